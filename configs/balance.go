@@ -17,7 +17,7 @@ func (r Run) Weights() ([]float64, error) {
 	if r.Balance == BalanceEqual || r.Balance == BalanceAuto {
 		return nil, nil
 	}
-	wanted := fmt.Sprintf("equal, auto, or a positive number for each of %d ranks, as in 2,1, is wanted", r.Ranks)
+	wanted := fmt.Sprintf("it must be equal, auto, or a positive number for each of %d ranks, as in 2,1", r.Ranks)
 	parts := strings.Split(r.Balance, ",")
 	weights := make([]float64, len(parts))
 	for rank, text := range parts {

@@ -36,7 +36,7 @@ func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()
 // MarshalYAML writes the interval as text.
 func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
 
-var errInterval = errors.New(`100, "100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`)
+var errInterval = errors.New(`must be 100, "100 sweeps", "5 cycles", or a duration, such as 10m`)
 
 func iterations(n int, unit string) (Interval, error) {
 	if n < 1 {
@@ -82,7 +82,7 @@ type keyedInterval struct {
 func (v *validator) intervals(c Config) {
 	for _, i := range c.intervals() {
 		if i.every.Time > 0 && strings.HasPrefix(i.key, "output.") {
-			v.fault("%s %q: a number of iterations, such as 1000, is wanted", i.key, i.every)
+			v.fault("%s %q: must be a number of iterations, such as 1000", i.key, i.every)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (v *validator) checkpoint(c Checkpoint, n NATS) {
 		v.fault("checkpoint.every %q: checkpoint.dir or checkpoint.nats has to say where", c.Every)
 	}
 	if strings.HasPrefix(c.Dir, bucketPrefix) {
-		v.fault("checkpoint.dir %q: a directory is wanted; checkpoint.nats takes a bucket", c.Dir)
+		v.fault("checkpoint.dir %q: must be a directory; checkpoint.nats takes a bucket", c.Dir)
 	}
 	if c.NATS != "" && !bucketName.MatchString(c.NATS) {
 		v.fault("checkpoint.nats %q: 1 to 200 letters, digits, - and _ are allowed", c.NATS)

@@ -45,7 +45,7 @@ func ParseColours(text string) (all []Colour, err error) {
 	for item := range strings.SplitSeq(text, ";") {
 		fields := strings.Fields(item)
 		if len(fields) == 0 {
-			return nil, fmt.Errorf("%q: a colour such as #b87333 is wanted, with semicolons between colours", item)
+			return nil, fmt.Errorf("%q: must be a colour such as #b87333, with semicolons between colours", item)
 		}
 		c, err := parseColour(fields[0], fields[1:])
 		if err != nil {
@@ -66,7 +66,7 @@ func ParseColours(text string) (all []Colour, err error) {
 
 func parseColour(text string, attributes []string) (c Colour, err error) {
 	if !colourText.MatchString(text) {
-		return c, errors.New("a colour such as #b87333 is wanted first")
+		return c, errors.New("must begin with a colour such as #b87333")
 	}
 	if _, err := fmt.Sscanf(text, "#%02x%02x%02x", &c.RGB[0], &c.RGB[1], &c.RGB[2]); err != nil {
 		return c, err
@@ -81,13 +81,13 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 		switch key {
 		case "name":
 			if c.Name = value; !colourName.MatchString(value) {
-				return c, fmt.Errorf("name %q: a letter, and up to 63 letters, digits, dots, dashes and underscores, "+
-					"are wanted", value)
+				return c, fmt.Errorf("name %q: must be a letter, and up to 63 letters, digits, dots, dashes and "+
+					"underscores", value)
 			}
 		case "value":
 			v, ok := toFloat(value)
 			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-				return c, fmt.Errorf("value %q: a number is wanted", value)
+				return c, fmt.Errorf("value %q: must be a number", value)
 			}
 			c.Value = &v
 		default:
@@ -107,13 +107,13 @@ func coloursText(raw any) (any, error) {
 		if text, ok := raw.(string); ok {
 			return text, nil
 		}
-		return nil, errors.New(`colours are wanted, such as "#b87333": {name: strip, value: 1}`)
+		return nil, errors.New(`must be colours, such as "#b87333": {name: strip, value: 1}`)
 	}
 	var items []string
 	for _, colour := range slices.Sorted(maps.Keys(section)) {
 		attributes, ok := section[colour].(map[string]any)
 		if !ok && section[colour] != nil {
-			return nil, fmt.Errorf("%q: {name: ..., value: ...} is wanted, or {} for free points", colour)
+			return nil, fmt.Errorf("%q: must be {name: ..., value: ...}, or {} for free points", colour)
 		}
 		item := []string{colour}
 		for _, key := range slices.Sorted(maps.Keys(attributes)) {

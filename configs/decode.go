@@ -117,7 +117,7 @@ func toUTF8(data []byte) ([]byte, error) {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		if r == 0 || r == utf8.RuneError && size == 1 {
-			return nil, fmt.Errorf("%s: byte 0x%02x; text in UTF-8, or in UTF-16 with a byte order mark, is wanted",
+			return nil, fmt.Errorf("%s: byte 0x%02x; must be text in UTF-8, or in UTF-16 with a byte order mark",
 				position(data, i), data[i])
 		}
 		i += size
@@ -131,7 +131,7 @@ func locate(data []byte, err error) error {
 		return fmt.Errorf("%s: %w", position(data, max(0, int(e.Offset)-1)), err) // Offset counts the wrong byte
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: sections with keys are wanted, not %s", position(data, max(0, int(e.Offset)-1)), e.Value)
+		return fmt.Errorf("%s: must be sections with keys, not %s", position(data, max(0, int(e.Offset)-1)), e.Value)
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()

@@ -113,7 +113,7 @@ func (k key) convert(raw any) (any, error) {
 		return nil, fmt.Errorf("the key has no value: leave it out or give one%s", k.emptyHint())
 	}
 	if s, ok := raw.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
-		return nil, fmt.Errorf("text in UTF-8 without zero bytes is wanted")
+		return nil, fmt.Errorf("must be text in UTF-8 without zero bytes")
 	}
 	if s, ok := raw.(string); ok && vanishes(s) && (k.kind == number || k.kind == length || k.kind == expression) {
 		return nil, errors.New("it " + leastNumber)
@@ -125,7 +125,7 @@ func (k key) convert(raw any) (any, error) {
 		if f, ok := toFloat(raw); ok {
 			return f, nil
 		}
-		return nil, fmt.Errorf("a number is wanted")
+		return nil, fmt.Errorf("must be a number")
 	case boolean:
 		if b, ok := raw.(bool); ok {
 			return b, nil
@@ -133,14 +133,14 @@ func (k key) convert(raw any) (any, error) {
 		if raw == "true" || raw == "false" {
 			return raw == "true", nil
 		}
-		return nil, fmt.Errorf("true or false is wanted")
+		return nil, fmt.Errorf("must be true or false")
 	case duration:
 		if s, ok := raw.(string); ok {
 			if d, err := time.ParseDuration(s); err == nil {
 				return d, nil
 			}
 		}
-		return nil, fmt.Errorf("a duration with its unit is wanted, such as 30s or 2m")
+		return nil, fmt.Errorf("must be a duration with its unit, such as 30s or 2m")
 	case depth:
 		if raw == "auto" {
 			return 0, nil
@@ -148,7 +148,7 @@ func (k key) convert(raw any) (any, error) {
 		if n, ok := toInt(raw); ok && n >= 1 {
 			return n, nil
 		}
-		return nil, fmt.Errorf("auto or an integer of at least 1 is wanted")
+		return nil, fmt.Errorf("must be auto or an integer of at least 1")
 	case length:
 		if raw == "auto" {
 			return 0.0, nil
@@ -156,7 +156,7 @@ func (k key) convert(raw any) (any, error) {
 		if f, ok := toFloat(raw); ok && f > 0 {
 			return f, nil
 		}
-		return nil, errors.New("auto or a number above 0 is wanted")
+		return nil, errors.New("must be auto or a number above 0")
 	case interval:
 		if n, ok := toInt(raw); ok {
 			return iterations(n, "")
@@ -176,9 +176,9 @@ func (k key) convert(raw any) (any, error) {
 		return s, nil
 	}
 	if k.kind == expression {
-		return nil, fmt.Errorf("a number or text is wanted")
+		return nil, fmt.Errorf("must be a number or text")
 	}
-	return nil, fmt.Errorf("text is wanted; put it in quotes")
+	return nil, fmt.Errorf("must be text; put it in quotes")
 }
 
 func (k key) emptyHint() string {
@@ -199,7 +199,7 @@ func (k key) integer(raw any) (any, error) {
 	f, ok := toFloat(raw)
 	switch {
 	case !ok || f != math.Trunc(f) || math.IsInf(f, 0):
-		return nil, errors.New("an integer is wanted")
+		return nil, errors.New("must be an integer")
 	case math.Abs(f) < math.MaxInt64:
 		return nil, fmt.Errorf("an integer beyond %d has to be written in digits", int64(maxExact))
 	}

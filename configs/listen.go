@@ -41,7 +41,7 @@ func ParseListen(text string) (ListenAt, error) {
 	low, errLo := strconv.ParseUint(lo, 10, 16)
 	high, errHi := strconv.ParseUint(hi, 10, 16)
 	if errLo != nil || errHi != nil || low < 1 || low > high {
-		return ListenAt{}, fmt.Errorf("ports %q: a port or a range such as 47000-47099 is wanted, 1 to 65535", ports)
+		return ListenAt{}, fmt.Errorf("ports %q: must be a port or a range such as 47000-47099, 1 to 65535", ports)
 	}
 	at.Lo, at.Hi = int(low), int(high)
 	return at, nil
@@ -56,6 +56,6 @@ func CheckLoopback(address string) error {
 			return nil
 		}
 	}
-	return errors.New("an address of this machine alone with a port is wanted, as in 127.0.0.1:0, where 0 is any " +
+	return errors.New("must be an address of this machine alone with a port, as in 127.0.0.1:0, where 0 is any " +
 		"free port; ssh -L reaches it from elsewhere")
 }

@@ -51,7 +51,7 @@ func (o Options) runFile() ([]byte, error) {
 		return data, err
 	}
 	if o.Stdin == nil {
-		return nil, errors.New("standard input cannot be shared by ranks: a file is wanted")
+		return nil, errors.New("standard input cannot be shared by ranks; name a file")
 	}
 	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxFile+1))
 	if err == nil && len(data) > maxFile {
@@ -156,7 +156,7 @@ func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[
 			if tree[name] == nil {
 				continue // an empty section
 			}
-			m.fault("%s %s (%s): a section with keys is wanted", full, quote(full, tree[name]), from.source)
+			m.fault("%s %s (%s): must be a section with keys", full, quote(full, tree[name]), from.source)
 		default:
 			m.put(full, tree[name], from, flat)
 		}
@@ -216,7 +216,7 @@ func (m *merger) set(list []string) {
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			m.fault("--set %s: key=value is wanted", pair)
+			m.fault("--set %s: must be key=value", pair)
 			continue
 		}
 		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{"--set", asKey}, flat)

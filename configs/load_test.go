@@ -146,8 +146,8 @@ func TestUnreadableFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		pipe: "run file: open " + pipe + ": a named pipe; a regular file is wanted",
-		"-":  "run file: standard input cannot be shared by ranks: a file is wanted",
+		pipe: "run file: open " + pipe + ": a named pipe, not a regular file",
+		"-":  "run file: standard input cannot be shared by ranks; name a file",
 
 		filepath.Join(dir, "absent.yaml"): "run file: open " + filepath.Join(dir, "absent.yaml") +
 			": no such file or directory",
@@ -157,7 +157,7 @@ func TestUnreadableFile(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	want := "run file: open " + pipe + ": a named pipe; a regular file is wanted; - reads standard input"
+	want := "run file: open " + pipe + ": a named pipe, not a regular file; - reads standard input"
 	if _, err := Load(Options{File: pipe, Stdin: strings.NewReader("")}); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -170,7 +170,7 @@ func TestStandardInput(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"grid: {nx: x}": `grid.nx "x" (file -): an integer is wanted`,
+		"grid: {nx: x}": `grid.nx "x" (file -): must be an integer`,
 		"grid: [":       "run file -: yaml: line 1: did not find expected node content",
 
 		strings.Repeat("#", maxFile+1): "run file: standard input has more than 1048576 bytes",

@@ -65,10 +65,10 @@ func (v *validator) solver(c Config) {
 	}
 	v.oneOf("solver.acceleration", s.Acceleration, "auto", "cg", "none")
 	if t := s.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
-		v.fault("solver.tolerance %s: a finite number of at least 0 is wanted", formatFloat(t))
+		v.fault("solver.tolerance %s: must be a finite number of at least 0", formatFloat(t))
 	}
 	if t := s.RelativeTolerance; !(t >= 0 && t < 1) {
-		v.fault("solver.relative_tolerance %s: a number of at least 0 and below 1 is wanted", formatFloat(t))
+		v.fault("solver.relative_tolerance %s: must be a number of at least 0 and below 1", formatFloat(t))
 	}
 	v.atLeast("solver.max_iterations", s.MaxIterations, 1)
 	v.oneOf("solver.start", s.Start, StartInitial, StartFull)

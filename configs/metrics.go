@@ -30,10 +30,10 @@ func (m Metrics) MarshalYAML() (any, error) { return m.text(), nil }
 // metrics checks the section metrics.
 func (v *validator) metrics(m Metrics) {
 	if m.Listen != "" && !listens(m.Listen) {
-		v.fault("metrics.listen %q: HOST:PORT is wanted, such as 127.0.0.1:9464 or, on all interfaces, :9464", m.Listen)
+		v.fault("metrics.listen %q: must be HOST:PORT, such as 127.0.0.1:9464 or, on all interfaces, :9464", m.Listen)
 	}
 	if m.Linger < 0 {
-		v.fault("metrics.linger %s: at least 0s is wanted", m.Linger)
+		v.fault("metrics.linger %s: must be at least 0s", m.Linger)
 	}
 }
 

@@ -151,7 +151,7 @@ func (v *validator) nats(n NATS) {
 		}
 		u, err := url.Parse(strings.TrimSpace(s))
 		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			v.fault("nats.url %q: nats://host:port is wanted; allowed are nats, tls, ws and wss", redactURLs(n.URL))
+			v.fault("nats.url %q: must be nats://host:port; allowed are nats, tls, ws and wss", redactURLs(n.URL))
 			return
 		}
 		if u.User != nil && who == nil {
@@ -163,7 +163,7 @@ func (v *validator) nats(n NATS) {
 	}
 	for _, h := range n.AdvertisedHosts() {
 		if strings.ContainsAny(h, "/@[] ") || strings.Contains(h, ":") && net.ParseIP(h) == nil {
-			v.fault("nats.advertise %q: names or addresses without a port are wanted, with commas between them",
+			v.fault("nats.advertise %q: must be names or addresses without a port, with commas between them",
 				n.Advertise)
 			break
 		}
@@ -178,9 +178,9 @@ func (v *validator) nats(n NATS) {
 		v.fault("%s: only one of them is allowed", strings.Join(who, " and "))
 	}
 	if (n.User == "") != (n.PasswordFile == "") {
-		v.fault("nats.user and nats.password_file: both or neither are wanted")
+		v.fault("nats.user and nats.password_file: set both or neither")
 	}
 	if (n.Cert == "") != (n.Key == "") {
-		v.fault("nats.cert and nats.key: both or neither are wanted")
+		v.fault("nats.cert and nats.key: set both or neither")
 	}
 }

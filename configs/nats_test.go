@@ -29,7 +29,7 @@ func TestInlined(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, want := range map[string]string{
-		"nowhere": "open ", "empty": " is empty", "pipe": ": a named pipe; a regular file is wanted",
+		"nowhere": "open ", "empty": " is empty", "pipe": ": a named pipe, not a regular file",
 	} {
 		n.CA = filepath.Join(dir, value)
 		if _, err := n.Inlined(); err == nil || !strings.HasPrefix(err.Error(), "nats.ca: ") ||

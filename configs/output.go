@@ -76,7 +76,7 @@ const maxOutputName = 120
 
 func (v *validator) output(o Output) {
 	if o.Dir == "" {
-		v.fault(`output.dir "": a directory is wanted ("." for the current one)`)
+		v.fault(`output.dir "": must be a directory ("." for the current one)`)
 	}
 	v.oneOf("output.picture_scale", o.PictureScale, "auto", "linear", "log", "sqrt")
 	if o.Contours < 0 || o.Contours > maxContours {
@@ -85,7 +85,7 @@ func (v *validator) output(o Output) {
 	for _, f := range o.Files() {
 		switch {
 		case strings.ContainsAny(f.Name, `/\`) || f.Name == "." || f.Name == "..":
-			v.fault("%s %q: a plain file name is wanted; output.dir says where", f.Key, f.Name)
+			v.fault("%s %q: must be a plain file name; output.dir says where", f.Key, f.Name)
 		case len(f.Name) > maxOutputName:
 			v.fault("%s: a name of %d bytes; at most %d are allowed", f.Key, len(f.Name), maxOutputName)
 		case f.Name == Stdout && slices.Contains(f.extensions, Stdout):

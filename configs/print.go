@@ -148,7 +148,7 @@ func oneDocument(data []byte) error {
 		return err
 	}
 	if n.Kind == yaml.DocumentNode && n.Content[0].Kind != yaml.MappingNode && n.Content[0].Tag != "!!null" {
-		return fmt.Errorf("line %d: sections with keys are wanted", n.Content[0].Line)
+		return fmt.Errorf("line %d: must be sections with keys", n.Content[0].Line)
 	}
 	if err := d.Decode(&n); !errors.Is(err, io.EOF) {
 		return errors.New("a second document begins; one is allowed")

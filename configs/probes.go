@@ -46,7 +46,7 @@ var (
 	probeShape = regexp.MustCompile(`^([(\[][^)\]]*[)\]])(?:\s*\.\.\s*([(\[][^)\]]*[)\]])(?:\s*/\s*(\d{1,9}))?)?$`)
 )
 
-var errProbe = errors.New("NAME=(x,y) or NAME=[ix,iy] is wanted, or a line such as NAME=(0,0.5)..(1,0.5)/9, with " +
+var errProbe = errors.New("must be NAME=(x,y) or NAME=[ix,iy], or a line such as NAME=(0,0.5)..(1,0.5)/9, with " +
 	"semicolons between them")
 
 // ParseProbes reads the value of output.probes for a mesh: points and lines with names.
@@ -143,14 +143,14 @@ func parsePoint(text string, m solver.Mesh) (p MeshPoint, err error) {
 		ix, okX := index(first, m.NX)
 		iy, okY := index(second, m.NY)
 		if !okX || !okY {
-			return p, fmt.Errorf("%s: ix from 0 to %d and iy from 0 to %d are wanted", text, m.NX-1, m.NY-1)
+			return p, fmt.Errorf("%s: ix must be from 0 to %d and iy from 0 to %d", text, m.NX-1, m.NY-1)
 		}
 		return MeshPoint{ix, iy}, nil
 	}
 	x, okX := toFloat(first)
 	y, okY := toFloat(second)
 	if !okX || !okY || !(x >= 0 && x <= 1) || !(y >= 0 && y <= 1) {
-		return p, fmt.Errorf("%s: x and y from 0 to 1 are wanted", text)
+		return p, fmt.Errorf("%s: x and y must be from 0 to 1", text)
 	}
 	nx, ny := solver.Intervals(m.NX, m.Walls.Left), solver.Intervals(m.NY, m.Walls.Top)
 	return MeshPoint{int(math.Round(float64(x * float64(nx)))), int(math.Round(float64(y * float64(ny))))}, nil

@@ -41,11 +41,11 @@ func TestParseProbes(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"a=(0,2)":            `"a=(0,2)": (0,2): x and y from 0 to 1 are wanted`,
-		"b=[9,41]":           `"b=[9,41]": [9,41]: ix from 0 to 100 and iy from 0 to 40 are wanted`,
+		"a=(0,2)":            `"a=(0,2)": (0,2): x and y must be from 0 to 1`,
+		"b=[9,41]":           `"b=[9,41]": [9,41]: ix must be from 0 to 100 and iy from 0 to 40`,
 		"a=(0,0); a=(1,1)":   `"a=(1,1)": there is a probe of this name already`,
 		"a=[0,0]..[10,3]/12": `"a=[0,0]..[10,3]/12": 12 points: the line has 2 to 11`,
-		"a": `"a": NAME=(x,y) or NAME=[ix,iy] is wanted, or a line such as NAME=(0,0.5)..(1,0.5)/9, with semicolons ` +
+		"a": `"a": must be NAME=(x,y) or NAME=[ix,iy], or a line such as NAME=(0,0.5)..(1,0.5)/9, with semicolons ` +
 			`between them`,
 	} {
 		if _, err := ParseProbes(text, solver.Mesh{NX: 101, NY: 41}); err == nil || err.Error() != want {

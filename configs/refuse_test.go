@@ -21,19 +21,19 @@ var refusedFiles = []struct {
 	{"run.yaml", "grid: {columns: 5}", Options{}, `unknown key grid.columns (file run.yaml): the keys of grid are ` +
 		`grid.nx, grid.ny, grid.dtype, grid.width and grid.height`},
 	{"run.yaml", "grid: {height: 0}", Options{},
-		`grid.height 0 (file run.yaml): auto or a number above 0 is wanted`},
-	{"run.yaml", "grid: {width: auto}", Options{}, `grid.width "auto" (file run.yaml): a number is wanted`},
-	{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx {...} (file run.yaml): an integer is wanted`},
-	{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): a section with keys is wanted`},
-	{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): a section with keys is wanted`},
+		`grid.height 0 (file run.yaml): must be auto or a number above 0`},
+	{"run.yaml", "grid: {width: auto}", Options{}, `grid.width "auto" (file run.yaml): must be a number`},
+	{"run.yaml", "grid: {nx: {value: 5}}", Options{}, `grid.nx {...} (file run.yaml): must be an integer`},
+	{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): must be a section with keys`},
+	{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): must be a section with keys`},
 	{"run.yaml", "grid: {nx: 5, NX: 6}", Options{}, `grid.nx (file run.yaml): given twice, also as grid.NX`},
-	{"run.yaml", "5", Options{}, `run file run.yaml: line 1: sections with keys are wanted`},
+	{"run.yaml", "5", Options{}, `run file run.yaml: line 1: must be sections with keys`},
 	{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", Options{},
 		`run file run.yaml: a second document begins; one is allowed`},
-	{"run.yaml", "grid: {nx: ten}", Options{}, `grid.nx "ten" (file run.yaml): an integer is wanted`},
-	{"run.yaml", "grid: {nx: 5.5}", Options{}, `grid.nx 5.5 (file run.yaml): an integer is wanted`},
+	{"run.yaml", "grid: {nx: ten}", Options{}, `grid.nx "ten" (file run.yaml): must be an integer`},
+	{"run.yaml", "grid: {nx: 5.5}", Options{}, `grid.nx 5.5 (file run.yaml): must be an integer`},
 	{"run.yaml", "grid: {nx: 1e300}", Options{}, `grid.nx 1e+300 (file run.yaml): 3 to 2147483647 are allowed`},
-	{"run.yaml", "grid: {nx: .inf}", Options{}, `grid.nx +Inf (file run.yaml): an integer is wanted`},
+	{"run.yaml", "grid: {nx: .inf}", Options{}, `grid.nx +Inf (file run.yaml): must be an integer`},
 	{"run.yaml", "", Options{Set: []string{"grid.nx=99999999999999999999"}},
 		`grid.nx "99999999999999999999" (--set): 3 to 2147483647 are allowed`},
 	{"run.yaml", "nats: {port: -99999999999999999999}", Options{},
@@ -41,19 +41,19 @@ var refusedFiles = []struct {
 	{"run.yaml", "solver: {max_iterations: 1e18}", Options{},
 		`solver.max_iterations 1e+18 (file run.yaml): an integer beyond 9007199254740992 has to be written in ` +
 			`digits`},
-	{"run.yaml", "grid: {nx: true}", Options{}, `grid.nx true (file run.yaml): an integer is wanted`},
+	{"run.yaml", "grid: {nx: true}", Options{}, `grid.nx true (file run.yaml): must be an integer`},
 	{"run.yaml", "grid: {nx: }", Options{}, `grid.nx null (file run.yaml): the key has no value: leave it out ` +
 		`or give one`},
 	{"run.yaml", "output: {picture: }", Options{},
 		`output.picture null (file run.yaml): the key has no value: leave it out or give one ` +
 			`("" for none)`},
-	{"run.yaml", "run: {name: 5}", Options{}, `run.name 5 (file run.yaml): text is wanted; put it in quotes`},
+	{"run.yaml", "run: {name: 5}", Options{}, `run.name 5 (file run.yaml): must be text; put it in quotes`},
 	{"run.yaml", "problem: {left: true}", Options{},
-		`problem.left true (file run.yaml): a number or text is wanted`},
+		`problem.left true (file run.yaml): must be a number or text`},
 	{"run.yaml", "problem: {left: .nan}", Options{},
-		`problem.left NaN (file run.yaml): a number or text is wanted`},
+		`problem.left NaN (file run.yaml): must be a number or text`},
 	{"run.yaml", "solver: {tolerance: small}", Options{},
-		`solver.tolerance "small" (file run.yaml): a number is wanted`},
+		`solver.tolerance "small" (file run.yaml): must be a number`},
 	{"run.yaml", "", Options{Set: []string{"solver.tolerance=1e-400"}},
 		`solver.tolerance "1e-400" (--set): it is too small for a number: 0, or 4.9e-324 and up are allowed`},
 	{"run.yaml", "", Options{Set: []string{"problem.source=-0.01E-400"}},
@@ -65,30 +65,30 @@ var refusedFiles = []struct {
 	{"run.json", `{"solver": {"tolerance": 1e-324}}`, Options{},
 		`run file run.json: line 1: tolerance 1e-324 is too small for a number: 0, or 4.9e-324 and up are allowed`},
 	{"run.yaml", "halo: {timeout: 30}", Options{},
-		`halo.timeout 30 (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		`halo.timeout 30 (file run.yaml): must be a duration with its unit, such as 30s or 2m`},
 	{"run.yaml", "checkpoint: {every: 0}", Options{},
-		`checkpoint.every 0 (file run.yaml): 100, "100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`},
+		`checkpoint.every 0 (file run.yaml): must be 100, "100 sweeps", "5 cycles", or a duration, such as 10m`},
 	{"run.yaml", "checkpoint: {every: -5m}", Options{},
-		`checkpoint.every "-5m" (file run.yaml): 100, "100 sweeps", "5 cycles", or a duration, such as 10m, is wanted`},
+		`checkpoint.every "-5m" (file run.yaml): must be 100, "100 sweeps", "5 cycles", or a duration, such as 10m`},
 	{"run.yaml", "checkpoint: {every: 7 minutes}", Options{},
-		`checkpoint.every "7 minutes" (file run.yaml): 100, "100 sweeps", "5 cycles", or a duration, such as 10m, ` +
-			`is wanted`},
+		`checkpoint.every "7 minutes" (file run.yaml): must be 100, "100 sweeps", "5 cycles", or a duration, ` +
+			`such as 10m`},
 	{"run.yaml", "halo: {timeout: soon}", Options{},
-		`halo.timeout "soon" (file run.yaml): a duration with its unit is wanted, such as 30s or 2m`},
+		`halo.timeout "soon" (file run.yaml): must be a duration with its unit, such as 30s or 2m`},
 	{"run.yaml", "halo: {depth: 0}", Options{},
-		`halo.depth 0 (file run.yaml): auto or an integer of at least 1 is wanted`},
+		`halo.depth 0 (file run.yaml): must be auto or an integer of at least 1`},
 	{"run.yaml", "halo: {depth: deep}", Options{},
-		`halo.depth "deep" (file run.yaml): auto or an integer of at least 1 is wanted`},
+		`halo.depth "deep" (file run.yaml): must be auto or an integer of at least 1`},
 	{"run.yaml", "nats: {url: [nats://user:secret@host]}", Options{},
-		`nats.url "hidden" (file run.yaml): text is wanted; put it in quotes`},
+		`nats.url "hidden" (file run.yaml): must be text; put it in quotes`},
 	{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NXX=5"}},
 		`unknown key grid.nxx (environment JACOBI_GRID_NXX): did you mean JACOBI_GRID_NX?`},
 	{"run.yaml", "", Options{Environ: []string{"JACOBI_SOLVER_MAXITERATIONS=5"}},
 		`unknown key solver.maxiterations (environment JACOBI_SOLVER_MAXITERATIONS): did you mean ` +
 			`JACOBI_SOLVER_MAX_ITERATIONS?`},
 	{"run.yaml", "", Options{Environ: []string{"JACOBI_GRID_NX="}},
-		`grid.nx "" (environment JACOBI_GRID_NX): an integer is wanted`},
-	{"run.yaml", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: key=value is wanted`},
+		`grid.nx "" (environment JACOBI_GRID_NX): must be an integer`},
+	{"run.yaml", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: must be key=value`},
 	{"run.yaml", "", Options{Set: []string{"grid=5"}}, `unknown key grid (--set): it is a section; its keys ` +
 		`are grid.nx, grid.ny, grid.dtype, grid.width and grid.height`},
 	{"run.yaml", "", Options{Set: []string{"zzz.qqq=5"}}, `unknown key zzz.qqq (--set): ` + sectionsHint},
@@ -97,18 +97,18 @@ var refusedFiles = []struct {
 			`JACOBI_LOG_FORMAT`},
 	{"run.yaml", "", Options{Set: []string{"run.rank=5"}}, `unknown key run.rank (--set): did you mean run.ranks?`},
 	{"run.yaml", "", Options{Set: []string{"run.name=\xff"}},
-		`run.name "\xff" (--set): text in UTF-8 without zero bytes is wanted`},
+		`run.name "\xff" (--set): must be text in UTF-8 without zero bytes`},
 	{"run.yaml", "grid: {nx: a, ny: b}", Options{Set: []string{"x=1"}, Environ: []string{"JACOBI_LOG_LEVL=1"}},
-		"grid.nx \"a\" (file run.yaml): an integer is wanted\n" +
-			"grid.ny \"b\" (file run.yaml): an integer is wanted\n" +
+		"grid.nx \"a\" (file run.yaml): must be an integer\n" +
+			"grid.ny \"b\" (file run.yaml): must be an integer\n" +
 			"unknown key log.levl (environment JACOBI_LOG_LEVL): did you mean JACOBI_LOG_LEVEL?\nunknown key x " +
 			"(--set): did you mean grid.nx?"},
 	{"run.ini", "", Options{}, `run file run.ini: extension ".ini": allowed are .yaml, .yml, .toml and .json`},
 	{"run", "", Options{}, `run file run: extension "": allowed are .yaml, .yml, .toml and .json`},
-	{"run.json", "[]", Options{}, `run file run.json: line 1, column 1: sections with keys are wanted, not array`},
-	{"run.toml", "grid = 5", Options{}, `grid 5 (file run.toml): a section with keys is wanted`},
+	{"run.json", "[]", Options{}, `run file run.json: line 1, column 1: must be sections with keys, not array`},
+	{"run.toml", "grid = 5", Options{}, `grid 5 (file run.toml): must be a section with keys`},
 	{"run.toml", "[run]\nname = 2020-01-01", Options{},
-		`run.name 2020-01-01 (file run.toml): text is wanted; put it in quotes`},
+		`run.name 2020-01-01 (file run.toml): must be text; put it in quotes`},
 }
 
 func TestLoadRefuses(t *testing.T) {
@@ -133,11 +133,13 @@ func TestSyntaxErrorsNameTheLine(t *testing.T) {
 		{"run.json", "{\"run\": {\"name\": \"name\"}, \"problem\": {\"fixed\": [{\"a\": {}, \"a\": 1}]}}",
 			"line 1: the key \"a\" is given twice"},
 		{"run.json", "{\"grid\": {}}\n{}", "line 2, column 1: invalid character '{' after top-level value"},
-		{"run.yaml", "run:\n  name: caf\xe9\n", "line 2, column 12: byte 0xe9; text in UTF-8, or in UTF-16 with a " +
-			"byte order mark, is wanted"},
+		{"run.yaml", "run:\n  name: caf\xe9\n", "line 2, column 12: byte 0xe9; must be text in UTF-8, or in UTF-16 " +
+			"with a " +
+			"byte order mark"},
 		{"run.json", "\xff\xfe{\x00}", "UTF-16 text with half a character at its end"},
-		{"run.toml", "[\x00g\x00", "line 1, column 2: byte 0x00; text in UTF-8, or in UTF-16 with a byte order " +
-			"mark, is wanted"},
+		{"run.toml", "[\x00g\x00", "line 1, column 2: byte 0x00; must be text in UTF-8, or in UTF-16 with a byte " +
+			"order " +
+			"mark"},
 	} {
 		if _, err := merge(Options{File: c.name}, []byte(c.data)); err == nil ||
 			err.Error() != "run file "+c.name+": "+c.want {

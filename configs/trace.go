@@ -18,6 +18,6 @@ func (v *validator) trace(t Trace) {
 	v.atLeast("trace.from", t.From, 0)
 	v.atLeast("trace.to", t.To, 0)
 	if t.To > 0 && t.To <= t.From {
-		v.fault("trace.to %d: more than trace.from (%d) is wanted, or 0 for the end of the run", t.To, t.From)
+		v.fault("trace.to %d: must be more than trace.from (%d), or 0 for the end of the run", t.To, t.From)
 	}
 }

@@ -37,7 +37,7 @@ func Validate(c Config) error {
 	v.shown(c)
 	v.atLeast("run.ranks", c.Run.Ranks, 1)
 	if c.Run.Liveness < minLiveness {
-		v.fault("run.liveness %s: at least %s is wanted", c.Run.Liveness, minLiveness)
+		v.fault("run.liveness %s: must be at least %s", c.Run.Liveness, minLiveness)
 	}
 	if _, err := c.Run.Weights(); err != nil && c.Run.Ranks >= 1 {
 		v.faults = append(v.faults, err)
@@ -52,7 +52,7 @@ func Validate(c Config) error {
 	v.oneOf("halo.compress", c.Halo.Compress, "auto", "never", "always")
 	v.direct(c.Halo.Direct)
 	if c.Halo.Timeout <= 0 {
-		v.fault("halo.timeout %s: more than 0s is wanted", c.Halo.Timeout)
+		v.fault("halo.timeout %s: must be more than 0s", c.Halo.Timeout)
 	}
 	v.oneOf("device.backend", c.Device.Backend, "auto", "cpu", "cuda")
 	if n := c.Device.Threads; n < 0 || n > maxThreads {
@@ -87,7 +87,7 @@ func (v *validator) fault(format string, args ...any) {
 
 func (v *validator) atLeast(key string, n, low int) {
 	if n < low {
-		v.fault("%s %d: at least %d is wanted", key, n, low)
+		v.fault("%s %d: must be at least %d", key, n, low)
 	}
 }
 
@@ -99,7 +99,7 @@ func (v *validator) oneOf(key, value string, allowed ...string) {
 
 func (v *validator) direct(d Direct) {
 	if _, err := ParseListen(d.Listen); err != nil {
-		v.fault("halo.direct.listen %q: %w; WHERE:PORTS is wanted, such as :47000-47099, 10.1.0.0/16: or ib0:47000",
+		v.fault("halo.direct.listen %q: %w; it must be WHERE:PORTS, such as :47000-47099, 10.1.0.0/16: or ib0:47000",
 			d.Listen, err)
 	}
 	v.oneOf("halo.direct.encrypt", d.Encrypt, "auto", "always", "never")
@@ -139,6 +139,6 @@ func (v *validator) problem(c Config) {
 		v.faults = append(v.faults, err)
 	}
 	if k := c.Problem.Screening; !(k >= 0) || math.IsInf(k, 1) {
-		v.fault("problem.screening %s: a finite number of at least 0 is wanted", formatFloat(k))
+		v.fault("problem.screening %s: must be a finite number of at least 0", formatFloat(k))
 	}
 }

@@ -160,8 +160,8 @@ func productsOf(ctx context.Context, m solver.Mesh, e solver.Magnitude, z, p sol
 	if err != nil {
 		return products, err
 	}
-	stripes, tail := plan.Divide([]solver.Stripe{m.Interior()}, multigrid.TailPoints)
-	l := plan.LayoutOf(stripes, tail, 0)
+	stripes, agglomerated := plan.Divide([]solver.Stripe{m.Interior()}, multigrid.AgglomeratedPoints)
+	l := plan.LayoutOf(stripes, agglomerated, 0)
 	l.Magnitude = e
 	d, s, err := open(l)
 	if err != nil {

@@ -17,8 +17,8 @@ type Exchange struct {
 	paths   []path
 	peers   []*peer // neighbours that write into this rank's memory
 	open    windows
-	direct  *direct // nil if kernels do not move rows
-	loads   uint32  // fields loaded so far
+	stores  *peerStores // nil if kernels do not move rows
+	loads   uint32      // fields loaded so far
 	posted  solver.ExchangeNumber
 }
 
@@ -48,10 +48,10 @@ func NewExchange(b *Backend, self bool, neighbours [2]*Window, links [2]solver.R
 	}
 	if self && b.dev.layout.Neighbour[solver.Top] || b.sole && len(x.peers) > 0 {
 		var err error
-		if x.direct, err = newDirect(b.dev, x.peers); err != nil {
+		if x.stores, err = newPeerStores(b.dev, x.peers); err != nil {
 			return nil, err
 		}
-		x.paths = append(x.paths, x.direct)
+		x.paths = append(x.paths, x.stores)
 	}
 	b.connect(x, sweepAllFrom)
 	return x, nil
@@ -138,21 +138,21 @@ func (x *Exchange) beforeEdges() error {
 
 // inKernel implements mover.
 func (x *Exchange) inKernel(exchange bool) (h halos, ok bool) {
-	if x.direct == nil {
+	if x.stores == nil {
 		return halos{}, false
 	}
 	if !exchange {
-		return x.direct.inKernel(0), true
+		return x.stores.inKernel(0), true
 	}
-	return x.direct.inKernel(x.posted + 1), true
+	return x.stores.inKernel(x.posted + 1), true
 }
 
 // settle implements mover.
 func (x *Exchange) settle() error {
-	if x.direct == nil {
+	if x.stores == nil {
 		return nil
 	}
-	return x.direct.settle()
+	return x.stores.settle()
 }
 
 // loaded implements mover. It only queues: neighbours may take long, or fail.

@@ -131,7 +131,7 @@ func halo(ctx context.Context, b *Backend, x *Exchange, side solver.Side, dst []
 	if err := d.awaitAll(ctx, d.fast); err != nil {
 		return err
 	}
-	for x.direct != nil && x.direct.awaited > 0 && hasPeer(x, side) {
+	for x.stores != nil && x.stores.awaited > 0 && hasPeer(x, side) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -141,7 +141,7 @@ func halo(ctx context.Context, b *Backend, x *Exchange, side solver.Side, dst []
 		if err := d.awaitAll(ctx, d.slow); err != nil {
 			return err
 		}
-		if binary.LittleEndian.Uint32(d.staging.Bytes()) >= uint32(x.direct.awaited) {
+		if binary.LittleEndian.Uint32(d.staging.Bytes()) >= uint32(x.stores.awaited) {
 			break
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 // flags is device memory with two 32-bit words for each side: the number of the newest exchange whose rows have come
 // from the neighbour, and the number of the newest exchange for which the neighbour's halo is free. Two more words for
-// each side count the progress of a kernel that hands rows on (direct.go) and the fields that the neighbour has loaded.
-// 0 is no memory.
+// each side count the progress of a kernel that hands rows on (peerstores.go) and the fields that the neighbour has
+// loaded. 0 is no memory.
 type flags driver.DevicePtr
 
 const (

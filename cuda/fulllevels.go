@@ -59,7 +59,7 @@ func (v *Levels) finestOf(coarse multigrid.Device) (*level, error) {
 		return nil, fmt.Errorf("cuda levels: %T does not share this device", coarse)
 	}
 	if m, want := c.levels[0].Mesh, v.levels[1].Mesh; m.NX != want.NX || m.NY != want.NY {
-		return nil, fmt.Errorf("cuda levels: a mesh of %d x %d points, %d x %d are wanted", m.NX, m.NY, want.NX,
+		return nil, fmt.Errorf("cuda levels: a mesh of %d x %d points, not %d x %d", m.NX, m.NY, want.NX,
 			want.NY)
 	}
 	return c.levels[0], nil

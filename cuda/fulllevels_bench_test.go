@@ -66,7 +66,8 @@ func timeFull(b *testing.B, n int, source bool) {
 	if err := v.Load(ctx, field); err != nil {
 		b.Fatal(err)
 	}
-	layouts, err := multigrid.StagesOf(v.layout, [][]solver.Stripe{v.layout.Stripes}, 0, field, multigrid.TailPoints)
+	layouts, err := multigrid.StagesOf(v.layout, [][]solver.Stripe{v.layout.Stripes}, 0, field,
+		multigrid.AgglomeratedPoints)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -27,17 +27,17 @@ const slack = 4096
 
 // newLevel returns a level without memory.
 func newLevel(layout multigrid.Layout, i int) *level {
-	l := &level{Level: layout.Plan.Levels[i], hasB: i > 0 || layout.Source != nil}
+	l := &level{Level: layout.Plan.Levels[i], hasB: i > 0 || layout.Values != nil}
 	l.own = l.Mesh.Interior()
-	if i < layout.Tail {
+	if i < layout.Agglomerated {
 		l.own, l.neighbour = layout.Stripes[i], layout.Neighbour
 	}
 	f := field{rows: solver.Stripe{Lo: 0, Hi: l.Mesh.NY}, pitch: pitchOf(l.Mesh)}
 	if l.neighbour[solver.Top] {
-		f.rows.Lo = l.own.Lo - multigrid.Overlap
+		f.rows.Lo = l.own.Lo - multigrid.HaloDepth
 	}
 	if l.neighbour[solver.Bottom] {
-		f.rows.Hi = l.own.Hi + multigrid.Overlap
+		f.rows.Hi = l.own.Hi + multigrid.HaloDepth
 	}
 	l.u, l.v, l.b = f, f, f
 	return l

@@ -120,7 +120,7 @@ func (x *LevelExchange) Post(ctx context.Context, r solver.HaloRows) error {
 }
 
 // rowUnits returns the size of a halo of f.
-func rowUnits(f *field) uint32 { return uint32(multigrid.Overlap * f.pitch / moveUnit) }
+func rowUnits(f *field) uint32 { return uint32(multigrid.HaloDepth * f.pitch / moveUnit) }
 
 // Wait implements solver.Exchange.
 func (x *LevelExchange) Wait(ctx context.Context, r solver.HaloRows) error {
@@ -144,7 +144,7 @@ func (x *LevelExchange) Wait(ctx context.Context, r solver.HaloRows) error {
 		return err
 	}
 	x.overlaps.Add(1)
-	x.written.Add(uint64(multigrid.Overlap * f.pitch))
+	x.written.Add(uint64(multigrid.HaloDepth * f.pitch))
 	return x.pace(ctx, 8)
 }
 
@@ -166,7 +166,7 @@ func (x *LevelExchange) Gather(ctx context.Context, r solver.BlockRows) error {
 	}
 	blocks := b.Rows
 	whole := solver.Stripe{Lo: blocks[0].Lo, Hi: blocks[len(blocks)-1].Hi}
-	f, err := v.array(b.Level, multigrid.RightSide, whole, whole.Rows()*b.Mesh.RowBytes())
+	f, err := v.array(b.Level, b.Array, whole, whole.Rows()*b.RowBytes)
 	if err != nil {
 		return err
 	}

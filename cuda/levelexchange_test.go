@@ -36,15 +36,15 @@ func (u uneven) Row(y int, dst []byte) error {
 
 // zoned are ranks of this process that write into each other's windows, except where the sides of two have links.
 type zoned struct {
-	driver    *driver.Driver
-	plan      *multigrid.Plan
-	stripes   [][]solver.Stripe
-	tail      int
-	linked    func(rank int, side solver.Side) bool // nil: nowhere
-	links     [][2]solver.RowLink
-	sole      bool
-	levels    []*Levels
-	exchanges []*LevelExchange
+	driver       *driver.Driver
+	plan         *multigrid.Plan
+	stripes      [][]solver.Stripe
+	agglomerated int
+	linked       func(rank int, side solver.Side) bool // nil: nowhere
+	links        [][2]solver.RowLink
+	sole         bool
+	levels       []*Levels
+	exchanges    []*LevelExchange
 }
 
 func newZoned(t *testing.T, d *driver.Driver, mesh solver.Mesh, ranks int) *zoned {
@@ -58,10 +58,10 @@ func newZoned(t *testing.T, d *driver.Driver, mesh solver.Mesh, ranks int) *zone
 	if err != nil {
 		t.Fatal(err)
 	}
-	z.stripes, z.tail = z.plan.Divide(stripes, 500)
+	z.stripes, z.agglomerated = z.plan.Divide(stripes, 500)
 	layouts := make([]solver.Layout, ranks)
 	for r := range ranks {
-		layouts[r] = solver.Layout{Mesh: mesh, Neighbour: z.plan.LayoutOf(z.stripes, z.tail, r).Neighbour}
+		layouts[r] = solver.Layout{Mesh: mesh, Neighbour: z.plan.LayoutOf(z.stripes, z.agglomerated, r).Neighbour}
 	}
 	z.links = exchangetest.Links(layouts)
 	return z
@@ -69,7 +69,7 @@ func newZoned(t *testing.T, d *driver.Driver, mesh solver.Mesh, ranks int) *zone
 
 // open opens a rank with its window.
 func (z *zoned) open(ctx context.Context, rank int, o Options) error {
-	v, err := NewLevels(z.driver, z.plan.LayoutOf(z.stripes, z.tail, rank), o)
+	v, err := NewLevels(z.driver, z.plan.LayoutOf(z.stripes, z.agglomerated, rank), o)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (z *zoned) open(ctx context.Context, rank int, o Options) error {
 func (z *zoned) connect(rank int) error {
 	v := z.levels[rank]
 	host := solver.NewHostExchange(z.links[rank], solver.HostOptions{Rank: rank,
-		Most: multigrid.Overlap * z.plan.Levels[0].Mesh.RowBytes()})
+		Most: multigrid.HaloDepth * z.plan.Levels[0].Mesh.RowBytes()})
 	var neighbours [2]*Window
 	all := make([]*Window, len(z.levels))
 	for r, other := range z.levels {
@@ -116,17 +116,17 @@ func (z *zoned) grid(rank int) multigrid.Grid {
 func (z *zoned) cycle(ctx context.Context, rank int) error {
 	v := z.levels[rank]
 	x := z.grid(rank)
-	errs := []error{x.Overlap(ctx, 0, multigrid.Unknowns)}
-	for l := range z.tail {
+	errs := []error{x.FillHalos(ctx, 0, multigrid.Unknowns)}
+	for l := range z.agglomerated {
 		if l > 0 {
-			errs = append(errs, x.Overlap(ctx, l, multigrid.RightSide))
+			errs = append(errs, x.FillHalos(ctx, l, multigrid.RightSide))
 		}
 		errs = append(errs, v.Down(ctx, l))
 	}
-	errs = append(errs, x.Exchange.Gather(ctx, x.Blocks()), v.Tail(ctx))
-	for l := z.tail - 1; l >= 0; l-- {
-		if l+1 < z.tail {
-			errs = append(errs, x.Overlap(ctx, l+1, multigrid.Unknowns))
+	errs = append(errs, x.Exchange.Gather(ctx, x.Blocks(multigrid.RightSide)), v.Agglomerate(ctx))
+	for l := z.agglomerated - 1; l >= 0; l-- {
+		if l+1 < z.agglomerated {
+			errs = append(errs, x.FillHalos(ctx, l+1, multigrid.Unknowns))
 		}
 		errs = append(errs, v.Up(ctx, l))
 	}
@@ -207,16 +207,16 @@ func levelExchange(t *testing.T, d *driver.Driver) {
 			for r, x := range z.exchanges {
 				exchanges, sent := x.Traffic()
 				rows := 0
-				for l := range z.tail {
-					n := multigrid.Overlap * pitchOf(z.plan.Levels[l].Mesh)
+				for l := range z.agglomerated {
+					n := multigrid.HaloDepth * pitchOf(z.plan.Levels[l].Mesh)
 					rows += n
 					if l > 0 {
 						rows += n
 					}
 				}
-				if exchanges != uint64(cycles*(2*z.tail-1)) || sent != uint64(cycles*rows) {
-					t.Errorf("rank %d: %d exchanges, %d bytes; want %d, %d", r, exchanges, sent, cycles*(2*z.tail-1),
-						cycles*rows)
+				want := cycles * (2*z.agglomerated - 1)
+				if exchanges != uint64(want) || sent != uint64(cycles*rows) {
+					t.Errorf("rank %d: %d exchanges, %d bytes; want %d, %d", r, exchanges, sent, want, cycles*rows)
 				}
 				if err := x.Close(); err != nil {
 					t.Errorf("rank %d: %v", r, err)
@@ -302,8 +302,8 @@ func levelExchangeAlone(t *testing.T, d *driver.Driver) {
 	if err := x.Settle(ctx); !errors.Is(err, ended) {
 		t.Errorf("Settle: %v, want %v", err, ended)
 	}
-	if err := g.Overlap(ctx, 0, multigrid.Unknowns); !errors.Is(err, ended) {
-		t.Errorf("Overlap: %v, want %v", err, ended)
+	if err := g.FillHalos(ctx, 0, multigrid.Unknowns); !errors.Is(err, ended) {
+		t.Errorf("FillHalos: %v, want %v", err, ended)
 	}
 	queued := 0
 	for ; queued < 1000; queued++ { // a driver would not take that many cycles

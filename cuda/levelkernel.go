@@ -338,10 +338,10 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 
 // restricts returns the rows of a level whose right-hand side this rank computes.
 func (v *Levels) restricts(l *level) solver.Stripe {
-	if l != v.levels[v.layout.Tail] {
+	if l != v.levels[v.layout.Agglomerated] {
 		return l.own
 	}
-	return v.layout.TailRows()
+	return v.layout.AgglomeratedRows()
 }
 
 // origin returns where row 0 is or would be; 0 without memory.

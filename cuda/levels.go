@@ -60,8 +60,12 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driv
 }
 
 func (v *Levels) checkLayout() error {
-	if l := v.layout; l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
-		return fmt.Errorf("cuda levels: tail %d of %d levels, %d stripes", l.Tail, len(l.Plan.Levels), len(l.Stripes))
+	if l := v.layout; l.Agglomerated < 1 || l.Agglomerated >= len(l.Plan.Levels) || len(l.Stripes) != l.Agglomerated {
+		return fmt.Errorf("cuda levels: %d levels, whole from %d on, %d stripes", len(l.Plan.Levels), l.Agglomerated,
+			len(l.Stripes))
+	}
+	if v.layout.Plan.Weighted {
+		return errors.New("cuda levels: a weighted operator is not supported")
 	}
 	return nil
 }
@@ -161,8 +165,8 @@ func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := v.fill(ctx, l, &l.u, rows.Row); err != nil {
 		return err
 	}
-	if v.layout.Source != nil {
-		if err := v.fill(ctx, l, &l.b, v.layout.Source.SourceRow); err != nil {
+	if v.layout.Values != nil {
+		if err := v.fill(ctx, l, &l.b, sourceOf(v.layout.Values)); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
 	}
@@ -235,10 +239,10 @@ func (v *Levels) Sum(ctx context.Context) (solver.Sum, error) {
 	return decodeSum(v.pinned.Bytes(), make([]byte, sumBytes)), nil
 }
 
-// Tail implements multigrid.Device.
-func (v *Levels) Tail(ctx context.Context) error {
+// Agglomerate implements multigrid.Device.
+func (v *Levels) Agglomerate(ctx context.Context) error {
 	last := len(v.levels) - 1
-	for i := v.layout.Tail; i < last; i++ {
+	for i := v.layout.Agglomerated; i < last; i++ {
 		if err := v.Down(ctx, i); err != nil {
 			return err
 		}
@@ -248,7 +252,7 @@ func (v *Levels) Tail(ctx context.Context) error {
 		return err
 	}
 	m.end()
-	for i := last - 1; i >= v.layout.Tail; i-- {
+	for i := last - 1; i >= v.layout.Agglomerated; i-- {
 		if err := v.Up(ctx, i); err != nil {
 			return err
 		}

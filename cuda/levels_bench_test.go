@@ -23,7 +23,7 @@ func (flat) Row(_ int, dst []byte) error {
 	return nil
 }
 
-func (flat) SourceRow(_ int, dst []byte) error {
+func (flat) ValueRow(_ int, _ solver.Value, dst []byte) error {
 	clear(dst)
 	return nil
 }
@@ -38,10 +38,10 @@ func openFlat(open opener, n int, source bool) (*Levels, error) {
 	if err != nil {
 		return nil, err
 	}
-	stripes, tail := p.Divide([]solver.Stripe{p.Levels[0].Mesh.Interior()}, multigrid.TailPoints)
-	l := p.LayoutOf(stripes, tail, 0)
+	stripes, agglomerated := p.Divide([]solver.Stripe{p.Levels[0].Mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := p.LayoutOf(stripes, agglomerated, 0)
 	if source {
-		l.Source = flat{}
+		l.Values = flat{}
 	}
 	v, err := open(l)
 	if err != nil {
@@ -168,15 +168,15 @@ func (v *Levels) timeLevel(b *testing.B, name string, l, next *level) {
 
 // cycle puts a cycle of a single rank into the stream.
 func (v *Levels) cycle(ctx context.Context) error {
-	for l := range v.layout.Tail {
+	for l := range v.layout.Agglomerated {
 		if err := v.Down(ctx, l); err != nil {
 			return err
 		}
 	}
-	if err := v.Tail(ctx); err != nil {
+	if err := v.Agglomerate(ctx); err != nil {
 		return err
 	}
-	for l := v.layout.Tail - 1; l >= 0; l-- {
+	for l := v.layout.Agglomerated - 1; l >= 0; l-- {
 		if err := v.Up(ctx, l); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // tailArg is the argument of the kernels tail and tail_large: struct Tail in kernels/multigrid_tail.cuh.
 type tailArg struct {
 	weights, memory, outside, b, u driver.DevicePtr
-	direct                         directArg
+	coarsest                       coarsestArg
 	count, values                  int32
 	levels                         [tailLevels]tailLevel
 }
@@ -46,7 +46,7 @@ type tail struct {
 // coarsest one.
 func tailStart(l multigrid.Layout) int {
 	start, values := len(l.Plan.Levels)-1, 0
-	for i := start; i >= max(l.Tail, len(l.Plan.Levels)-tailLevels); i-- {
+	for i := start; i >= max(l.Agglomerated, len(l.Plan.Levels)-tailLevels); i-- {
 		n := l.Plan.Levels[i].Mesh.NX * l.Plan.Levels[i].Mesh.NY
 		values += n
 		if n > tailPoints || values > tailValues {
@@ -85,7 +85,7 @@ func (v *Levels) openTail(first int) (*tail, error) {
 	if a.weights, err = uploadTable(v.dev, tailWeights()); err != nil {
 		return nil, err
 	}
-	if a.direct, err = v.openDirect(&all[len(all)-1]); err != nil {
+	if a.coarsest, err = v.openCoarsest(&all[len(all)-1]); err != nil {
 		return nil, err
 	}
 	return v.loadTail(a)
@@ -133,7 +133,7 @@ func (t *tail) launch(s *driver.Stream) error {
 
 // tailMemory returns the bytes of GPU memory that the tail from level first on takes besides the arrays of that level.
 func tailMemory(l multigrid.Layout, first int) int64 {
-	bytes := 4*int64(len(tailWeights())) + directMemory(l)
+	bytes := 4*int64(len(tailWeights())) + coarsestMemory(l)
 	for i, t := range newTailTables(l, first) {
 		bytes += t.bytes()
 		if i == 0 {

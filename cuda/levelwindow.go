@@ -29,10 +29,10 @@ type levelWindow struct {
 
 // newLevelWindow returns the window of a rank with layout l of the finest mesh, without memory.
 func newLevelWindow(l multigrid.Layout, ranks int) levelWindow {
-	tail := l.Plan.Levels[l.Tail].Mesh
-	tail.DType = solver.Float64 // as the source of a stage of full multigrid has it
-	return levelWindow{ranks: ranks, rows: multigrid.Overlap * pitchOf(l.Plan.Levels[0].Mesh),
-		right: tail.NY * pitchOf(tail)}
+	gathered := l.Plan.Levels[l.Agglomerated].Mesh
+	gathered.DType = solver.Float64 // as the source of a stage of full multigrid has it
+	return levelWindow{ranks: ranks, rows: multigrid.HaloDepth * pitchOf(l.Plan.Levels[0].Mesh),
+		right: gathered.NY * pitchOf(gathered)}
 }
 
 const (

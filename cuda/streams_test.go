@@ -149,9 +149,10 @@ func traceLevels(ctx context.Context, w way) (err error) {
 		return err
 	}
 	z := &zoned{driver: gpu, plan: plan, levels: make([]*Levels, 3)}
-	z.stripes, z.tail = plan.Divide([]solver.Stripe{{Lo: 1, Hi: 100}, {Lo: 100, Hi: 200}, {Lo: 200, Hi: 299}}, 2000)
+	thirds := []solver.Stripe{{Lo: 1, Hi: 100}, {Lo: 100, Hi: 200}, {Lo: 200, Hi: 299}}
+	z.stripes, z.agglomerated = plan.Divide(thirds, 2000)
 	const large = 9 // the fake GPU with enough shared memory
-	v, err := NewLevels(gpu, plan.LayoutOf(z.stripes, z.tail, 1), Options{Device: large})
+	v, err := NewLevels(gpu, plan.LayoutOf(z.stripes, z.agglomerated, 1), Options{Device: large})
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func traceLevels(ctx context.Context, w way) (err error) {
 		return err
 	}
 	host := solver.NewHostExchange([2]solver.RowLink{silent{}, silent{}}, solver.HostOptions{Rank: 1,
-		Most: multigrid.Overlap * plan.Levels[0].Mesh.RowBytes()})
+		Most: multigrid.HaloDepth * plan.Levels[0].Mesh.RowBytes()})
 	all := make([]*Window, 3)
 	for _, rank := range []int{0, 2} {
 		offer, err := json.Marshal(offer{Rank: rank, Shape: v.window.shape(),

@@ -46,7 +46,7 @@ type operator struct {
 func newOperator(l solver.Layout) operator {
 	m, rows := l.Mesh, l.Held()
 	o := operator{source: field{rows: rows, pitch: pitchOf(m)}, lo: floorDiv(rows.Lo, solver.GroupRows)}
-	if l.Operator.Source == nil {
+	if l.Operator.Values == nil {
 		o.source.rows.Hi = rows.Lo + 1
 	} else {
 		o.sourcePitch = uint32(o.source.pitch / m.DType.Size())

@@ -44,12 +44,17 @@ func (d *device) loadOperator(ctx context.Context, o operator) error {
 			return err
 		}
 	}
-	if source := d.layout.Operator.Source; source != nil {
-		if err := d.load(ctx, o.source, source.SourceRow); err != nil {
+	if values := d.layout.Operator.Values; values != nil {
+		if err := d.load(ctx, o.source, sourceOf(values)); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
 	}
 	return d.loadFixed(ctx, o)
+}
+
+// sourceOf returns the function that reads the rows of b.
+func sourceOf(values solver.ValueRows) func(y int, dst []byte) error {
+	return func(y int, dst []byte) error { return values.ValueRow(y, solver.Source, dst) }
 }
 
 // repeating returns read, with columns 0 and NX-1 replaced by copies of columns NX-2 and 1 if they are periodic.

@@ -66,7 +66,7 @@ func TestFixedPoints(t *testing.T) {
 func TestOperatorBytes(t *testing.T) {
 	plain := solver.Operator{}
 	general := solver.Operator{Scale: 0.5, Blend: 0.5}
-	source := solver.Operator{Scale: 0.5, Blend: 0.5, Source: unread{}}
+	source := solver.Operator{Scale: 0.5, Blend: 0.5, Values: unread{}}
 	const groups, rows, words, pitch = 5, 40, 64 / 8, 64 * 4
 	for _, test := range []struct {
 		operator solver.Operator
@@ -94,7 +94,7 @@ func TestOperatorBytes(t *testing.T) {
 // unread is a source that nobody reads.
 type unread struct{}
 
-func (unread) SourceRow(y int, _ []byte) error { return fmt.Errorf("row %d is read", y) }
+func (unread) ValueRow(y int, _ solver.Value, _ []byte) error { return fmt.Errorf("row %d is read", y) }
 
 // Kernels with terms do what others cannot, and the source limits how many pipelines a block has room for.
 func TestTermsKernels(t *testing.T) {

@@ -66,6 +66,8 @@ var (
 	// fma(h, fma(q, t - s, s), b)
 	nested = regexp.MustCompile(`(?i)(?:fma|fused)(?:_rn|f)?\([^,;]+,[\w.]*(?:fma|fused)(?:_rn|f)?\(` +
 		`[^,;]+,(?:\w+\.round\()?[\w.\]\[]+-([\w.\]\[]+)\)?,([\w.\]\[]+)\)`)
+	// fma(w, west, fma(e, east, fma(n, north, fma(s, south, b))))
+	chain   = regexp.MustCompile(`(?i)(?:(?:fma|fused)(?:_rn|f)?\([^,;()]+,[^,;()]+,[\w.]*){3}(?:fma|fused)`)
 	average = regexp.MustCompile(`(?i)(?:0?\.25f?|quarter)\)?\*\w*\(+[^,;:]*\+[^,;:]*\+`)
 
 	// In generators: vectors of rows above and below, or values shifted by one, are added or loaded to be added.
@@ -81,7 +83,7 @@ func code(text string) string {
 // updates returns the first expression that computes the update of a point.
 func updates(text string) string {
 	text = code(text)
-	for _, r := range []*regexp.Regexp{opposite, average} {
+	for _, r := range []*regexp.Regexp{opposite, average, chain} {
 		if s := r.FindString(text); s != "" {
 			return s
 		}
@@ -110,6 +112,8 @@ func TestCopiesOfTheOperatorAreFound(t *testing.T) {
 		"d.v[j] = fused(h, fused(q, t - s, s), b.v[j]) - u.v[j];",
 		"kernel.FMA(s.h, kernel.FMA(s.q, t-sum, sum), b) - s.centre[x]",
 		"j.fma(j.op.Scale,\n\tj.fma(j.op.Blend, j.round(t-s), s), b)",
+		"a.fma(v[1], west, a.fma(v[2], east,\n\ta.fma(v[3], north, a.fma(v[4], south, b))))",
+		"d = fused(w.w, left, fused(w.e, right, fused(w.n, up, fused(w.s, down, b))));",
 	} {
 		if updates(text) == "" {
 			t.Errorf("not found: %s", text)

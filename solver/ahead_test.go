@@ -86,7 +86,7 @@ func TestRunEndsAlikeHoweverLateTheNorms(t *testing.T) {
 			o.Goal.Tolerance, o.MaxIterations = tolerance, end.maxIterations
 			out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, nil)
 			noErrors(t, errs)
-			if out.result.Sweeps != len(norms) || out.result.Reason != reason || !slices.Equal(out.norms, norms) ||
+			if out.result.Iterations != len(norms) || out.result.Reason != reason || !slices.Equal(out.norms, norms) ||
 				!bytes.Equal(out.field, field) {
 				t.Errorf("%+v, %d ranks, depth %d, %+v, %d ahead: %+v, %d norms; want %d sweeps, %s", end, ranks,
 					o.Depth, limits, o.Ahead, out.result, len(out.norms), len(norms), reason)
@@ -112,7 +112,7 @@ func TestRequestsToStopArriveThoughNormsAreLate(t *testing.T) {
 			}
 		})
 		noErrors(t, errs)
-		sweeps, latest := out.result.Sweeps, 40+(o.Ahead+2)*limits.MaxSweeps
+		sweeps, latest := out.result.Iterations, 40+(o.Ahead+2)*limits.MaxSweeps
 		if out.result.Reason != solver.Interrupted || sweeps < 40 || sweeps > latest {
 			t.Errorf("depth %d, %d ahead: %+v, want interrupted after 40 to %d sweeps", o.Depth, o.Ahead, out.result,
 				latest)
@@ -205,9 +205,9 @@ func TestNoRankWaitsForNormsFarFromTheEnd(t *testing.T) {
 		}
 		out, waits, errs := lateRun(t, tall, c.ranks, c.delay, c.limits, c.o, nil)
 		noErrors(t, errs)
-		if out.result.Sweeps != 320 || !slices.Equal(waits, want) {
+		if out.result.Iterations != 320 || !slices.Equal(waits, want) {
 			t.Errorf("%d ranks, delay %d, %+v, %d ahead: %d sweeps, waited for passes %v, want %v", c.ranks, c.delay,
-				c.limits, c.o.Ahead, out.result.Sweeps, waits, want)
+				c.limits, c.o.Ahead, out.result.Iterations, waits, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (s Side) String() string {
 // sweep, and a pass has one sweep.
 type Sweeper interface {
 	// Load fills the rows of now, halos included, and the fixed points, rows and columns of both fields. It reads the
-	// operator's source and fixed points of these rows. Of periodic columns it makes copies, whatever rows yields.
+	// operator's values and fixed points of these rows. Of periodic columns it makes copies, whatever rows yields.
 	Load(ctx context.Context, rows RowSource) error
 	// Edges computes at least rows [Lo, Lo+Depth) and [Hi-Depth, Hi) of next where there is a neighbour: their values
 	// after p.Sweeps sweeps. A sweeper may compute more rows.

@@ -99,7 +99,7 @@ func TestRunWithNormsOfSomeSweeps(t *testing.T) {
 						}
 					})
 				noErrors(t, errs)
-				if out.result.Sweeps != sweeps || out.result.Reason != reason || swept != sweeps ||
+				if out.result.Iterations != sweeps || out.result.Reason != reason || swept != sweeps ||
 					out.result.Norm != norms[len(norms)-1] {
 					t.Errorf("every %d, k %d, %+v: %+v after %d sweeps; want %d sweeps, %s, norm %v", every, k, c,
 						out.result, swept, sweeps, reason, norms[len(norms)-1])
@@ -124,13 +124,13 @@ func TestRunStopsBeforeItsFirstNorm(t *testing.T) {
 			}
 		})
 	noErrors(t, errs)
-	if out.result.Reason != solver.Interrupted || out.result.Sweeps < 20 || out.result.Sweeps > 32 ||
+	if out.result.Reason != solver.Interrupted || out.result.Iterations < 20 || out.result.Iterations > 32 ||
 		!math.IsNaN(out.result.Norm) || len(out.norms) != 0 {
 		t.Errorf("%+v, %d norms; want interrupted within three passes after sweep 20 without norms", out.result,
 			len(out.norms))
 	}
-	if _, field := wanted(t, f, 0, out.result.Sweeps); !bytes.Equal(out.field, field) {
-		t.Errorf("not the field after %d sweeps", out.result.Sweeps)
+	if _, field := wanted(t, f, 0, out.result.Iterations); !bytes.Equal(out.field, field) {
+		t.Errorf("not the field after %d sweeps", out.result.Iterations)
 	}
 }
 
@@ -147,13 +147,13 @@ func TestRunWithNormsOfSomeSweepsGoesOn(t *testing.T) {
 			t.Fatalf("every %d: saving changed the answer", every)
 		}
 		for at := range h.states {
-			if at > saved.result.Sweeps {
+			if at > saved.result.Iterations {
 				continue // the run ended before this state
 			}
 			done := o.Norms.In(at)
 			for _, c := range everyCases {
 				o := o
-				o.Start = solver.Start{Sweeps: at, Norms: norms[:done]}
+				o.Start = solver.Start{Iterations: at, Norms: norms[:done]}
 				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o,
 					func(_ int, _ *options, p *plain) {
 						if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
@@ -161,7 +161,7 @@ func TestRunWithNormsOfSomeSweepsGoesOn(t *testing.T) {
 						}
 					})
 				noErrors(t, errs)
-				if out.result.Sweeps != saved.result.Sweeps || out.result.Norm != saved.result.Norm ||
+				if out.result.Iterations != saved.result.Iterations || out.result.Norm != saved.result.Norm ||
 					!slices.Equal(out.norms, norms[done:]) || !bytes.Equal(out.field, field) {
 					t.Errorf("every %d, %+v, on from %d: %+v, %d norms; want %+v", every, c, at, out.result,
 						len(out.norms), saved.result)
@@ -178,7 +178,7 @@ func TestPassesGetInStepWithNorms(t *testing.T) {
 	state := wantedAfter(t, f, 5)
 	var lengths []int
 	_, errs := runRanks(t, f, 3, 8, solver.Limits{MaxSweeps: 8},
-		options{MaxIterations: 45, Norms: solver.EveryNth(16), Start: solver.Start{Sweeps: 5}},
+		options{MaxIterations: 45, Norms: solver.EveryNth(16), Start: solver.Start{Iterations: 5}},
 		func(rank int, o *options, p *plain) {
 			if err := p.Load(t.Context(), rows{f, state}); err != nil {
 				t.Fatal(err)

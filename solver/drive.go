@@ -35,17 +35,17 @@ type Options struct {
 
 // Result is the result of Drive.
 type Result struct {
-	Sweeps   int     // or cycles: the iterations done
-	Norm     float64 // of the last iteration that has one; NaN if there is none
-	Reason   StopReason
-	Decisive *Decisive // the norm that ended the run; nil if no norm did
-	Base     float64   // of the Goal; 0 if the run has no norm
-	Times    Times
+	Iterations int     // or cycles: the iterations done
+	Norm       float64 // of the last iteration that has one; NaN if there is none
+	Reason     StopReason
+	Decisive   *Decisive // the norm that ended the run; nil if no norm did
+	Base       float64   // of the Goal; 0 if the run has no norm
+	Times      Times
 }
 
-// Drive iterates until the run ends. Afterwards the field is the one after exactly Result.Sweeps iterations. The
-// sequence of calls to the Iteration and the Reducer depends only on the options and the reduced contributions, so all
-// ranks of a run make the same calls.
+// Drive iterates until the run ends. Afterwards the field is the one after exactly Result.Iterations. The sequence of
+// calls to the Iteration and the Reducer depends only on the options and the reduced contributions, so all ranks of a
+// run make the same calls.
 func Drive(ctx context.Context, it Iteration, sums *Reductions, o Options) (Result, error) {
 	traits, watch := it.Traits(), sums.Watch
 	d := &drive{Options: o, it: it, traits: traits, watch: watch, ending: newEnding(traits, o.Goal, o.MaxIterations),
@@ -64,10 +64,10 @@ func Drive(ctx context.Context, it Iteration, sums *Reductions, o Options) (Resu
 		err = it.Leave(ctx)
 	}
 	if err != nil {
-		return Result{Sweeps: it.Done()}, err
+		return Result{Iterations: it.Done()}, err
 	}
 	e := &d.ending
-	return Result{Sweeps: it.Done(), Norm: e.norm, Reason: e.reasonAfter(it.Done()), Decisive: e.decisive,
+	return Result{Iterations: it.Done(), Norm: e.norm, Reason: e.reasonAfter(it.Done()), Decisive: e.decisive,
 		Base: e.rule.Base, Times: watch.Times}, nil
 }
 
@@ -107,15 +107,15 @@ func (d *drive) flags() (f Flags) {
 // begin sets the state to that of a run which has done the iterations of Start.
 func (d *drive) begin() error {
 	s := d.Start
-	all := d.traits.Norms.In(max(0, s.Sweeps)) // norms of the iterations done
-	if s.Sweeps < 0 || len(s.Norms) > all || len(s.Norms) < min(all, StopNorms) {
-		return fmt.Errorf("start after %s %d with %d norms", d.traits.Unit, s.Sweeps, len(s.Norms))
+	all := d.traits.Norms.In(max(0, s.Iterations)) // norms of the iterations done
+	if s.Iterations < 0 || len(s.Norms) > all || len(s.Norms) < min(all, StopNorms) {
+		return fmt.Errorf("start after %s %d with %d norms", d.traits.Unit, s.Iterations, len(s.Norms))
 	}
 	d.ending.resume(s)
-	if end := min(d.ending.stop, d.MaxIterations); s.Sweeps > end {
-		return fmt.Errorf("start after %d %ss of a run that ends after %d", s.Sweeps, d.traits.Unit, end)
+	if end := min(d.ending.stop, d.MaxIterations); s.Iterations > end {
+		return fmt.Errorf("start after %d %ss of a run that ends after %d", s.Iterations, d.traits.Unit, end)
 	}
-	d.saving = newSaving(s.Sweeps, d.SaveEvery)
+	d.saving = newSaving(s.Iterations, d.SaveEvery)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (d *drive) settle(ctx context.Context, keep int) error {
 // also learns of the end whose state it may want.
 func (d *drive) save(ctx context.Context) error {
 	done := d.it.Done()
-	if d.Saver == nil || done == d.Start.Sweeps {
+	if d.Saver == nil || done == d.Start.Iterations {
 		return nil
 	}
 	if done >= d.saving.next { // flags that are on their way may say that no rank is busy any more

@@ -48,7 +48,7 @@ func newEnding(t Traits, g Goal, maxIterations int) ending {
 // resume takes the norms of the iterations before the run. The run that had them went on after each stall for which it
 // has an AtStall.
 func (e *ending) resume(s Start) {
-	all := e.traits.Norms.In(s.Sweeps)
+	all := e.traits.Norms.In(s.Iterations)
 	for i, norm := range s.Norms {
 		reason := e.rule.Add(norm)
 		if reason == Stalled && e.traits.AtStall != nil {
@@ -56,7 +56,7 @@ func (e *ending) resume(s Start) {
 		}
 		e.judge(e.traits.Norms.Sweep(all-len(s.Norms)+i), norm, reason)
 	}
-	e.judged = s.Sweeps
+	e.judged = s.Iterations
 }
 
 // judge takes the norm of the next iteration that has one, and why it ends the run, or "".

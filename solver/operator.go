@@ -9,29 +9,70 @@ import (
 //
 //	new = 0.25 * ((west + east) + (north + south))
 //
-// and any other one is
+// one with a Scale is the general operator,
 //
 //	s = west + east    t = north + south    new = fma(Scale, fma(Blend, t - s, s), b)
 //
+// and a weighted one gives each point weights w, e, n and s of its own:
+//
+//	new = fma(w, west, fma(e, east, fma(n, north, fma(s, south, b))))
+//
 // where each addition, subtraction and fma is rounded once, in the field's type, and b is the source at the point.
-// Scale, Blend and b follow from spacings, screening and the right-hand side (docs/numerics.md). At a Neumann wall the
-// value beyond the wall is that of the mirror point: east stands for west in column 0, south for north in row 0, and
-// so on.
+// Scale, Blend, the weights and b follow from spacings, screening, coefficient and right-hand side
+// (docs/numerics.md). At a Neumann wall the value beyond the wall is that of the mirror point, for all three: east
+// stands for west in column 0, south for north in row 0, and so on. A weight of 0 makes the value beyond the wall count
+// for no more than the sign of a 0.
 type Operator struct {
 	// Scale is h > 0 and at most 0.5; Blend is q, 0 < q < 1. Both are values of the field's type, and both are 0 for
-	// the plain average.
+	// the plain average and for weighted points.
 	Scale, Blend float64
-	// Source yields b; nil for 0 everywhere. The plain average has no source.
-	Source SourceRows
+	// Weighted is set if each point has weights of its own. Ratio is then (hx/hy)^2, by which multigrid chooses the
+	// directions that it coarsens; sweeps do not need it.
+	Weighted bool
+	Ratio    float64
+	// Values yields the values that a point has besides that of the field. For the general operator they are b, and nil
+	// stands for 0 everywhere. The plain average has none, and a weighted operator has all that ValuesPerPoint counts.
+	Values ValueRows
 	// Fixed yields the points that keep their initial values besides the fixed walls; nil for none.
 	Fixed FixedRows
 }
 
-// SourceRows yields the source of an Operator.
-type SourceRows interface {
-	// SourceRow writes b in row iy, 0 <= iy < NY, to dst: NX finite values of the mesh's type, little-endian, dense.
-	// Points that no sweep updates have any finite value. Several goroutines may call it at once.
-	SourceRow(iy int, dst []byte) error
+// Value is one of the values that a point has besides that of the field.
+type Value uint8
+
+// The values. A sweep reads the first Operator.ValuesPerPoint of them.
+const (
+	Source Value = iota // b
+	West                // the weight of the western neighbour, and so on: at least 0 and at most 1, and all four of a
+	East                // point add up to at most 1, up to rounding
+	North
+	South
+	// For multigrid, and always float64 values: the diagonal of the equation of the point, and its couplings to the
+	// eastern and the southern neighbour, which are the weights that the two have of each other times their diagonals.
+	// All are scaled by one power of two, so that the largest diagonal lies between 1/2 and 1, and by 1/2 on a Neumann
+	// wall or a wall with a heat transfer. A coupling to a point that no sweep updates is given wherever its row is
+	// read.
+	Diagonal
+	EastFace
+	SouthFace
+
+	sweepValues = int(Diagonal) // of a weighted point
+)
+
+// String names a value.
+func (k Value) String() string {
+	names := []string{"source", "western weight", "eastern weight", "northern weight", "southern weight", "diagonal"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("Value(%d)", uint8(k))
+}
+
+// ValueRows yields the values of the points of an Operator.
+type ValueRows interface {
+	// ValueRow writes value k of row iy, 0 <= iy < NY, to dst: NX finite values of the mesh's type, little-endian,
+	// dense. Points that no sweep updates have any finite value. Several goroutines may call it at once.
+	ValueRow(iy int, k Value, dst []byte) error
 }
 
 // FixedRows yields the fixed points of an Operator.
@@ -42,7 +83,7 @@ type FixedRows interface {
 }
 
 // Plain reports whether o is the plain average, perhaps with fixed points.
-func (o Operator) Plain() bool { return o.Scale == 0 }
+func (o Operator) Plain() bool { return o.Scale == 0 && !o.Weighted }
 
 // General returns o with the numbers of the general update in place of the plain average.
 func (o Operator) General() Operator {
@@ -52,12 +93,29 @@ func (o Operator) General() Operator {
 	return o
 }
 
+// ValuesPerPoint returns the number of values, from Source on, that a sweep reads at each point.
+func (o Operator) ValuesPerPoint() int {
+	switch {
+	case o.Weighted:
+		return sweepValues
+	case o.Values != nil:
+		return 1
+	}
+	return 0
+}
+
 // Check returns an error for an Operator that no run can have.
 func (o Operator) Check(t DType) error {
 	switch {
+	case o.Weighted && (o.Scale != 0 || o.Blend != 0):
+		return fmt.Errorf("operator: scale %v, blend %v: a weighted operator has neither", o.Scale, o.Blend)
+	case o.Weighted && o.Values == nil:
+		return errors.New("operator: weighted, but without the values of points")
+	case o.Weighted:
+		return nil
 	case o.Plain() && o.Blend != 0:
 		return fmt.Errorf("operator: blend %v without scale", o.Blend)
-	case o.Plain() && o.Source != nil:
+	case o.Plain() && o.Values != nil:
 		return errors.New("operator: a plain average with a source")
 	case o.Plain():
 		return nil

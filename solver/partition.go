@@ -62,7 +62,7 @@ func PartitionBy(interior Stripe, weights []float64, ranks, depth int) ([]Stripe
 	total := 0.0
 	for r, w := range weights {
 		if !(w > 0) || math.IsInf(w, 1) {
-			return nil, fmt.Errorf("weight %g of rank %d: a positive number is wanted", w, r)
+			return nil, fmt.Errorf("weight %g of rank %d: must be a positive number", w, r)
 		}
 		total += w
 	}

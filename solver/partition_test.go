@@ -160,9 +160,9 @@ func TestPartitionByRefuses(t *testing.T) {
 		want    string
 	}{
 		{[]float64{1, 2, 3}, "3 weights for 2 ranks"},
-		{[]float64{1, 0}, "weight 0 of rank 1: a positive number is wanted"},
-		{[]float64{-1, 1}, "weight -1 of rank 0: a positive number is wanted"},
-		{[]float64{1, math.Inf(1)}, "weight +Inf of rank 1: a positive number is wanted"},
+		{[]float64{1, 0}, "weight 0 of rank 1: must be a positive number"},
+		{[]float64{-1, 1}, "weight -1 of rank 0: must be a positive number"},
+		{[]float64{1, math.Inf(1)}, "weight +Inf of rank 1: must be a positive number"},
 	} {
 		if _, err := PartitionBy(Stripe{1, 65}, c.weights, 2, 1); err == nil || err.Error() != c.want {
 			t.Errorf("%v: %v, want %s", c.weights, err, c.want)

@@ -98,7 +98,8 @@ func (p *plain) advance(b solver.Pass) (map[int][]float64, []solver.Sum) {
 			n := append([]float64(nil), o...)
 			d := make([]float64, (len(o)+3)/4*4)
 			for x := 1; x < len(o)-1; x++ {
-				n[x] = reference.Update(solver.Float64, solver.Operator{}, o[x-1], o[x+1], old[y-1][x], old[y+1][x], 0)
+				n[x] = reference.Update(solver.Float64, solver.Operator{}, o[x-1], o[x+1], old[y-1][x], old[y+1][x],
+					reference.Values{})
 				d[x] = n[x] - o[x]
 			}
 			if p.damageAt > 0 && b.First+level-1 == p.damageAt && y == s.Lo {

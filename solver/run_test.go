@@ -80,7 +80,7 @@ type options struct {
 func run(ctx context.Context, s jacobi.Rows, x solver.Exchange, r solver.Reducer, o options) (solver.Result, error) {
 	sums := solver.NewReductions(r, &solver.Watch{OnStep: o.OnStep})
 	it, err := jacobi.New(s, x, sums.Watch, jacobi.Options{EngineOptions: jacobi.EngineOptions{Depth: o.Depth,
-		MaxSweeps: o.MaxSweeps, Sweeps: o.Start.Sweeps, Norms: o.Norms}, Initial: o.Initial, Ahead: o.Ahead})
+		MaxSweeps: o.MaxSweeps, Sweeps: o.Start.Iterations, Norms: o.Norms}, Initial: o.Initial, Ahead: o.Ahead})
 	if err != nil {
 		return solver.Result{}, err
 	}
@@ -136,7 +136,7 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 		opts.Initial, opts.Depth, opts.MaxSweeps = f, depth, limits.MaxSweeps
 		if r == 0 {
 			opts.OnNorms = func(first int, norms []float64) error {
-				if first != o.Norms.Sweep(o.Norms.In(opts.Start.Sweeps)+len(out.norms)) {
+				if first != o.Norms.Sweep(o.Norms.In(opts.Start.Iterations)+len(out.norms)) {
 					return fmt.Errorf("norms of sweep %d after %d", first, len(out.norms))
 				}
 				out.norms = append(out.norms, norms...)
@@ -160,7 +160,7 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 			}
 		}
 		out.field = append(out.field, rows...)
-		if r > 0 && errs[0] == nil && (results[r].Sweeps != results[0].Sweeps ||
+		if r > 0 && errs[0] == nil && (results[r].Iterations != results[0].Iterations ||
 			results[r].Reason != results[0].Reason) {
 			t.Errorf("rank %d ended with %+v, rank 0 with %+v", r, results[r], results[0])
 		}
@@ -197,7 +197,8 @@ func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
 				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag},
 					options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: 60}, nil)
 				noErrors(t, errs)
-				if out.result.Sweeps != k+2 || out.result.Reason != solver.Converged || out.result.Norm != norms[k+1] {
+				r := out.result
+				if r.Iterations != k+2 || r.Reason != solver.Converged || r.Norm != norms[k+1] {
 					t.Errorf("periodic %v, k %d, %+v: %+v; want %d sweeps, norm %v", periodic, k, c, out.result, k+2,
 						norms[k+1])
 				}
@@ -227,7 +228,7 @@ func TestRunEndsAtMaxIterations(t *testing.T) {
 			if tolerance > 0 {
 				reason = solver.Converged
 			}
-			if out.result.Sweeps != n || out.result.Reason != reason || !slices.Equal(out.norms, all[:n]) ||
+			if out.result.Iterations != n || out.result.Reason != reason || !slices.Equal(out.norms, all[:n]) ||
 				!bytes.Equal(out.field, field) {
 				t.Errorf("max_iterations %d, tolerance %v: %+v, %d norms; want %d sweeps, %s", n, tolerance, out.result,
 					len(out.norms), n, reason)
@@ -248,7 +249,7 @@ func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
 		out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4},
 			options{Goal: solver.Goal{Tolerance: all[k]}, MaxIterations: 100}, nil)
 		noErrors(t, errs)
-		if out.result.Sweeps != len(norms) || !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
+		if out.result.Iterations != len(norms) || !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
 			t.Errorf("k %d: %+v, want %d sweeps", k, out.result, len(norms))
 		}
 		for _, p := range out.backends {
@@ -269,7 +270,7 @@ func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
 			p.exaggerateBefore = 16
 		})
 	noErrors(t, errs)
-	if out.result.Sweeps != 19 || !bytes.Equal(out.field, field) {
+	if out.result.Iterations != 19 || !bytes.Equal(out.field, field) {
 		t.Errorf("%+v, want 19 sweeps and their field", out.result)
 	}
 	for r, p := range out.backends {
@@ -290,12 +291,12 @@ func TestRunStopsAtACommonSweep(t *testing.T) {
 				}
 			})
 		noErrors(t, errs)
-		if out.result.Reason != solver.Interrupted || out.result.Sweeps < 20 || out.result.Sweeps > 20+3*depth {
+		if out.result.Reason != solver.Interrupted || out.result.Iterations < 20 || out.result.Iterations > 20+3*depth {
 			t.Errorf("depth %d: %+v, want interrupted within three passes after sweep 20", depth, out.result)
 		}
-		norms, field := wanted(t, f, 0, out.result.Sweeps)
+		norms, field := wanted(t, f, 0, out.result.Iterations)
 		if !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
-			t.Errorf("depth %d: not the state after %d sweeps", depth, out.result.Sweeps)
+			t.Errorf("depth %d: not the state after %d sweeps", depth, out.result.Iterations)
 		}
 	}
 }

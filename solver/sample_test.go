@@ -36,8 +36,8 @@ func sampledRun(t *testing.T, f formula, ranks, depth, every int, limits solver.
 		regular, asked = append(regular, r), append(asked, a)
 		o.Samples = solver.Samples{{Sampler: r, Every: every},
 			{Sampler: a, Wanted: func() bool { return asks != nil && asks(rank, a) }}}
-		if o.Start.Sweeps > 0 {
-			if err := p.Load(t.Context(), rows{f, wantedAfter(t, f, o.Start.Sweeps)}); err != nil {
+		if o.Start.Iterations > 0 {
+			if err := p.Load(t.Context(), rows{f, wantedAfter(t, f, o.Start.Iterations)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -62,7 +62,7 @@ func TestRegularSamplesAreExact(t *testing.T) {
 						continue
 					}
 					o := options{Goal: solver.Goal{Tolerance: all[k]}, MaxIterations: 60, Ahead: c.ahead,
-						Start: solver.Start{Sweeps: start, Norms: norms[:start]}}
+						Start: solver.Start{Iterations: start, Norms: norms[:start]}}
 					out, regular, asked, h, _ := sampledRun(t, f, c.ranks, c.depth, 7,
 						solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o, nil)
 					if !slices.Equal(out.norms, norms[start:]) || !bytes.Equal(out.field, field) {

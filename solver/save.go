@@ -20,7 +20,7 @@ type Saver interface {
 
 // Start describes the loaded field. The zero value is the initial field.
 type Start struct {
-	Sweeps int
+	Iterations int
 	// Norms are the last norms of the sweeps done: at least StopNorms, or all there are. The norms before them did not
 	// end the run.
 	Norms []float64

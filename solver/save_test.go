@@ -117,7 +117,7 @@ func TestRunGoesOnFromASavedState(t *testing.T) {
 					{2, 1, 1, 0}} {
 					for _, last := range []int{solver.StopNorms, at} {
 						o := o
-						o.Start = solver.Start{Sweeps: at, Norms: norms[at-min(at, last) : at]}
+						o.Start = solver.Start{Iterations: at, Norms: norms[at-min(at, last) : at]}
 						out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o,
 							func(_ int, _ *options, p *plain) {
 								if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
@@ -125,7 +125,7 @@ func TestRunGoesOnFromASavedState(t *testing.T) {
 								}
 							})
 						noErrors(t, errs)
-						if out.result.Sweeps != len(norms) || out.result.Norm != norms[len(norms)-1] ||
+						if out.result.Iterations != len(norms) || out.result.Norm != norms[len(norms)-1] ||
 							out.result.Reason != saved.result.Reason ||
 							!slices.Equal(out.norms, norms[at:]) || !bytes.Equal(out.field, field) {
 							t.Errorf("periodic %v, k %d, %+v, on from %d: %+v, %d norms; want %d sweeps", periodic, k,
@@ -172,7 +172,7 @@ func TestRunThatGoesOnCanRewind(t *testing.T) {
 	for range 2 { // ranks
 		exaggerate(&large)
 	}
-	start := solver.Start{Sweeps: 8, Norms: slices.Repeat([]float64{large.Norm(0)}, 8)}
+	start := solver.Start{Iterations: 8, Norms: slices.Repeat([]float64{large.Norm(0)}, 8)}
 	o := options{Goal: solver.Goal{Tolerance: all[17]}, MaxIterations: 100, Start: start}
 	out, errs := runRanks(t, f, 2, 16, solver.Limits{MaxSweeps: 4}, o, func(_ int, _ *options, p *plain) {
 		if err := p.Load(t.Context(), rows{f, wantedAfter(t, f, 8)}); err != nil {
@@ -181,7 +181,7 @@ func TestRunThatGoesOnCanRewind(t *testing.T) {
 		p.exaggerateBefore = 16
 	})
 	noErrors(t, errs)
-	if out.result.Sweeps != 19 || !bytes.Equal(out.field, field) {
+	if out.result.Iterations != 19 || !bytes.Equal(out.field, field) {
 		t.Errorf("%+v, want 19 sweeps and their field", out.result)
 	}
 	for r, p := range out.backends {
@@ -229,12 +229,12 @@ func TestStartOutOfRangeIsRefused(t *testing.T) {
 		start solver.Start
 		want  string
 	}{
-		{solver.Start{Sweeps: 5, Norms: []float64{1}}, "start after sweep 5 with 1 norms"},
-		{solver.Start{Sweeps: 1}, "start after sweep 1 with 0 norms"},
-		{solver.Start{Sweeps: 150, Norms: make([]float64, 100)}, "start after sweep 150 with 100 norms"},
-		{solver.Start{Sweeps: 61, Norms: slices.Repeat([]float64{1}, 61)},
+		{solver.Start{Iterations: 5, Norms: []float64{1}}, "start after sweep 5 with 1 norms"},
+		{solver.Start{Iterations: 1}, "start after sweep 1 with 0 norms"},
+		{solver.Start{Iterations: 150, Norms: make([]float64, 100)}, "start after sweep 150 with 100 norms"},
+		{solver.Start{Iterations: 61, Norms: slices.Repeat([]float64{1}, 61)},
 			"start after 61 sweeps of a run that ends after 60"},
-		{solver.Start{Sweeps: 9, Norms: []float64{1, 1, 1, 1, 1, 1, 0.01, 0.01, 0.01}},
+		{solver.Start{Iterations: 9, Norms: []float64{1, 1, 1, 1, 1, 1, 0.01, 0.01, 0.01}},
 			"start after 9 sweeps of a run that ends after 8"},
 	} {
 		_, errs := runRanks(t, f, 1, 1, solver.Limits{MaxSweeps: 1},

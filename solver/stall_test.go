@@ -40,7 +40,8 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 				{2, 8, 8, 0, 32, p.sweeps - 60}, {2, 5, 2, 1, 32, p.sweeps - 3},
 			} {
 				o := options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: 5000, Ahead: c.ahead}
-				o.Start = solver.Start{Sweeps: c.start, Norms: norms[c.start-min(c.start, solver.StopNorms) : c.start]}
+				last := norms[c.start-min(c.start, solver.StopNorms) : c.start]
+				o.Start = solver.Start{Iterations: c.start, Norms: last}
 				limits := solver.Limits{MaxSweeps: c.pass, Lag: c.lag}
 				out, errs := runRanks(t, f, c.ranks, c.depth, limits, o, func(_ int, _ *options, b *plain) {
 					if c.start == 0 {
@@ -53,7 +54,7 @@ func TestRunEndsWhenItStalls(t *testing.T) {
 				})
 				noErrors(t, errs)
 				r, d := out.result, out.result.Decisive
-				if r.Sweeps != len(norms) || r.Reason != reason || d == nil || *d != decisive {
+				if r.Iterations != len(norms) || r.Reason != reason || d == nil || *d != decisive {
 					t.Errorf("%+v, %+v: %+v, %+v; want %s after %d, by %+v", p, c, r, d, reason, len(norms), decisive)
 				}
 				if !slices.Equal(out.norms, norms[c.start:]) || !bytes.Equal(out.field, field) {

@@ -17,15 +17,15 @@ const (
 	StepSave                     // Saver.Save
 	StepSample                   // Sampler.Sample
 
-	StepDown        // the first half of a cycle on a level
-	StepTail        // the solution on the coarsest levels
-	StepUp          // the second half of a cycle on a level
-	StepOverlap     // rows of a level go to the neighbours and come from them
-	StepGather      // every rank gets all rows of a level
-	StepNorm        // the sum of the norm, of this rank
-	StepReduce      // Reducer.Post and Reducer.Wait
-	StepCG          // a part of a step of conjugate gradients
-	StepInterpolate // the way up from one mesh of full multigrid to the next
+	StepDown         // the first half of a cycle on a level
+	StepAgglomerated // the solution on the coarsest levels
+	StepUp           // the second half of a cycle on a level
+	StepHalos        // rows of a level go to the neighbours and come from them
+	StepGather       // every rank gets all rows of a level
+	StepNorm         // the sum of the norm, of this rank
+	StepReduce       // Reducer.Post and Reducer.Wait
+	StepCG           // a part of a step of conjugate gradients
+	StepInterpolate  // the way up from one mesh of full multigrid to the next
 	StepCycle
 	StepStage // the cycles on one of the coarser meshes of full multigrid
 	stepKinds
@@ -72,9 +72,9 @@ const (
 // Share returns the part of Times to which steps of this kind are added.
 func (k StepKind) Share() Share {
 	switch k {
-	case StepEdges, StepInterior, StepSums, StepDown, StepTail, StepUp, StepNorm, StepCG, StepInterpolate:
+	case StepEdges, StepInterior, StepSums, StepDown, StepAgglomerated, StepUp, StepNorm, StepCG, StepInterpolate:
 		return ShareCompute
-	case StepPost, StepWait, StepOverlap, StepGather:
+	case StepPost, StepWait, StepHalos, StepGather:
 		return ShareHaloWait
 	case StepPostNorm, StepWaitNorm, StepReduce:
 		return ShareNormWait

@@ -32,7 +32,7 @@ type rank struct {
 	life       context.Context // of the ranks of this process: it ends when one of them fails
 
 	conn    *wire.Conn
-	team    *roster.Team
+	comm    *roster.Comm
 	links   *halo.Links
 	reducer *reduce.Reducer
 }
@@ -57,7 +57,7 @@ func (r *rank) join(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.team, err = roster.Join(r.life, r.conn, roster.Member{
+	r.comm, err = roster.Join(r.life, r.conn, roster.Member{
 		Identity: roster.Identity{RunID: runID, Rank: r.number, Size: r.of, LocalRank: local,
 			LocalSize: min(r.node, r.of-first)},
 		Version: "simulated", ConfigHash: hash, Functions: hash, FirstRows: hash, Platform: "linux/amd64",
@@ -68,7 +68,7 @@ func (r *rank) join(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return r.team.KeepAlive(r.timeout)
+	return r.comm.KeepAlive(r.timeout)
 }
 
 // link opens the links to the neighbours.
@@ -82,14 +82,14 @@ func (r *rank) link(ctx context.Context) (err error) {
 	var members [2]halo.Member
 	for side, end := range ends {
 		if end != nil {
-			m := r.team.Member(end.Neighbour)
-			shares, why := roster.SharesMemory(r.team.Self(), m)
+			m := r.comm.Member(end.Neighbour)
+			shares, why := roster.SharesMemory(r.comm.Self(), m)
 			members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
 		}
 	}
 	r.links, err = halo.Connect(ctx, halo.Options{Rank: r.number, Members: members, Ends: ends, Mode: halo.ModeAuto,
 		Peers: []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: r.timeout}}},
-		NATS: halo.NATSOptions{Conn: r.conn, Prefix: r.team.Prefix(), Log: zap.NewNop(), Timeout: r.timeout,
+		NATS: halo.NATSOptions{Conn: r.conn, Prefix: r.comm.Prefix(), Log: zap.NewNop(), Timeout: r.timeout,
 			Dial: func(ctx context.Context) (halo.OwnConn, error) {
 				conn, err := r.dial(ctx)
 				if err != nil {
@@ -102,7 +102,7 @@ func (r *rank) link(ctx context.Context) (err error) {
 
 // open opens the sum over all ranks.
 func (r *rank) open(ctx context.Context) (err error) {
-	r.reducer, err = reduce.New(ctx, reduce.Options{Team: r.team, MaxSums: 1, Window: 2, Timeout: r.timeout})
+	r.reducer, err = reduce.New(ctx, reduce.Options{Comm: r.comm, MaxSums: 1, Window: 2, Timeout: r.timeout})
 	return err
 }
 
@@ -146,7 +146,7 @@ func (r *rank) run(ctx context.Context) error {
 func (r *rank) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	return r.team.Barrier(ctx, "end")
+	return r.comm.Barrier(ctx, "end")
 }
 
 // close closes what the rank has opened. Errors do not matter any more.
@@ -157,8 +157,8 @@ func (r *rank) close() {
 	if r.links != nil {
 		_ = r.links.Close()
 	}
-	if r.team != nil {
-		r.team.Close()
+	if r.comm != nil {
+		r.comm.Close()
 	}
 	if r.conn != nil {
 		r.conn.Close()

@@ -45,9 +45,9 @@ func mpiArgs(args []string) []string {
 // flagError explains an error of the flag parser. For an unknown flag it suggests the one that was most likely meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m,",
+		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m",
 			"bool": "true or false"}
-		return fmt.Errorf("--%s %q: %s is wanted", bad.GetFlag().Name, bad.GetValue(),
+		return fmt.Errorf("--%s %q: must be %s", bad.GetFlag().Name, bad.GetValue(),
 			wanted[bad.GetFlag().Value.Type()])
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)

@@ -102,7 +102,7 @@ func follow(ctx context.Context, conn roster.Conn, run string, live *view.Live) 
 // findRun returns the id of the run at the server: the given one, or the only one whose ranks give signs of life.
 func findRun(ctx context.Context, n configs.NATS, run string) (string, error) {
 	if strings.ContainsAny(run, ".*> \t\r\n") {
-		return "", fmt.Errorf("--run %q: the id of a run is wanted", run)
+		return "", fmt.Errorf("--run %q: must be the id of a run", run)
 	}
 	if run != "" {
 		return run, nil

@@ -84,10 +84,10 @@ func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 // startBench checks the flags and all cases, then runs the benchmark.
 func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) error {
 	if o.repeat < 1 {
-		return fmt.Errorf("--repeat %d: at least 1 is wanted", o.repeat)
+		return fmt.Errorf("--repeat %d: must be at least 1", o.repeat)
 	}
 	if o.name == "" || strings.ContainsAny(o.name, `/\`) || strings.HasPrefix(o.name, ".") {
-		return fmt.Errorf("--name %q: a plain file name is wanted; output.dir says where", o.name)
+		return fmt.Errorf("--name %q: must be a plain file name; output.dir says where", o.name)
 	}
 	cfg, err := o.load()
 	if err != nil {

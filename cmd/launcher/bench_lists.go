@@ -13,7 +13,7 @@ func parseList(flag, text string) ([]int, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%s %q: %q: integers of at least 1 are wanted, with commas between them", flag, text,
+			return nil, fmt.Errorf("%s %q: %q: must be integers of at least 1, with commas between them", flag, text,
 				word)
 		}
 		if slices.Contains(list, n) {

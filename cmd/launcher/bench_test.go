@@ -15,10 +15,10 @@ import (
 
 func TestBenchRefusals(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--ranks 0,x", `--ranks "0,x": "0": integers of at least 1 are wanted, with commas between them`},
-		{"--ranks 1,,2", `--ranks "1,,2": "": integers of at least 1 are wanted, with commas between them`},
+		{"--ranks 0,x", `--ranks "0,x": "0": must be integers of at least 1, with commas between them`},
+		{"--ranks 1,,2", `--ranks "1,,2": "": must be integers of at least 1, with commas between them`},
 		{"--ranks 1,2,2", `--ranks "1,2,2": 2 stands there twice`},
-		{"--sizes 2k", `--sizes "2k": "2k": integers of at least 1 are wanted, with commas between them`},
+		{"--sizes 2k", `--sizes "2k": "2k": must be integers of at least 1, with commas between them`},
 		{"--sizes 64,64", `--sizes "64,64": 64 stands there twice`},
 		{"--sizes 64,2 --ranks 1", "bench --ranks 1 --sizes 2 (2 x 2): grid.nx 2: 3 to 2147483647 are " +
 			"allowed\ngrid.ny 2: 3 to 2147483647 are allowed"},
@@ -32,12 +32,12 @@ func TestBenchRefusals(t *testing.T) {
 			"grid.ny 9223372036854775807: 3 to 2147483647 are allowed"},
 		{"--ranks 3 --host a:2", "bench --ranks 3 (64 x 128): -np 3 ranks need 3 slots, and there are 2: a 2"},
 		{"-np 2 --ranks 1", `-np 2 and --ranks "1": only one of them is allowed`},
-		{"-np 0", "-np 0: at least 1 is wanted"},
-		{"--repeat 0", "--repeat 0: at least 1 is wanted"},
-		{"--repeat few", `--repeat "few": an integer is wanted`},
-		{"--timeout -1s", "--timeout -1s: a positive duration is wanted, as in 10m"},
-		{"--name a/b", `--name "a/b": a plain file name is wanted; output.dir says where`},
-		{"--name=", `--name "": a plain file name is wanted; output.dir says where`},
+		{"-np 0", "-np 0: must be at least 1"},
+		{"--repeat 0", "--repeat 0: must be at least 1"},
+		{"--repeat few", `--repeat "few": must be an integer`},
+		{"--timeout -1s", "--timeout -1s: must be a positive duration, as in 10m"},
+		{"--name a/b", `--name "a/b": must be a plain file name; output.dir says where`},
+		{"--name=", `--name "": must be a plain file name; output.dir says where`},
 		{"--rank 1", "unknown flag --rank: did you mean --ranks?"},
 		{"1,2", `unknown command "1,2"; see launcher --help`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},

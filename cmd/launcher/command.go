@@ -150,7 +150,7 @@ func (o *options) define(f *pflag.FlagSet) {
 func (o *options) check(cmd *cobra.Command) (err error) {
 	if cmd.Flags().Changed("np") {
 		if o.ranks < 1 {
-			return fmt.Errorf("-np %d: at least 1 is wanted", o.ranks)
+			return fmt.Errorf("-np %d: must be at least 1", o.ranks)
 		}
 		o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
 	}
@@ -167,13 +167,13 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 		return fmt.Errorf("--tag-output %w", err)
 	}
 	if o.restarts < 0 {
-		return fmt.Errorf("--max-restarts %d: at least 0 is wanted", o.restarts)
+		return fmt.Errorf("--max-restarts %d: must be at least 0", o.restarts)
 	}
 	if cmd.Flags().Changed("resume") && o.resume == "" {
-		return errors.New(`--resume "": the directory of a checkpoint is wanted; ` + aboutRestart)
+		return errors.New(`--resume "": must be the directory of a checkpoint; ` + aboutRestart)
 	}
 	if cmd.Flags().Changed("timeout") && o.timeout.Left <= 0 {
-		return fmt.Errorf("--timeout %s: a positive duration is wanted, as in 10m", o.timeout.Text)
+		return fmt.Errorf("--timeout %s: must be a positive duration, as in 10m", o.timeout.Text)
 	}
 	return nil
 }
@@ -262,7 +262,7 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 func (o *options) starter(p *plan.Plan) (attempt.Starter, error) {
 	w := attempt.Starter{SSH: launch.SSH{Command: strings.Fields(o.ssh)}}
 	if len(w.SSH.Command) == 0 {
-		return w, fmt.Errorf("--ssh %q: a command is wanted, as in 'ssh -p 2222'", o.ssh)
+		return w, fmt.Errorf("--ssh %q: must be a command, as in 'ssh -p 2222'", o.ssh)
 	}
 	if len(p.Here) > 0 {
 		if _, err := launch.FindRankBinary(); err != nil {

@@ -39,7 +39,7 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("slots") && slots < 1 {
-				return fmt.Errorf("--slots %d: at least 1 is wanted", slots)
+				return fmt.Errorf("--slots %d: must be at least 1", slots)
 			}
 			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
 			if err != nil {

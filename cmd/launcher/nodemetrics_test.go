@@ -22,7 +22,7 @@ func TestPrepareMeasuredRanks(t *testing.T) {
 	conn := wire.Over(rostertest.Start(t, 0).Dial())
 	for secret, warning := range map[string]string{
 		"inline:0123456789abcdef": "",
-		"inline:short":            "nats.secret_file: a secret of 5 bytes, at least 16 are wanted",
+		"inline:short":            "nats.secret_file: a secret of 5 bytes; it must have at least 16",
 	} {
 		core, logs := observer.New(zap.WarnLevel)
 		done := 0

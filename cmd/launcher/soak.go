@@ -77,7 +77,7 @@ func newSoakCommand(stdout, stderr io.Writer) *cobra.Command {
 // startSoak checks the flags and the run, then starts the ranks.
 func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) error {
 	if o.length <= 0 {
-		return fmt.Errorf("--for %v: a positive duration is wanted, as in 10m", o.length)
+		return fmt.Errorf("--for %v: must be a positive duration, as in 10m", o.length)
 	}
 	cfg, err := o.load()
 	if err != nil {

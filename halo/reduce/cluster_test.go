@@ -39,13 +39,13 @@ func cluster(t testing.TB, dial func(rank int) roster.Conn, nodes []string, tune
 	for r := range nodes {
 		conn := dial(r)
 		wg.Go(func() {
-			team, err := roster.Join(t.Context(), conn, testMember(r, len(nodes), nodes[r]), 10*time.Second)
+			comm, err := roster.Join(t.Context(), conn, testMember(r, len(nodes), nodes[r]), 10*time.Second)
 			if err != nil {
 				errs[r] = err
 				return
 			}
-			t.Cleanup(team.Close)
-			o := Options{Team: team, MaxSums: testSums, Window: testWindow, Timeout: 20 * time.Second,
+			t.Cleanup(comm.Close)
+			o := Options{Comm: comm, MaxSums: testSums, Window: testWindow, Timeout: 20 * time.Second,
 				ask: 2 * time.Millisecond}
 			for _, f := range tunes {
 				f(r, &o)

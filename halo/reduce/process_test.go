@@ -53,21 +53,21 @@ func process(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	team, err := roster.Join(ctx, conn, testMember(rank, len(nodes), nodes[rank]), 10*time.Second)
+	comm, err := roster.Join(ctx, conn, testMember(rank, len(nodes), nodes[rank]), 10*time.Second)
 	if err != nil {
 		return err
 	}
-	defer team.Close()
-	r, err := New(team.Context(), Options{Team: team, MaxSums: testSums, Window: testWindow, Timeout: 20 * time.Second,
+	defer comm.Close()
+	r, err := New(comm.Context(), Options{Comm: comm, MaxSums: testSums, Window: testWindow, Timeout: 20 * time.Second,
 		Spin: shm.SpinTime((len(nodes) + 1) / 2)})
 	if err != nil {
 		return err
 	}
-	err = drive(team.Context(), r, rank, len(nodes), processPasses)
+	err = drive(comm.Context(), r, rank, len(nodes), processPasses)
 	if err == nil {
-		err = team.Barrier(ctx, "end")
+		err = comm.Barrier(ctx, "end")
 	} else {
-		err = errors.Join(err, team.Abort(err))
+		err = errors.Join(err, comm.Abort(err))
 	}
 	return errors.Join(err, r.Close())
 }

@@ -36,7 +36,7 @@ const maxWindow = 1024
 
 // Options are the arguments of New. All ranks must give the same MaxSums, Window and NATSOnly.
 type Options struct {
-	Team     *roster.Team
+	Comm     *roster.Comm
 	MaxSums  int           // maximum number of sums in a contribution (of sweeps in a pass)
 	Window   int           // maximum number of passes posted and not waited for, 1 to 1024
 	NATSOnly bool          // every rank is a node of its own
@@ -90,7 +90,7 @@ type path interface {
 	close() error
 }
 
-// Reducer is a solver.Reducer over the ranks of a team. One goroutine calls its methods.
+// Reducer is a solver.Reducer over the ranks of a comm. One goroutine calls its methods.
 type Reducer struct {
 	opts   Options
 	path   path
@@ -99,7 +99,7 @@ type Reducer struct {
 	waited uint64 // passes below this were waited for
 }
 
-// New opens the reduction among all ranks of the team. All ranks must call it.
+// New opens the reduction among all ranks of the comm. All ranks must call it.
 func New(ctx context.Context, o Options) (*Reducer, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()

@@ -16,7 +16,7 @@ import (
 // open decides which ranks share a node and opens this rank's path. Among the ranks that share memory, the lowest
 // leads. A rank that cannot map its leader's segment becomes a node of its own.
 func open(ctx context.Context, o *Options) (path, string, error) {
-	t := o.Team
+	t := o.Comm
 	if t.Self().Size == 1 {
 		w := window(o.Window)
 		return &solo{window: w, kept: make([]solver.Contribution, w.ring())}, "one rank", nil
@@ -64,8 +64,8 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 	if len(near) == 1 {
 		return nil, nil
 	}
-	if o.Team.Self().Rank != near[0] {
-		data, err := o.Team.Recv(ctx, near[0], tag)
+	if o.Comm.Self().Rank != near[0] {
+		data, err := o.Comm.Recv(ctx, near[0], tag)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 	}
 	data, err := json.Marshal(h)
 	for i := 1; i < len(near) && err == nil; i++ {
-		err = o.Team.Send(ctx, near[i], tag, data)
+		err = o.Comm.Send(ctx, near[i], tag, data)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeSegment(seg))
@@ -105,7 +105,7 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 }
 
 // agree returns the ranks that cannot map their node's segment. alone says that this rank is one.
-func agree(ctx context.Context, t *roster.Team, alone bool) ([]int, error) {
+func agree(ctx context.Context, t *roster.Comm, alone bool) ([]int, error) {
 	own, err := json.Marshal(alone)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func agree(ctx context.Context, t *roster.Team, alone bool) ([]int, error) {
 
 // assemble opens this rank's path.
 func assemble(ctx context.Context, o *Options, seg *shm.Segment, all *nodes) (path, string, error) {
-	self, leaders := o.Team.Self().Rank, all.leaders()
+	self, leaders := o.Comm.Self().Rank, all.leaders()
 	lead := all.leader(self)
 	mine := all.ranks(lead)
 	var n *node

@@ -71,7 +71,7 @@ type batch struct {
 }
 
 func newStar(ctx context.Context, o *Options, place tree) (*star, error) {
-	t := o.Team
+	t := o.Comm
 	s := starOver(t.Conn(), t.Self().Rank, place, o)
 	s.run, s.subject = hashRun(t.Self().RunID), func(to string) string { return t.Subject("sum." + to) }
 	if err := s.listen(); err != nil {

@@ -220,7 +220,7 @@ func TestBenchOnGPUs(t *testing.T) {
 func TestBenchRefusesBadLists(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{
-		{"--ranks 0,x", `launcher: --ranks "0,x": "0": integers of at least 1 are wanted, with commas between them`},
+		{"--ranks 0,x", `launcher: --ranks "0,x": "0": must be integers of at least 1, with commas between them`},
 		{"--ranks 1,9 --sizes 64", "launcher: bench --ranks 9 --sizes 64 (64 x 64): run.ranks 9: every rank has " +
 			"to work here, and 1 of 9 ranks stays idle: grid.ny 64 has rows for 8"},
 	} {

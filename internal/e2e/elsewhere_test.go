@@ -158,8 +158,8 @@ func TestKernelsOnARM64(t *testing.T) {
 			[]string{"TestSameBits/neon_float32", "TestSameBits/neon_float64", "TestSameSumsAndOrder/neon", "TestFMA"},
 		},
 		{
-			".", "^Test(Conformance|Operators)$/^((67|12[789]|300)x|misuse|unreadable)", "^$",
-			[]string{"TestConformance/misuse/neon", "TestOperators/unreadable/neon"},
+			".", "^Test(Conformance|Operators|Weighted)$/^((67|12[789]|300)x|misuse|unreadable)", "^$",
+			[]string{"TestConformance/misuse/neon", "TestOperators/unreadable/neon", "TestWeighted/unreadable/neon"},
 		},
 		{
 			"levels", "^Test(Device|CG)$/^neon$", "^Test/^/^(40|61|77)x",

@@ -53,15 +53,15 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 	}
 	noKernel := `device.kernel "` + foreign + `": cpu kernel "` + foreign + `": this machine has `
 	return []refusal{
-		{[]string{"-np", "0"}, "-np 0: at least 1 is wanted"},
+		{[]string{"-np", "0"}, "-np 0: must be at least 1"},
 		{set("grid.nx=2"), "grid.nx 2: 3 to 2147483647 are allowed"},
-		{set("grid.ny=abc"), `grid.ny "abc" (--set): an integer is wanted`},
+		{set("grid.ny=abc"), `grid.ny "abc" (--set): must be an integer`},
 		{set("grid.nxx=5"), "unknown key grid.nxx (--set): did you mean grid.nx?"},
-		{set("solver.tolerance=-1"), "solver.tolerance -1: a finite number of at least 0 is wanted"},
-		{set("solver.tolerance=nan"), "solver.tolerance NaN: a finite number of at least 0 is wanted"},
-		{set("problem.left=sin(x"), `problem.left "sin(x": column 5: unexpected token EOF`},
-		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values ` +
-			`are wanted`},
+		{set("solver.tolerance=-1"), "solver.tolerance -1: must be a finite number of at least 0"},
+		{set("solver.tolerance=nan"), "solver.tolerance NaN: must be a finite number of at least 0"},
+		{set("problem.left=sin(x"), `problem.left "sin(x": column 4: this ( is not closed`},
+		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; values must ` +
+			`be finite`},
 		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},
 		{set("output.dir=" + file), `output.dir "` + file + `"`},
 		{set("output.picture=a.gif"), `output.picture "a.gif": the name has to end in .png, .jpg or .jpeg`},
@@ -88,19 +88,19 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{set("problem.left=neumann(1"), `problem.left "neumann(1": the parenthesis after neumann is not closed`},
 		{set("problem.left=neumann(0)", "problem.right=neumann(0)"), `no side has values, so any constant can be ` +
 			`added`},
-		{set("problem.screening=-1"), "problem.screening -1: a finite number of at least 0 is wanted"},
+		{set("problem.screening=-1"), "problem.screening -1: must be a finite number of at least 0"},
 		{set("grid.width=0"), "grid.width 0: 1e-30 to 1e+30 are allowed"},
 		{set("output.contours=1000"), "output.contours 1000: 0 (none) to 100 are allowed"},
 		{set("grid=5"), "unknown key grid (--set): it is a section; its keys are grid.nx, grid.ny, grid.dtype, " +
 			"grid.width and grid.height"},
-		{set("problem.left=random()"), `problem.left "random()": column 1: unknown function random; known are ` +
-			`sin, cos, tan, asin,`},
+		{set("problem.left=random()"), `problem.left "random()": column 1: unknown function random; ` +
+			`launcher help expressions lists the functions`},
 		{set("grid.nx=99999999999999999999"), `grid.nx "99999999999999999999" (--set): 3 to 2147483647 are allowed`},
 		{set("grid.ny=64", "halo.depth=10000"), "halo.depth 10000: grid.ny 64 has 62 rows inside; 1 to 62 " +
 			"are allowed\n"},
 		{set("nats.port=" + port), "nats.port " + port + ": embedded NATS server on 127.0.0.1: Error listening on " +
 			"port: 127.0.0.1:" + port},
-		{[]string{"--resume", ""}, `--resume "": the directory of a checkpoint is wanted; --restart goes on from ` +
+		{[]string{"--resume", ""}, `--resume "": must be the directory of a checkpoint; --restart goes on from ` +
 			`where checkpoints are written`},
 		{[]string{"-np2", "--set", "grid.nx=2"}, "grid.nx 2: 3 to 2147483647 are allowed"},
 		{[]string{"--config", write("d.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}")},
@@ -108,7 +108,7 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 				"beginning of object key string"},
 		{[]string{"--config", write("d.toml", "[grid]\nnx = \n")}, "d.toml: line 2, column 6: toml: incomplete number"},
 		{[]string{"--config", write("e.yaml", "run:\n  name: caf\xe9\n")},
-			"e.yaml: line 2, column 12: byte 0xe9; text in UTF-8, or in UTF-16 with a byte order mark, is wanted"},
+			"e.yaml: line 2, column 12: byte 0xe9; must be text in UTF-8, or in UTF-16 with a byte order mark"},
 		{set("problem.left=" + strings.Repeat("a", 400)), `problem.left "` + strings.Repeat("a", 119) + " … " +
 			strings.Repeat("a", 39) + `" (402 characters): column 1: unknown name `},
 		{[]string{"--bogus"}, "unknown flag: --bogus"},
@@ -165,7 +165,7 @@ func TestNamedPipesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const refused = "a named pipe; a regular file is wanted"
+	const refused = "a named pipe, not a regular file"
 	for _, c := range []struct {
 		program string
 		args    []string
@@ -174,7 +174,7 @@ func TestNamedPipesAreRefused(t *testing.T) {
 		{"launcher", []string{"--config", "pipe.yaml"}, "open pipe.yaml: " + refused + "; - reads standard input"},
 		{"launcher", set("problem.initial=pipe.npy"), `launcher: problem.initial "pipe.npy": ` + refused},
 		{"launcher", []string{"--hostfile", "pipe.npy"}, "launcher: --hostfile: open pipe.npy: " + refused},
-		{"launcher", []string{"--hostfile", "/dev/zero"}, "--hostfile: open /dev/zero: a device; a regular file"},
+		{"launcher", []string{"--hostfile", "/dev/zero"}, "--hostfile: open /dev/zero: a device, not a regular file"},
 		{"launcher", set("nats.url=nats://h", "nats.secret_file=pipe.npy"), "secret_file: open pipe.npy: " + refused},
 		{"launcher", set("nats.url=nats://h", "nats.ca=pipe.npy"), "nats.ca: open pipe.npy: " + refused},
 		{"jacobi-rank", []string{"--config", "pipe.yaml"}, "jacobi-rank: run file: open pipe.yaml: " + refused},

@@ -178,7 +178,7 @@ func TestTooFewSlots(t *testing.T) {
 	}
 	<-started
 	if out := run(t, dir, "launcher", append(base, "--nodes")...); out.code != 1 ||
-		!strings.Contains(out.stderr, `nats.url "": the server where the agents are is wanted`) {
+		!strings.Contains(out.stderr, `nats.url "": must name the server where the agents are`) {
 		t.Errorf("no server: exit code %d\n%s", out.code, out.stderr)
 	}
 }

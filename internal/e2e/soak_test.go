@@ -149,8 +149,8 @@ func TestSoakRefusesBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--for", "0s"}, "--for 0s: a positive duration is wanted, as in 10m"},
-		{[]string{"--flip-bit", "rank=1"}, `--flip-bit "rank=1": rank=R,round=N,row=Y is wanted, with R and Y from 0 ` +
+		{[]string{"--for", "0s"}, "--for 0s: must be a positive duration, as in 10m"},
+		{[]string{"--flip-bit", "rank=1"}, `--flip-bit "rank=1": must be rank=R,round=N,row=Y, with R and Y from 0 ` +
 			`and N from 1`},
 		{[]string{"--flip-bit", "rank=2,round=1,row=5"},
 			`--flip-bit "rank=2,round=1,row=5": allowed are ranks 0 to 1 and rows 1 to 98`},

@@ -204,7 +204,7 @@ func TestTraceOfMethods(t *testing.T) {
 			"halo.depth=4", "solver.max_iterations=48"), []string{"copy state"}},
 		{"multigrid", "solver.method=multigrid", "cycle", -1, set("solver.start=full", "solver.acceleration=cg",
 			"solver.relative_tolerance=1e-4", "solver.tolerance=0"), []string{"stage", "interpolate", "norm",
-			"conjugate gradients", "down, level 0", "up, level 0", "overlap, level 0"}},
+			"conjugate gradients", "down, level 0", "up, level 0", "halos, level 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := append(set("grid.nx=128", "grid.ny=128", "grid.dtype=float64", "device.threads=1", c.solver),

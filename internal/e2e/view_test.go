@@ -157,11 +157,12 @@ func TestViewsThatAreRefused(t *testing.T) {
 		want string
 	}{
 		{set("view.listen=" + taken), fmt.Sprintf("launcher: view.listen %q: bind: address already in use\n", taken)},
-		{set("view.listen=0.0.0.0:80"), `launcher: view.listen "0.0.0.0:80": an address of this machine alone with a ` +
-			"port is wanted, as in 127.0.0.1:0, where 0 is any free port; ssh -L reaches it from elsewhere\n"},
+		{set("view.listen=0.0.0.0:80"), `launcher: view.listen "0.0.0.0:80": must be an address of this machine ` +
+			`alone with ` +
+			"a port, as in 127.0.0.1:0, where 0 is any free port; ssh -L reaches it from elsewhere\n"},
 		{[]string{"view", "."}, "launcher: .: no report (.json) and no field (.npy, .vti, .zarr) of a run: " +
-			"there is no such file; output.dir of a finished run is wanted\n"},
-		{[]string{"view", "nowhere"}, "launcher: the directory of a finished run is wanted: open nowhere: no such " +
+			"there is no such file; it must be output.dir of a finished run\n"},
+		{[]string{"view", "nowhere"}, "launcher: must be the directory of a finished run: open nowhere: no such " +
 			"file or directory\n"},
 	} {
 		if got := run(t, dir, "launcher", c.args...); got.code != 1 || got.stderr != c.want || got.stdout != "" {

@@ -11,9 +11,10 @@ import (
 
 // Update is the operator of a case. The zero Update is the plain average.
 type Update struct {
-	General bool // unequal spacings and screening
-	Source  bool // a source, besides equal or unequal spacings
-	Fixed   bool // fixed points
+	General  bool // unequal spacings and screening
+	Source   bool // a source, besides equal or unequal spacings
+	Weighted bool // weights of each point, and a source
+	Fixed    bool // fixed points
 }
 
 // String names the parts that the plain average lacks.
@@ -22,7 +23,7 @@ func (u Update) String() string {
 	for _, p := range []struct {
 		on   bool
 		name string
-	}{{u.General, "general"}, {u.Source, "source"}, {u.Fixed, "fixed"}} {
+	}{{u.General, "general"}, {u.Source, "source"}, {u.Weighted, "weighted"}, {u.Fixed, "fixed"}} {
 		if p.on {
 			parts = append(parts, p.name)
 		}
@@ -30,10 +31,10 @@ func (u Update) String() string {
 	return strings.Join(parts, "+")
 }
 
-// pattern is a random source and random fixed points.
+// pattern is random values of points and random fixed points.
 type pattern struct {
 	mesh   solver.Mesh
-	source [][]byte
+	values [][][]byte // by value and row
 	fixed  [][]bool
 }
 
@@ -54,22 +55,66 @@ func newOperator(c Case, seed uint64) solver.Operator {
 			op.Scale, op.Blend = float64(float32(op.Scale)), float64(float32(op.Blend))
 		}
 	}
-	o := pattern{mesh: c.Mesh}
-	for range c.Mesh.NY {
-		row := make([]byte, 0, c.Mesh.RowBytes())
-		for range c.Mesh.NX {
-			row = appendValue(row, c.Mesh.DType, maxSource*value(r))
-		}
-		o.source = append(o.source, row)
+	op.Weighted = c.Weighted
+	o := pattern{mesh: c.Mesh, values: make([][][]byte, 1)}
+	if c.Weighted {
+		o.values = make([][][]byte, op.ValuesPerPoint())
 	}
-	if c.Source {
-		op.Source = o
+	for range c.Mesh.NY {
+		o.addRow(r)
+	}
+	if c.Source || c.Weighted {
+		op.Values = o
 	}
 	if c.Fixed {
 		o.fixed = fixedPoints(c.Mesh, r)
 		op.Fixed = o
 	}
 	return op
+}
+
+// addRow adds a row of random values.
+func (o *pattern) addRow(r *rand.Rand) {
+	rows := make([][]byte, len(o.values))
+	for range o.mesh.NX {
+		rows[solver.Source] = appendValue(rows[solver.Source], o.mesh.DType, maxSource*value(r))
+	}
+	for range o.mesh.NX {
+		if len(rows) == 1 {
+			break
+		}
+		for i, w := range weights(r) {
+			k := int(solver.West) + i
+			rows[k] = appendValue(rows[k], o.mesh.DType, w)
+		}
+	}
+	for k, row := range rows {
+		o.values[k] = append(o.values[k], row)
+	}
+}
+
+// weights returns random weights of a point: at least 0, and the sum at most 1. Some are 0, some points have a single
+// one, and some sums are 1.
+func weights(r *rand.Rand) (w [4]float64) {
+	sum := 0.0
+	for i := range w {
+		if w[i] = r.Float64(); r.IntN(6) == 0 {
+			w[i] = 0
+		}
+		sum += w[i]
+	}
+	switch r.IntN(8) {
+	case 0:
+		w = [4]float64{}
+		w[r.IntN(4)] = 1
+		return w
+	case 1:
+		sum *= 1 + r.Float64() // less than 1, as with screening
+	}
+	for i := range w {
+		w[i] = math.Floor(w[i]/max(sum, 1e-3)*(1<<20)) / (1 << 20) // a value of both types, rounded down
+	}
+	return w
 }
 
 // fixedPoints returns single points and rectangles. Copies of periodic rows and columns agree with what they copy.
@@ -102,13 +147,13 @@ func fixedPoints(m solver.Mesh, r *rand.Rand) [][]bool {
 	return fixed
 }
 
-// SourceRow implements solver.SourceRows.
-func (o pattern) SourceRow(iy int, dst []byte) error {
-	if iy < 0 || iy >= o.mesh.NY || len(dst) != o.mesh.RowBytes() {
-		return fmt.Errorf("source row %d of %d bytes asked for: the mesh has %d rows of %d bytes", iy, len(dst),
-			o.mesh.NY, o.mesh.RowBytes())
+// ValueRow implements solver.ValueRows.
+func (o pattern) ValueRow(iy int, k solver.Value, dst []byte) error {
+	if iy < 0 || iy >= o.mesh.NY || int(k) >= len(o.values) || len(dst) != o.mesh.RowBytes() {
+		return fmt.Errorf("%v of row %d, %d bytes, asked for: the mesh has %d values and %d rows of %d bytes", k,
+			iy, len(dst), len(o.values), o.mesh.NY, o.mesh.RowBytes())
 	}
-	copy(dst, o.source[iy])
+	copy(dst, o.values[k][iy])
 	return nil
 }
 
@@ -129,65 +174,8 @@ func magnitude(op solver.Operator, largest float64) solver.Magnitude {
 		return solver.MagnitudeOf(largest)
 	}
 	source := 0.0
-	if op.Source != nil {
+	if op.Values != nil {
 		source = maxSource
 	}
 	return solver.MagnitudeOf(largest+source) + 1
-}
-
-// OperatorCases returns the cases of all operators on all walls: each pair of walls of columns with each pair of walls
-// of rows, each operator and both types. Widths, heights, ranks and depths vary from case to case, so that walls and
-// fixed points fall on each place of a vector, a block and a group.
-func OperatorCases() []Case {
-	sides := [][2]solver.Wall{{solver.Dirichlet, solver.Dirichlet}, {solver.Neumann, solver.Dirichlet},
-		{solver.Dirichlet, solver.Neumann}, {solver.Neumann, solver.Neumann}, {solver.Periodic, solver.Periodic}}
-	updates := []Update{{}, {Fixed: true}, {General: true}, {Source: true}, {General: true, Source: true},
-		{General: true, Fixed: true}, {General: true, Source: true, Fixed: true}}
-	r := rand.New(rand.NewPCG(1, 3))
-	widths := []int{3, 4, 5, 6, 7, 8, 9, 13, 15, 16, 17, 30, 31, 32, 33, 34, 47, 62, 63, 64, 65, 66, 67, 80, 96, 100,
-		126, 127, 128, 129, 130, 160, 191, 192, 193, 256, 300}
-	depths := []int{1, 2, 3, 4, 5, 8, 11}
-	var cases []Case
-	add := func(c Case) {
-		interior := c.Mesh.Interior()
-		for c.Ranks > 1 && solver.MaxRanks(interior, c.Depth) < c.Ranks {
-			c.Ranks--
-		}
-		for c.Depth > 1 && solver.MaxRanks(interior, c.Depth) < c.Ranks {
-			c.Depth--
-		}
-		c.Sweeps = min(c.Sweeps, c.Depth)
-		cases = append(cases, c)
-	}
-	for _, columns := range sides {
-		for _, ends := range sides {
-			walls := solver.Walls{Left: columns[0], Right: columns[1], Top: ends[0], Bottom: ends[1]}
-			for _, u := range updates {
-				if u == (Update{}) && (walls == solver.Walls{} || walls == solver.WrapRows(true)) {
-					continue // Cases has them
-				}
-				for _, t := range []solver.DType{solver.Float32, solver.Float64} {
-					for range 2 {
-						depth := depths[r.IntN(len(depths))]
-						add(Case{Mesh: solver.Mesh{NX: widths[r.IntN(len(widths))], NY: 3 + r.IntN(60), DType: t,
-							Walls: walls}, Update: u, Ranks: 1 + r.IntN(4), Depth: depth, Sweeps: 1 + r.IntN(depth),
-							Passes: 2})
-					}
-				}
-			}
-		}
-	}
-	all := Update{General: true, Source: true, Fixed: true}
-	neumann := solver.Walls{Left: solver.Neumann, Right: solver.Neumann, Top: solver.Neumann, Bottom: solver.Neumann}
-	for _, t := range []solver.DType{solver.Float32, solver.Float64} {
-		for _, walls := range []solver.Walls{{}, solver.WrapRows(true), neumann} {
-			for _, u := range []Update{{Fixed: true}, all} {
-				add(Case{Mesh: solver.Mesh{NX: 1100, NY: 90, DType: t, Walls: walls}, Update: u, Ranks: 2, Depth: 16,
-					Passes: 2})
-				add(Case{Mesh: solver.Mesh{NX: 1024, NY: 90, DType: t, Walls: walls}, Update: u, Ranks: 1, Depth: 32,
-					Passes: 1})
-			}
-		}
-	}
-	return cases
 }

@@ -70,10 +70,16 @@ func Run(t *testing.T, kinds ...Kind) {
 	}
 }
 
-// RunOperators checks backends on all operators and walls (OperatorCases).
+// RunOperators checks backends on the plain average and the general operator, and on all walls (OperatorCases).
 func RunOperators(t *testing.T, kinds ...Kind) {
 	runCases(t, OperatorCases(), kinds)
 	eachKind(t, "unreadable", kinds, runUnreadable)
+}
+
+// RunWeighted checks backends on the weighted operator and all walls (WeightedCases).
+func RunWeighted(t *testing.T, kinds ...Kind) {
+	runCases(t, WeightedCases(), kinds)
+	eachKind(t, "unreadable", kinds, runUnreadableWeights)
 }
 
 // RunNorms checks backends on sweeps some of which have no norm (NormCases).

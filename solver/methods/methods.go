@@ -52,7 +52,7 @@ func All() []Method {
 	return []Method{
 		{Name: Jacobi, Unit: Sweep, Sweeps: 1, Delay: 2, Float32: true, SomeNorms: true, Modes: true,
 			Instead: Multigrid},
-		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.Overlap, CG: true, Full: true,
+		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.HaloDepth, CG: true, Full: true,
 			Floor: true, Levels: true},
 	}
 }

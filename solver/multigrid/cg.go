@@ -12,7 +12,7 @@ import (
 //
 //	Keep   Up(0) of the device   Products   Step
 //
-// and copies the Overlap rows of Unknowns on both sides of the stripe before Products.
+// and copies the HaloDepth rows of Unknowns on both sides of the stripe before Products.
 type CG interface {
 	// Load makes x the field that the device has loaded, and fills p from rows, or with 0 if rows is nil.
 	Load(ctx context.Context, rows solver.RowSource) error
@@ -28,7 +28,7 @@ type CG interface {
 	// first and d0 to d3 those of the second factor in its columns, d being 0 where no sweep updates. Each row adds
 	// fma(d1, v1, d0 v0) + fma(d3, v3, d2 v2) to the term, which begins with 0.
 	Products(ctx context.Context) (Products, error)
-	// Step sets p = fma(a, z, b p) and u = x + p, in the rows that the rank owns and the Overlap rows beside them.
+	// Step sets p = fma(a, z, b p) and u = x + p, in the rows that the rank owns and the HaloDepth rows beside them.
 	Step(ctx context.Context, a, b float64) error
 	// CopyRows copies rows [s.Lo, s.Hi) of p that the rank owns to dst: dense, NX values each.
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
@@ -77,7 +77,7 @@ func (s Products) coefficients(e solver.Magnitude) (a, b float64, err error) {
 
 // conjugate replaces the field after a cycle by the best one in the plane of the cycle's change and the last change.
 func (it *Iteration) conjugate(ctx context.Context) error {
-	if err := it.overlap(ctx, 0, Unknowns); err != nil {
+	if err := it.halos(ctx, 0, Unknowns); err != nil {
 		return err
 	}
 	var own Products

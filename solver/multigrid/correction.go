@@ -10,7 +10,7 @@ import (
 
 // rise completes the correction of level 1 after the first half of a cycle. The field stays as it is.
 func (it *Iteration) rise(ctx context.Context) error {
-	for l := it.Layout.Tail - 1; l > 0; l-- {
+	for l := it.Layout.Agglomerated - 1; l > 0; l-- {
 		if err := it.lift(ctx, l); err != nil {
 			return err
 		}

@@ -6,16 +6,16 @@ import (
 	"jacobi/solver"
 )
 
-// Layout describes what a device holds. Of a level finer than Tail it holds the rows of its stripe and, where the mesh
-// goes on beyond, Overlap rows more; of all other levels it holds the whole.
+// Layout describes what a device holds. Of a level finer than Agglomerated it holds the rows of its stripe and, where
+// the mesh goes on beyond, HaloDepth rows more; of all other levels it holds the whole.
 type Layout struct {
-	Plan      *Plan
-	Tail      int              // the first level that is held as a whole, at least 1
-	Stripes   []solver.Stripe  // rows of the interior that this rank owns, by level finer than Tail
-	Neighbour [2]bool          // by solver.Side: the rows beyond are those of another rank
-	Magnitude solver.Magnitude // E: no value of the initial field or of the source is above 2^E
-	Source    solver.SourceRows
-	Fixed     []FixedRuns // by level; nil for no fixed points inside the mesh
+	Plan         *Plan
+	Agglomerated int              // the first level that is held as a whole, at least 1
+	Stripes      []solver.Stripe  // rows of the interior that this rank owns, by level finer than Agglomerated
+	Neighbour    [2]bool          // by solver.Side: the rows beyond are those of another rank
+	Magnitude    solver.Magnitude // E: no value of the initial field or of the source is above 2^E
+	Values       solver.ValueRows
+	Fixed        []FixedRuns // by level, see Plan.FixedPoints; nil for no fixed points inside the mesh
 }
 
 // Array is one of the arrays of a level.
@@ -25,24 +25,43 @@ type Array uint8
 const (
 	Unknowns  Array = iota // u: the field on level 0, a correction in float32 on all others
 	RightSide              // b; on level 0 the source, if there is one
+
+	// Of the levels of a weighted operator but the finest one, in float64, while they are set up: the diagonal, the
+	// couplings, and the scaling g. See WeightedDevice.
+	Centre
+	East
+	South
+	SouthEast
+	SouthWest
+	Scaling
 )
+
+// RowBytes returns the bytes of a dense row of an array of a level.
+func (p *Plan) RowBytes(level int, a Array) int {
+	m := p.Levels[level].Mesh
+	if a > RightSide {
+		m.DType = solver.Float64
+	}
+	return m.RowBytes()
+}
 
 // Device computes the cycles of one rank. For each cycle its caller calls, in this order,
 //
-//	Down(0), .., Down(Tail-1)   Tail()   Up(Tail-1), .., Up(0)
+//	Down(0), .., Down(Agglomerated-1)   Agglomerate()   Up(Agglomerated-1), .., Up(0)
 //
-// and copies rows in between: before Down(0) the Overlap rows of Unknowns on both sides of the stripe, before Down(l)
-// those of RightSide on level l > 0, before Tail the whole RightSide of level Tail, and before Up(l) the Overlap rows
-// of Unknowns of level l+1, if that level is divided. Where Neighbour is not set there is nothing to copy. After
-// Down(0) the field is still the one before it, so a run may end there.
+// and copies rows in between: before Down(0) the HaloDepth rows of Unknowns on both sides of the stripe, before Down(l)
+// those of RightSide on level l > 0, before Agglomerate the whole RightSide of level Agglomerated, and before Up(l)
+// the HaloDepth rows of Unknowns of level l+1, if that level is divided. Where Neighbour is not set there is nothing to
+// copy. After Down(0) the field is still the one before it, so a run may end there.
 //
 // A sweep with weight w computes, at every point that is not fixed,
 //
 //	s = west + east   t = north + south   d = fma(h, fma(q, t-s, s), b) - u   u = fma(w, d, u)
 //
 // each operation rounded once in the level's type, with h and q of the level, and 0 for b on level 0 without source.
+// The sweeps and transfers of a weighted operator are those of docs/numerics.md.
 type Device interface {
-	// Load fills the field, with the rows of both walls and overlaps, and reads the source.
+	// Load fills the field, with the rows of both walls and halos, and reads the source.
 	Load(ctx context.Context, rows solver.RowSource) error
 	// Down does Sweeps sweeps with Weights, beginning with the field on level 0 and with 0 on all others. Then it
 	// restricts the defect d to the rows of the next level that the rank owns: their right-hand side is
@@ -55,9 +74,9 @@ type Device interface {
 	Down(ctx context.Context, level int) error
 	// Sum returns the sum of squares of d of the first sweep of the last Down(0), over the rows that the rank owns.
 	Sum(ctx context.Context) (solver.Sum, error)
-	// Tail computes Unknowns of level Tail from its RightSide: by a cycle that begins with 0, or, on the coarsest
-	// level, as Direct.Solve does, rounded to float32.
-	Tail(ctx context.Context) error
+	// Agglomerate computes Unknowns of level Agglomerated from its RightSide: by a cycle that begins with 0, or, on the
+	// coarsest level, as Direct.Solve does, rounded to float32.
+	Agglomerate(ctx context.Context) error
 	// Up adds the correction from the next level to what Down left, in every row that the sweeps read, and does
 	// Sweeps sweeps with Weights in reverse. At a point between coarse rows I and I+1 and columns K and K+1, with
 	// weights wy and wx of Axis.Between, the correction is
@@ -85,9 +104,9 @@ type Device interface {
 	Close() error
 }
 
-// TailRows returns the rows of level Tail whose right-hand side this rank computes.
-func (l Layout) TailRows() solver.Stripe {
-	return l.Plan.Below(l.Tail-1, l.Stripes[l.Tail-1:])[0]
+// AgglomeratedRows returns the rows of level Agglomerated whose right-hand side this rank computes.
+func (l Layout) AgglomeratedRows() solver.Stripe {
+	return l.Plan.Below(l.Agglomerated-1, l.Stripes[l.Agglomerated-1:])[0]
 }
 
 // Below returns the rows of level 1 that belong to the rows that this rank owns of level 0.
@@ -95,9 +114,9 @@ func (l Layout) Below() solver.Stripe { return l.Plan.Below(0, l.Stripes[:1])[0]
 
 // LayoutOf returns the layout of a rank that divides the levels as Divide has them. Magnitude and Source are left to
 // the caller.
-func (p *Plan) LayoutOf(stripes [][]solver.Stripe, tail, rank int) Layout {
+func (p *Plan) LayoutOf(stripes [][]solver.Stripe, agglomerated, rank int) Layout {
 	ranks, ring := len(stripes[0]), p.Levels[0].Mesh.PeriodicRows()
-	l := Layout{Plan: p, Tail: tail}
+	l := Layout{Plan: p, Agglomerated: agglomerated}
 	if ranks > 1 {
 		l.Neighbour = [2]bool{solver.Top: rank > 0 || ring, solver.Bottom: rank < ranks-1 || ring}
 	}

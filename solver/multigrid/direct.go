@@ -26,16 +26,48 @@ const MaxSlots = coarsestIntervals + 1
 // Where the longer direction is periodic, the last block is the border: it is a neighbour of the first block, too. All
 // blocks before it are the chain, which has the solution p[i] + Ring[i] x[border], with p that for x[border] = 0.
 type Direct struct {
-	Slots, Blocks int
-	Chain         int       // blocks that are not the border
-	Inverse       []float64 // S^-1 by block, row by row; of the border, the inverse of what is left of its equations
-	Ring          []float64 // by block of the chain, row by row; nil without a border
+	Blocking
+	Inverse []float64 // S^-1 by block, row by row; of the border, the inverse of what is left of its equations
+	Ring    []float64 // by block of the chain, row by row; nil without a border
 
-	mesh          solver.Mesh
-	columns       bool    // the blocks are columns
 	across, along float64 // couplings within a block and between blocks
 	mirrors       [2]bool // the first, the last block lies on a Neumann wall
 	free          []bool  // by block and slot
+}
+
+// Blocking divides a level into blocks, rows or columns across its longer direction, and the points of a block into
+// slots.
+type Blocking struct {
+	Slots, Blocks int
+	Chain         int // blocks that are not the border
+	mesh          solver.Mesh
+	columns       bool // the blocks are columns
+}
+
+// blocking divides the coarsest level.
+func (l Layout) blocking() Blocking {
+	m := l.Plan.Levels[len(l.Plan.Levels)-1].Mesh
+	lo, hi := m.InteriorColumns()
+	b := Blocking{mesh: m, Slots: hi - lo, Blocks: m.Interior().Rows()}
+	low := m.Walls.Top
+	if b.columns = b.Slots > b.Blocks; b.columns {
+		b.Slots, b.Blocks = b.Blocks, b.Slots
+		low = m.Walls.Left
+	}
+	if b.Chain = b.Blocks; low == solver.Periodic {
+		b.Chain--
+	}
+	return b
+}
+
+// Point returns the column and the row of a slot of a block.
+func (b *Blocking) Point(block, slot int) (x, y int) {
+	x, _ = b.mesh.InteriorColumns()
+	y = b.mesh.Interior().Lo
+	if b.columns {
+		return x + block, y + slot
+	}
+	return x + slot, y + block
 }
 
 // NewDirect eliminates the equations of the coarsest level. It fails if they have no solution.
@@ -57,20 +89,14 @@ func (l Layout) NewDirect() (*Direct, error) {
 
 // newDirect returns a Direct without its matrices and fixed points.
 func (l Layout) newDirect() *Direct {
-	m := l.Plan.Levels[len(l.Plan.Levels)-1].Mesh
-	lo, hi := m.InteriorColumns()
-	d := &Direct{mesh: m, Slots: hi - lo, Blocks: m.Interior().Rows(), across: l.Plan.Coarsest.X,
-		along: l.Plan.Coarsest.Y}
-	low, high := m.Walls.Top, m.Walls.Bottom
-	if d.columns = d.Slots > d.Blocks; d.columns {
-		d.Slots, d.Blocks = d.Blocks, d.Slots
+	d := &Direct{Blocking: l.blocking(), across: l.Plan.Coarsest.X, along: l.Plan.Coarsest.Y}
+	w := d.mesh.Walls
+	low, high := w.Top, w.Bottom
+	if d.columns {
 		d.across, d.along = d.along, d.across
-		low, high = m.Walls.Left, m.Walls.Right
+		low, high = w.Left, w.Right
 	}
 	d.mirrors = [2]bool{low == solver.Neumann, high == solver.Neumann}
-	if d.Chain = d.Blocks; low == solver.Periodic {
-		d.Chain--
-	}
 	d.free = slices.Repeat([]bool{true}, d.Slots*d.Blocks)
 	return d
 }
@@ -83,16 +109,6 @@ func (l Layout) DirectSize() (slots, blocks int, bytes int64) {
 		matrices += d.Chain
 	}
 	return d.Slots, d.Blocks, 8 * int64(matrices) * int64(d.Slots*d.Slots)
-}
-
-// Point returns the column and the row of a slot of a block.
-func (d *Direct) Point(block, slot int) (x, y int) {
-	x, _ = d.mesh.InteriorColumns()
-	y = d.mesh.Interior().Lo
-	if d.columns {
-		return x + block, y + slot
-	}
-	return x + slot, y + block
 }
 
 // Free reports whether sweeps update the point at a slot of a block.

@@ -78,10 +78,23 @@ func (d *Direct) subtract(block int, w float64, from []float64) {
 	}
 }
 
-// invert replaces the matrix of a block by its inverse, by elimination without pivots: no diagonal element is less than
-// the sum of the others in its row.
+// invert replaces the matrix of a block by its inverse. It is 0 at slots that are not free.
 func (d *Direct) invert(block int) error {
 	m, s := d.Slots, d.matrix(block)
+	if err := invert(s, m); err != nil {
+		return err
+	}
+	for j := range m {
+		if !d.Free(block, j) {
+			s[j*m+j] = 0
+		}
+	}
+	return nil
+}
+
+// invert replaces a matrix of m rows by its inverse, by elimination without pivots: no diagonal element is less than
+// the sum of the others in its row, or the matrix is symmetric and positive definite.
+func invert(s []float64, m int) error {
 	for p := range m {
 		pivot, row := s[p*m+p], s[p*m:(p+1)*m]
 		if !(pivot > 0) {
@@ -100,11 +113,6 @@ func (d *Direct) invert(block int) error {
 			for k, v := range row {
 				s[j*m+k] = math.FMA(-f, v, s[j*m+k])
 			}
-		}
-	}
-	for j := range m {
-		if !d.Free(block, j) {
-			s[j*m+j] = 0
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ type Grid struct {
 	Exchange solver.Exchange // nil if this rank holds all levels as a whole
 }
 
-// Halo are the Overlap rows on both sides of this rank's stripe of a level.
+// Halo are the HaloDepth rows on both sides of this rank's stripe of a level.
 type Halo struct {
 	*Grid
 	Level int
@@ -26,7 +26,7 @@ type Halo struct {
 func (h *Halo) HaloBytes() (bytes [2]int) {
 	for side, has := range h.Layout.Neighbour {
 		if has {
-			bytes[side] = Overlap * h.Layout.Plan.Levels[h.Level].Mesh.RowBytes()
+			bytes[side] = HaloDepth * h.Layout.Plan.RowBytes(h.Level, h.Array)
 		}
 	}
 	return bytes
@@ -36,18 +36,18 @@ func (h *Halo) HaloBytes() (bytes [2]int) {
 func (h *Halo) Edge(side solver.Side) solver.Stripe {
 	own := h.Layout.Stripes[h.Level]
 	if side == solver.Top {
-		return solver.Stripe{Lo: own.Lo, Hi: own.Lo + Overlap}
+		return solver.Stripe{Lo: own.Lo, Hi: own.Lo + HaloDepth}
 	}
-	return solver.Stripe{Lo: own.Hi - Overlap, Hi: own.Hi}
+	return solver.Stripe{Lo: own.Hi - HaloDepth, Hi: own.Hi}
 }
 
 // Beyond returns the rows beyond a side.
 func (h *Halo) Beyond(side solver.Side) solver.Stripe {
 	own := h.Layout.Stripes[h.Level]
 	if side == solver.Top {
-		return solver.Stripe{Lo: own.Lo - Overlap, Hi: own.Lo}
+		return solver.Stripe{Lo: own.Lo - HaloDepth, Hi: own.Lo}
 	}
-	return solver.Stripe{Lo: own.Hi, Hi: own.Hi + Overlap}
+	return solver.Stripe{Lo: own.Hi, Hi: own.Hi + HaloDepth}
 }
 
 // CopyEdge implements solver.HaloRows.
@@ -60,48 +60,50 @@ func (h *Halo) SetHalo(ctx context.Context, side solver.Side, src []byte) error 
 	return h.Device.SetRows(ctx, h.Level, h.Array, h.Beyond(side), src)
 }
 
-// Blocks are the right-hand side of a level, of which each rank has computed a block of rows.
+// Blocks are an array of a level, of which each rank has computed a block of rows.
 type Blocks struct {
-	Device Device
-	Mesh   solver.Mesh // of the level
-	Level  int
-	Rows   []solver.Stripe // by rank
-	Rank   int
+	Device   Device
+	RowBytes int
+	Level    int
+	Array    Array
+	Rows     []solver.Stripe // by rank
+	Rank     int
 }
 
 // BlockBytes implements solver.BlockRows.
 func (b *Blocks) BlockBytes() (bytes []int) {
 	for _, s := range b.Rows {
-		bytes = append(bytes, s.Rows()*b.Mesh.RowBytes())
+		bytes = append(bytes, s.Rows()*b.RowBytes)
 	}
 	return bytes
 }
 
 // CopyBlock implements solver.BlockRows.
 func (b *Blocks) CopyBlock(ctx context.Context, dst []byte) error {
-	return b.Device.CopyRows(ctx, b.Level, RightSide, b.Rows[b.Rank], dst)
+	return b.Device.CopyRows(ctx, b.Level, b.Array, b.Rows[b.Rank], dst)
 }
 
 // SetBlock implements solver.BlockRows.
 func (b *Blocks) SetBlock(ctx context.Context, rank int, src []byte) error {
-	return b.Device.SetRows(ctx, b.Level, RightSide, b.Rows[rank], src)
+	return b.Device.SetRows(ctx, b.Level, b.Array, b.Rows[rank], src)
 }
 
-// Blocks returns the right-hand side of the first level that every rank holds as a whole.
-func (g *Grid) Blocks() *Blocks {
+// Blocks returns an array of the first level that every rank holds as a whole.
+func (g *Grid) Blocks(a Array) *Blocks {
 	l := g.Layout
-	return &Blocks{Device: g.Device, Mesh: l.Plan.Levels[l.Tail].Mesh, Level: l.Tail,
-		Rows: l.Plan.Below(l.Tail-1, g.Stripes[l.Tail-1]), Rank: g.Rank}
+	return &Blocks{Device: g.Device, RowBytes: l.Plan.RowBytes(l.Agglomerated, a), Level: l.Agglomerated, Array: a,
+		Rows: l.Plan.Below(l.Agglomerated-1, g.Stripes[l.Agglomerated-1]), Rank: g.Rank}
 }
 
 // source returns the source of a coarser mesh that every rank holds as a whole on d. Each rank has computed the rows
 // that belong to its own of g (Layout.Below).
 func (g *Grid) source(d Device, coarser solver.Mesh) *Blocks {
-	return &Blocks{Device: d, Mesh: coarser, Rows: g.Layout.Plan.Below(0, g.Stripes[0]), Rank: g.Rank}
+	return &Blocks{Device: d, RowBytes: coarser.RowBytes(), Array: RightSide,
+		Rows: g.Layout.Plan.Below(0, g.Stripes[0]), Rank: g.Rank}
 }
 
-// Overlap fills the halo of an array of a level, where there is a neighbour.
-func (g *Grid) Overlap(ctx context.Context, level int, a Array) error {
+// FillHalos fills the halo of an array of a level, where there is a neighbour.
+func (g *Grid) FillHalos(ctx context.Context, level int, a Array) error {
 	h := &Halo{g, level, a}
 	if err := g.Exchange.Post(ctx, h); err != nil {
 		return err

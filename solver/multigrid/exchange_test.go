@@ -32,26 +32,27 @@ func TestMessagesHaveTheSizeOfTheirLevel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := solver.Partition(mesh.Interior(), 3, multigrid.Overlap)
+		whole, err := solver.Partition(mesh.Interior(), 3, multigrid.HaloDepth)
 		if err != nil {
 			t.Fatal(err)
 		}
-		stripes, tail := plan.Divide(whole, 50000)
-		if tail != 2 {
-			t.Fatalf("%d levels are divided, want 2", tail)
+		stripes, agglomerated := plan.Divide(whole, 50000)
+		if agglomerated != 2 {
+			t.Fatalf("%d levels are divided, want 2", agglomerated)
 		}
-		links := linksOf(plan, stripes, tail)
+		links := linksOf(plan, stripes, agglomerated)
 		done := make(chan error)
 		for rank := range whole {
-			l := plan.LayoutOf(stripes, tail, rank)
+			l := plan.LayoutOf(stripes, agglomerated, rank)
 			go func() { done <- exchangeCycle(t.Context(), l, stripes, rank, links[rank]) }()
 		}
 		if err := errors.Join(<-done, <-done, <-done); err != nil {
 			t.Fatal(err)
 		}
-		const fine, coarse = multigrid.Overlap * 513 * 8, multigrid.Overlap * 257 * 4
+		const fine, coarse = multigrid.HaloDepth * 513 * 8, multigrid.HaloDepth * 257 * 4
 		block := func(rank int) int {
-			return plan.Below(tail-1, stripes[tail-1])[rank].Rows() * plan.Levels[tail].Mesh.RowBytes()
+			rows := plan.Below(agglomerated-1, stripes[agglomerated-1])[rank].Rows()
+			return rows * plan.Levels[agglomerated].Mesh.RowBytes()
 		}
 		for _, c := range []struct {
 			rank int
@@ -71,11 +72,11 @@ func TestMessagesHaveTheSizeOfTheirLevel(t *testing.T) {
 }
 
 // linksOf returns the links of all ranks.
-func linksOf(plan *multigrid.Plan, stripes [][]solver.Stripe, tail int) [][2]solver.RowLink {
+func linksOf(plan *multigrid.Plan, stripes [][]solver.Stripe, agglomerated int) [][2]solver.RowLink {
 	var layouts []solver.Layout
 	for rank := range stripes[0] {
 		layouts = append(layouts, solver.Layout{Mesh: plan.Levels[0].Mesh,
-			Neighbour: plan.LayoutOf(stripes, tail, rank).Neighbour})
+			Neighbour: plan.LayoutOf(stripes, agglomerated, rank).Neighbour})
 	}
 	links := exchangetest.Links(layouts)
 	for rank := range links {
@@ -97,7 +98,7 @@ func exchangeCycle(ctx context.Context, l multigrid.Layout, stripes [][]solver.S
 	}
 	defer d.Close()
 	g := multigrid.Grid{Device: d, Layout: l, Stripes: stripes, Rank: rank, Exchange: solver.NewHostExchange(links,
-		solver.HostOptions{Rank: rank, Most: multigrid.Overlap * l.Plan.Levels[0].Mesh.RowBytes()})}
-	return errors.Join(g.Overlap(ctx, 0, multigrid.Unknowns), g.Overlap(ctx, 1, multigrid.RightSide),
-		g.Exchange.Gather(ctx, g.Blocks()), g.Overlap(ctx, 1, multigrid.Unknowns))
+		solver.HostOptions{Rank: rank, Most: multigrid.HaloDepth * l.Plan.Levels[0].Mesh.RowBytes()})}
+	return errors.Join(g.FillHalos(ctx, 0, multigrid.Unknowns), g.FillHalos(ctx, 1, multigrid.RightSide),
+		g.Exchange.Gather(ctx, g.Blocks(multigrid.RightSide)), g.FillHalos(ctx, 1, multigrid.Unknowns))
 }

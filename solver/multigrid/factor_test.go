@@ -49,8 +49,8 @@ func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, cycles int) []flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
-	l := plan.LayoutOf(stripes, tail, 0)
+	stripes, agglomerated := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := plan.LayoutOf(stripes, agglomerated, 0)
 	d, err := levels.New(l, 2, "")
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,8 @@ type FixedRuns [][]Columns
 
 // FixedPoints returns the fixed points of every level. A point of a coarser level is fixed if a fixed fine point lies
 // less than one coarse interval away from it in both directions: if its correction would change that point. So a
-// correction is 0 at all fixed points, whatever the level from which it comes.
+// correction is 0 at all fixed points, whatever the level from which it comes. Of a weighted operator, whose coarser
+// stencils say which points are unknowns, there are only the fixed points of the finest level.
 func (p *Plan) FixedPoints(rows solver.FixedRows) ([]FixedRuns, error) {
 	m := p.Levels[0].Mesh
 	finest := make(FixedRuns, m.NY)
@@ -32,6 +33,9 @@ func (p *Plan) FixedPoints(rows solver.FixedRows) ([]FixedRuns, error) {
 // CoarserFixed returns the fixed points of every level, as FixedPoints does, from those of the finest one.
 func (p *Plan) CoarserFixed(finest FixedRuns) []FixedRuns {
 	all := []FixedRuns{finest}
+	if p.Weighted {
+		return all
+	}
 	for l := range p.Levels[1:] {
 		all = append(all, p.coarsen(l, all[l]))
 	}

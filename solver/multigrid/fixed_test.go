@@ -91,8 +91,8 @@ func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, accelera
 	if err != nil {
 		t.Fatal(err)
 	}
-	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
-	l := plan.LayoutOf(stripes, tail, 0)
+	stripes, agglomerated := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := plan.LayoutOf(stripes, agglomerated, 0)
 	if l.Fixed, err = plan.FixedPoints(fixed); err != nil {
 		t.Fatal(err)
 	}

@@ -34,18 +34,18 @@ func StagesOf(l Layout, divided [][]solver.Stripe, rank int, initial Initial, po
 		if p == nil || err != nil {
 			return stages, err
 		}
-		whole, magnitude, sourced := []solver.Stripe{p.Levels[0].Mesh.Interior()}, l.Magnitude+2, l.Source != nil
+		whole, magnitude, sourced := []solver.Stripe{p.Levels[0].Mesh.Interior()}, l.Magnitude+2, l.Values != nil
 		stripes, at := whole, 0
 		if depth < len(divided) {
 			stripes, at = divided[depth], rank
 		}
 		s := StageLayout{}
-		var tail int
-		s.Stripes, tail = p.Divide(stripes, points)
-		s.Layout = p.LayoutOf(s.Stripes, tail, at)
+		var agglomerated int
+		s.Stripes, agglomerated = p.Divide(stripes, points)
+		s.Layout = p.LayoutOf(s.Stripes, agglomerated, at)
 		s.Magnitude = magnitude // a source grows fourfold at most, as the square of the spacing
 		if sourced {
-			s.Source = noSource{}
+			s.Values = noSource{}
 		}
 		sampled := newSample(finest, p.Levels[0].Mesh, initial, fixed)
 		s.Rows = sampled
@@ -62,8 +62,8 @@ func StagesOf(l Layout, divided [][]solver.Stripe, rank int, initial Initial, po
 // noSource is the source of a stage until Device.RestrictSource sets it.
 type noSource struct{}
 
-// SourceRow implements solver.SourceRows.
-func (noSource) SourceRow(_ int, dst []byte) error {
+// ValueRow implements solver.ValueRows.
+func (noSource) ValueRow(_ int, _ solver.Value, dst []byte) error {
 	clear(dst)
 	return nil
 }
@@ -97,7 +97,7 @@ func openStage(ctx context.Context, finer Grid, l StageLayout) (s Grid, err erro
 	if err := s.Device.Load(ctx, l.Rows); err != nil {
 		return s, err
 	}
-	if l.Source == nil {
+	if l.Values == nil {
 		return s, nil
 	}
 	if err := finer.Device.RestrictSource(ctx, s.Device); err != nil {
@@ -105,7 +105,7 @@ func openStage(ctx context.Context, finer Grid, l StageLayout) (s Grid, err erro
 	}
 	switch {
 	case s.Exchange != nil:
-		err = s.Overlap(ctx, 0, RightSide)
+		err = s.FillHalos(ctx, 0, RightSide)
 	case finer.Exchange != nil:
 		err = finer.Exchange.Gather(ctx, finer.source(s.Device, l.Plan.Levels[0].Mesh))
 	}
@@ -139,7 +139,7 @@ func (it *Iteration) climb(ctx context.Context) error {
 	if it.CG == nil {
 		return nil
 	}
-	if err := it.overlap(ctx, 0, Unknowns); err != nil {
+	if err := it.halos(ctx, 0, Unknowns); err != nil {
 		return err
 	}
 	return it.timedCG(func() error { return it.CG.Load(ctx, nil) })
@@ -156,7 +156,7 @@ func (it *Iteration) stage(ctx context.Context, s Grid, finer Device, cycles int
 			return err
 		}
 	}
-	if err := c.overlap(ctx, 0, Unknowns); err != nil {
+	if err := c.halos(ctx, 0, Unknowns); err != nil {
 		return err
 	}
 	return c.at(solver.StepInterpolate, 0, func() error { return finer.Interpolate(ctx, s.Device) })

@@ -50,7 +50,7 @@ func (k known) d() (rho, d float64) {
 
 func (k known) operator() solver.Operator {
 	rho, d := k.d()
-	return solver.Operator{Scale: (1 + rho) / d, Blend: rho / (1 + rho), Source: k}
+	return solver.Operator{Scale: (1 + rho) / d, Blend: rho / (1 + rho), Values: k}
 }
 
 // at returns the solution at a point.
@@ -86,8 +86,8 @@ func (k known) Values(iy int, cols []int, dst []float64) error {
 	return nil
 }
 
-// SourceRow implements solver.SourceRows.
-func (k known) SourceRow(iy int, dst []byte) error {
+// ValueRow implements solver.ValueRows.
+func (k known) ValueRow(iy int, _ solver.Value, dst []byte) error {
 	hx, hy := k.spacings()
 	_, d := k.d()
 	for ix := range k.mesh.NX {
@@ -105,9 +105,9 @@ func (k known) solve(t *testing.T, full bool, cycles int) (largest, mean float64
 	if err != nil {
 		t.Fatal(err)
 	}
-	stripes, tail := plan.Divide([]solver.Stripe{k.mesh.Interior()}, multigrid.TailPoints)
-	l := plan.LayoutOf(stripes, tail, 0)
-	l.Source = k
+	stripes, agglomerated := plan.Divide([]solver.Stripe{k.mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := plan.LayoutOf(stripes, agglomerated, 0)
+	l.Values = k
 	d, err := levels.New(l, 2, "")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func (k known) solve(t *testing.T, full bool, cycles int) (largest, mean float64
 	}
 	o := options{Options: solver.Options{MaxIterations: cycles}}
 	if full {
-		layouts, err := multigrid.StagesOf(l, stripes, 0, k, multigrid.TailPoints)
+		layouts, err := multigrid.StagesOf(l, stripes, 0, k, multigrid.AgglomeratedPoints)
 		if err != nil {
 			t.Fatal(err)
 		}

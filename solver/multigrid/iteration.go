@@ -63,7 +63,7 @@ func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error)
 	}
 	it.end()
 	it.cycles++
-	if it.CG != nil { // CG.Step has filled the overlaps
+	if it.CG != nil { // CG.Step has filled the halos
 		return it.begin(ctx, it.descend)
 	}
 	return it.begin(ctx, it.down)

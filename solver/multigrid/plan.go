@@ -17,6 +17,11 @@ type Plan struct {
 	Levels []Level
 	// Coarsest are the couplings of the coarsest level, not rounded to float32: a Direct solves there.
 	Coarsest Couplings
+	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
+	Weighted bool
+	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice.
+	// The coarsest level is solved once all the same. NewPlan sets it.
+	Twice int
 
 	next solver.Operator // of level 1, in float64
 }
@@ -28,6 +33,8 @@ type Level struct {
 	Scale, Blend float64
 	// X and Y lead to the next coarser level. Those of the coarsest level are not set.
 	X, Y Axis
+	// HalveX and HalveY do so for a weighted operator, of which a Level has nothing else but the mesh.
+	HalveX, HalveY Halving
 	// Gain turns a restricted defect of this level into the right-hand side of the next one: (D/hx^2) of this level by
 	// that of the next, D = 2(1+rho) + k2 hx^2; a float32 value.
 	Gain float64
@@ -41,6 +48,9 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	}
 	if err := op.Check(mesh.DType); err != nil {
 		return nil, fmt.Errorf("multigrid: %w", err)
+	}
+	if op.Weighted {
+		return newWeightedPlan(mesh, op.Ratio)
 	}
 	op = op.General()
 	e := newEquation(mesh, op)
@@ -172,8 +182,11 @@ func (e equation) operator(x, y count) solver.Operator {
 }
 
 // Coarser returns the levels of the mesh of level 1, with that mesh in float64. It returns nil if the mesh of level 0
-// is not coarsened.
+// is not coarsened, or the operator is weighted.
 func (p *Plan) Coarser() (*Plan, error) {
+	if p.Weighted {
+		return nil, nil
+	}
 	mesh := p.Levels[1].Mesh
 	mesh.DType = solver.Float64
 	if mesh == p.Levels[0].Mesh {
@@ -182,33 +195,37 @@ func (p *Plan) Coarser() (*Plan, error) {
 	return NewPlan(mesh, p.next)
 }
 
-// Overlap is the number of rows beyond its stripe that a rank reads of every level that is divided among ranks: four
+// HaloDepth is the number of rows beyond its stripe that a rank reads of every level that is divided among ranks: four
 // sweeps, and what four sweeps more or the restriction need.
-const Overlap = 2 * Sweeps
+const HaloDepth = 2 * Sweeps
 
-// TailPoints is the largest number of points of a level that every rank holds as a whole for the sake of speed.
-const TailPoints = 512 * 512
+// AgglomeratedPoints is the largest number of points of a level that every rank holds as a whole for the sake of speed.
+const AgglomeratedPoints = 512 * 512
 
 // Divide divides the levels among ranks that own the given stripes of level 0. It returns the rows of each rank, by
-// level and rank, of the levels finer than the returned tail. Every rank holds the other levels as a whole. A level is
-// divided if it has more than the given number of points and every rank has at least Overlap rows. A single rank
-// divides level 0 only.
-func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.Stripe, tail int) {
+// level and rank, of the levels that are divided, and the first level that every rank holds as a whole, as it does all
+// coarser ones. A level is divided if it has more than the given number of points and every rank has at least HaloDepth
+// rows. A single rank divides level 0 only.
+func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.Stripe, agglomerated int) {
 	divided = [][]solver.Stripe{stripes}
-	for tail = 1; len(stripes) > 1 && tail < len(p.Levels)-1; tail++ {
-		m := p.Levels[tail].Mesh
-		next := p.Below(tail-1, divided[tail-1])
-		if m.NX*m.NY <= points || lowest(next) < Overlap {
+	for agglomerated = 1; len(stripes) > 1 && agglomerated < len(p.Levels)-1; agglomerated++ {
+		m := p.Levels[agglomerated].Mesh
+		next := p.Below(agglomerated-1, divided[agglomerated-1])
+		if m.NX*m.NY <= max(points, p.Twice) || lowest(next) < HaloDepth {
 			break
 		}
 		divided = append(divided, next)
 	}
-	return divided, tail
+	return divided, agglomerated
 }
 
 // Below returns the rows of the next coarser level that belong to stripes of the given one.
 func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
-	return p.Levels[level].Y.divide(stripes)
+	l := p.Levels[level]
+	if p.Weighted {
+		return l.HalveY.divide(stripes)
+	}
+	return l.Y.divide(stripes)
 }
 
 // lowest returns the fewest rows of a stripe.

@@ -51,6 +51,77 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestWeightedLevels checks the intervals of the levels of a weighted operator, which halve as long as there are more
+// than 8, and that levels whose cycles are done twice are held as a whole.
+func TestWeightedLevels(t *testing.T) {
+	ring := solver.Walls{Top: solver.Periodic, Bottom: solver.Periodic}
+	for _, c := range []struct {
+		nx, ny       int
+		walls        solver.Walls
+		ratio        float64
+		want         string
+		agglomerated int
+	}{
+		{1000, 1001, solver.Walls{}, 1, "999x1000 500x500 250x250 125x125 63x63 32x32 16x16 8x8", 4},
+		{131, 131, ring, 1, "130x129 65x65 33x33 17x17 9x9 5x5", 1},
+		{130, 130, solver.Walls{}, 9, "129x129 129x65 129x33 65x17 33x9 17x5 9x5", 2},
+		{3, 3, solver.Walls{}, 1, "2x2 2x2", 1},
+	} {
+		mesh := solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}
+		p, err := multigrid.NewPlan(mesh, solver.Operator{Weighted: true, Ratio: c.ratio, Values: known{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range p.Levels {
+			got = append(got, fmt.Sprintf("%dx%d", solver.Intervals(l.Mesh.NX, c.walls.Left),
+				solver.Intervals(l.Mesh.NY, c.walls.Top)))
+		}
+		stripes, err := solver.Partition(mesh.Interior(), min(2, c.ny/4+1), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, agglomerated := p.Divide(stripes, 0)
+		if s := strings.Join(got, " "); s != c.want || agglomerated != c.agglomerated {
+			t.Errorf("%d x %d: levels %s, whole from %d on, want %s, %d", c.nx, c.ny, s, agglomerated, c.want,
+				c.agglomerated)
+		}
+	}
+}
+
+// TestHalving checks that each coarse point lies on the fine point that lies on it, and that the points around it are
+// those that lie on it or beside it.
+func TestHalving(t *testing.T) {
+	for _, h := range []multigrid.Halving{{Fine: 16, Coarse: 8}, {Fine: 15, Coarse: 8}, {Fine: 9, Coarse: 5},
+		{Fine: 7, Coarse: 7}, {Fine: 16, Coarse: 8, Periodic: true}, {Fine: 17, Coarse: 9, Periodic: true},
+		{Fine: 2, Coarse: 2, Periodic: true}} {
+		first, last := 0, h.Coarse
+		if h.Periodic {
+			first, last = -h.Coarse-3, 2*h.Coarse+3
+		}
+		for I := first; I <= last; I++ {
+			on := h.On(I)
+			if at, between := h.At(on); at != I || between {
+				t.Errorf("%+v: coarse point %d lies on %d, which lies on %d (between: %t)", h, I, on, at, between)
+			}
+			lo, hi := h.Around(I)
+			for i := lo - 1; i <= hi; i++ {
+				if !h.Periodic && (i < 0 || i > h.Fine) {
+					continue
+				}
+				at, between := h.At(i)
+				touches := at == I || between && at+1 == I
+				if inside := i >= lo && i < hi; touches && !inside {
+					t.Errorf("%+v: point %d touches %d and is not around it", h, i, I)
+				}
+				if next, also := h.At(i + 1); i+1 <= h.Fine && (next < at || next > at+1 || between && also) {
+					t.Errorf("%+v: point %d lies on %d, point %d on %d", h, i, at, i+1, next)
+				}
+			}
+		}
+	}
+}
+
 // TestWeights compares the weights with their formula.
 func TestWeights(t *testing.T) {
 	for i, w := range multigrid.Weights() {

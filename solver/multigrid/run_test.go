@@ -56,7 +56,7 @@ type options struct {
 // run does cycles with a single rank until the run ends.
 func run(ctx context.Context, d multigrid.Device, l multigrid.Layout, o options) (solver.Result, error) {
 	sums := solver.NewReductions(&alone{}, &solver.Watch{})
-	o.Magnitude, o.multigrid.Cycles = l.Magnitude, o.Start.Sweeps
+	o.Magnitude, o.multigrid.Cycles = l.Magnitude, o.Start.Iterations
 	return solver.Drive(ctx, multigrid.New(multigrid.Grid{Device: d, Layout: l}, sums, o.multigrid), sums, o.Options)
 }
 
@@ -67,8 +67,8 @@ func newSolo(t *testing.T) *solo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stripes, tail := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
-	l := plan.LayoutOf(stripes, tail, 0)
+	stripes, agglomerated := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := plan.LayoutOf(stripes, agglomerated, 0)
 	d, err := levels.New(l, 1, "")
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func newSolo(t *testing.T) *solo {
 		keeper: &keeper{device: d, rows: mesh.Interior(), mesh: mesh, saved: map[int][]byte{}}}
 	s.options.MaxIterations = 50
 	s.options.OnNorms = func(cycles int, norms []float64) error {
-		if cycles != s.options.Start.Sweeps+len(s.norms) {
+		if cycles != s.options.Start.Iterations+len(s.norms) {
 			return fmt.Errorf("norm of %d cycles after %d norms", cycles, len(s.norms))
 		}
 		s.norms = append(s.norms, norms...)
@@ -95,8 +95,8 @@ func (s *solo) run(t *testing.T) solver.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Sweeps != s.options.Start.Sweeps+len(s.norms)-1 || r.Norm != s.norms[len(s.norms)-1] {
-		t.Fatalf("%d cycles with norm %g; norms %g", r.Sweeps, r.Norm, s.norms)
+	if r.Iterations != s.options.Start.Iterations+len(s.norms)-1 || r.Norm != s.norms[len(s.norms)-1] {
+		t.Fatalf("%d cycles with norm %g; norms %g", r.Iterations, r.Norm, s.norms)
 	}
 	return r
 }
@@ -116,8 +116,8 @@ func (s *solo) field(t *testing.T) []byte {
 // only rounding is left.
 func TestRunEnds(t *testing.T) {
 	all := newSolo(t)
-	if r := all.run(t); r.Reason != solver.Stalled || r.Sweeps < 8 || r.Sweeps > 25 || r.Norm > 1e-13 {
-		t.Fatalf("%d cycles (%s), norm %g; want a field that only rounding changes", r.Sweeps, r.Reason, r.Norm)
+	if r := all.run(t); r.Reason != solver.Stalled || r.Iterations < 8 || r.Iterations > 25 || r.Norm > 1e-13 {
+		t.Fatalf("%d cycles (%s), norm %g; want a field that only rounding changes", r.Iterations, r.Reason, r.Norm)
 	}
 	calls := 0
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestRunEnds(t *testing.T) {
 		s.options.Saver, s.options.SaveEvery = s.keeper, 1
 		c.change(&s.options)
 		r := s.run(t)
-		if r.Reason != c.reason || r.Sweeps != c.cycles || !slices.Equal(s.norms, all.norms[:c.cycles+1]) {
-			t.Errorf("%d cycles (%s), norms %g; want %d (%s), %g", r.Sweeps, r.Reason, s.norms, c.cycles, c.reason,
+		if r.Reason != c.reason || r.Iterations != c.cycles || !slices.Equal(s.norms, all.norms[:c.cycles+1]) {
+			t.Errorf("%d cycles (%s), norms %g; want %d (%s), %g", r.Iterations, r.Reason, s.norms, c.cycles, c.reason,
 				all.norms[:c.cycles+1])
 		}
 		if len(s.keeper.saved) != max(0, c.cycles-1) {
@@ -160,7 +160,7 @@ func TestRunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.options.MaxIterations = 7
-	again.options.Start = solver.Start{Sweeps: 3, Norms: first.norms[:3]}
+	again.options.Start = solver.Start{Iterations: 3, Norms: first.norms[:3]}
 	again.run(t)
 	if !slices.Equal(again.norms, first.norms[3:]) || !bytes.Equal(again.field(t), first.field(t)) {
 		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[3:])
@@ -181,7 +181,7 @@ func TestAcceleratedRunGoesOn(t *testing.T) {
 	}
 	again.accelerate(t, saved)
 	again.options.MaxIterations = 5
-	again.options.Start = solver.Start{Sweeps: 2, Norms: first.norms[:2]}
+	again.options.Start = solver.Start{Iterations: 2, Norms: first.norms[:2]}
 	again.run(t)
 	if !slices.Equal(again.norms, first.norms[2:]) || !bytes.Equal(again.field(t), first.field(t)) {
 		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[2:])
@@ -250,8 +250,8 @@ func TestRunStagnates(t *testing.T) {
 	s := newSolo(t)
 	s.options.MaxIterations = 1000
 	r, err := run(t.Context(), stuck{s.device}, s.layout, s.options)
-	if err != nil || r.Reason != solver.Stagnated || r.Sweeps != 40+80+160 || r.Decisive == nil {
-		t.Errorf("%d cycles (%s), %v; want 280 (stagnated)", r.Sweeps, r.Reason, err)
+	if err != nil || r.Reason != solver.Stagnated || r.Iterations != 40+80+160 || r.Decisive == nil {
+		t.Errorf("%d cycles (%s), %v; want 280 (stagnated)", r.Iterations, r.Reason, err)
 	}
 }
 
@@ -261,8 +261,8 @@ func TestSolutionFromTheStart(t *testing.T) {
 	if err := s.device.Load(t.Context(), zeros{}); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.run(t); r.Reason != solver.Converged || r.Sweeps != 0 || r.Norm != 0 {
-		t.Errorf("%d cycles (%s), norm %g; want 0 (converged), 0", r.Sweeps, r.Reason, r.Norm)
+	if r := s.run(t); r.Reason != solver.Converged || r.Iterations != 0 || r.Norm != 0 {
+		t.Errorf("%d cycles (%s), norm %g; want 0 (converged), 0", r.Iterations, r.Reason, r.Norm)
 	}
 }
 
@@ -296,8 +296,8 @@ func TestRunFails(t *testing.T) {
 		return nil
 	}
 	r, err := run(ctx, s.device, s.layout, s.options)
-	if !errors.Is(err, cause) || r.Sweeps != 2 {
-		t.Errorf("%d cycles, error %v; want 2, %v", r.Sweeps, err, cause)
+	if !errors.Is(err, cause) || r.Iterations != 2 {
+		t.Errorf("%d cycles, error %v; want 2, %v", r.Iterations, err, cause)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestSamples(t *testing.T) {
 		{0, 0, func(s *solo) bool { return len(s.norms) == 3 }, []int{3}},
 	} {
 		s := newSolo(t)
-		s.options.MaxIterations, s.options.Start = 6, solver.Start{Sweeps: c.start, Norms: start[:c.start]}
+		s.options.MaxIterations, s.options.Start = 6, solver.Start{Iterations: c.start, Norms: start[:c.start]}
 		s.options.Samples = solver.Samples{{Sampler: s.keeper, Every: c.every,
 			Wanted: func() bool { return c.asks != nil && c.asks(s) }}}
 		s.run(t)

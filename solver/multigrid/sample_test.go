@@ -40,12 +40,12 @@ func TestStagesHaveWallsAndFixedPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	initial := plates{mesh}
-	divided, tail := p.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
-	l := p.LayoutOf(divided, tail, 0)
+	divided, agglomerated := p.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := p.LayoutOf(divided, agglomerated, 0)
 	if l.Fixed, err = p.FixedPoints(initial); err != nil {
 		t.Fatal(err)
 	}
-	stages, err := multigrid.StagesOf(l, divided, 0, initial, multigrid.TailPoints)
+	stages, err := multigrid.StagesOf(l, divided, 0, initial, multigrid.AgglomeratedPoints)
 	if err != nil {
 		t.Fatal(err)
 	}

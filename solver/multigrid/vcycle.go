@@ -10,31 +10,31 @@ import (
 // vcycle does V-cycles on a Grid, in halves.
 type vcycle struct {
 	Grid
-	tails *Blocks // that are gathered; nil without an exchange
-	watch *solver.Watch
+	gathered *Blocks // the right-hand side of level Agglomerated; nil without an exchange
+	watch    *solver.Watch
 }
 
 func newVcycle(g Grid, w *solver.Watch) vcycle {
 	c := vcycle{Grid: g, watch: w}
 	if g.Exchange != nil {
-		c.tails = g.Blocks()
+		c.gathered = g.Blocks(RightSide)
 	}
 	return c
 }
 
-// down does the first half of a cycle, up to the solution on the tail.
+// down does the first half of a cycle, with the solution on the levels that are held as a whole.
 func (c *vcycle) down(ctx context.Context) error {
-	if err := c.overlap(ctx, 0, Unknowns); err != nil {
+	if err := c.halos(ctx, 0, Unknowns); err != nil {
 		return err
 	}
 	return c.descend(ctx)
 }
 
-// descend does the first half of a cycle with a field whose overlaps are filled.
+// descend does the first half of a cycle with a field whose halos are filled.
 func (c *vcycle) descend(ctx context.Context) error {
-	for l := range c.Layout.Tail {
+	for l := range c.Layout.Agglomerated {
 		if l > 0 {
-			if err := c.overlap(ctx, l, RightSide); err != nil {
+			if err := c.halos(ctx, l, RightSide); err != nil {
 				return err
 			}
 		}
@@ -42,21 +42,22 @@ func (c *vcycle) descend(ctx context.Context) error {
 			return fmt.Errorf("level %d: %w", l, err)
 		}
 	}
-	if c.tails != nil {
-		gather := func() error { return c.Exchange.Gather(ctx, c.tails) }
-		if err := c.at(solver.StepGather, c.Layout.Tail, gather); err != nil {
-			return fmt.Errorf("gather level %d: %w", c.Layout.Tail, err)
+	if c.gathered != nil {
+		gather := func() error { return c.Exchange.Gather(ctx, c.gathered) }
+		if err := c.at(solver.StepGather, c.Layout.Agglomerated, gather); err != nil {
+			return fmt.Errorf("gather level %d: %w", c.Layout.Agglomerated, err)
 		}
 	}
-	if err := c.at(solver.StepTail, c.Layout.Tail, func() error { return c.Device.Tail(ctx) }); err != nil {
-		return fmt.Errorf("level %d: %w", c.Layout.Tail, err)
+	agglomerate := func() error { return c.Device.Agglomerate(ctx) }
+	if err := c.at(solver.StepAgglomerated, c.Layout.Agglomerated, agglomerate); err != nil {
+		return fmt.Errorf("level %d: %w", c.Layout.Agglomerated, err)
 	}
 	return nil
 }
 
 // up does the second half of a cycle.
 func (c *vcycle) up(ctx context.Context) error {
-	for l := c.Layout.Tail - 1; l >= 0; l-- {
+	for l := c.Layout.Agglomerated - 1; l >= 0; l-- {
 		if err := c.lift(ctx, l); err != nil {
 			return err
 		}
@@ -66,8 +67,8 @@ func (c *vcycle) up(ctx context.Context) error {
 
 // lift does the second half of a cycle on a level.
 func (c *vcycle) lift(ctx context.Context, l int) error {
-	if l+1 < c.Layout.Tail {
-		if err := c.overlap(ctx, l+1, Unknowns); err != nil {
+	if l+1 < c.Layout.Agglomerated {
+		if err := c.halos(ctx, l+1, Unknowns); err != nil {
 			return err
 		}
 	}
@@ -77,12 +78,12 @@ func (c *vcycle) lift(ctx context.Context, l int) error {
 	return nil
 }
 
-// overlap fills the overlaps of a level.
-func (c *vcycle) overlap(ctx context.Context, level int, a Array) error {
+// halos fills the halos of a level.
+func (c *vcycle) halos(ctx context.Context, level int, a Array) error {
 	if c.Exchange == nil {
 		return nil
 	}
-	return c.at(solver.StepOverlap, level, func() error { return c.Grid.Overlap(ctx, level, a) })
+	return c.at(solver.StepHalos, level, func() error { return c.Grid.FillHalos(ctx, level, a) })
 }
 
 // at measures f as a step on a level.

@@ -80,7 +80,7 @@ func parseHeader(text string) (Header, error) {
 	descr, order := values["descr"], values["fortran_order"]
 	shape, err := parseShape(values["shape"])
 	if len(values) != 3 || descr == "" || err != nil || order != "True" && order != "False" {
-		return Header{}, fmt.Errorf(`header "%s": descr, fortran_order and shape are wanted`, show.Text(text))
+		return Header{}, fmt.Errorf(`header "%s": it must have descr, fortran_order and shape`, show.Text(text))
 	}
 	return Header{Descr: strings.Trim(descr, `'"`), Fortran: order == "True", Shape: shape}, nil
 }

@@ -90,13 +90,13 @@ func checkSystem(path string, f *os.File) error {
 type SystemError string
 
 func (e SystemError) Error() string {
-	return "a file of the kernel (" + string(e) + "); a regular file is wanted"
+	return "a file of the kernel (" + string(e) + "), not a regular file"
 }
 
 // KindError is the error for a file that is not regular.
 type KindError struct{ Type fs.FileMode }
 
-func (e KindError) Error() string { return e.kind() + "; a regular file is wanted" }
+func (e KindError) Error() string { return e.kind() + ", not a regular file" }
 
 func (e KindError) kind() string {
 	switch {

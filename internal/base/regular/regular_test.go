@@ -39,19 +39,19 @@ func TestOnlyRegularFiles(t *testing.T) {
 		flag int
 		want string
 	}{
-		{"pipe", os.O_RDONLY, "open pipe: a named pipe; a regular file is wanted"},
-		{"pipe", os.O_WRONLY, "open pipe: a named pipe; a regular file is wanted"},
-		{"pipe", os.O_RDWR, "open pipe: a named pipe; a regular file is wanted"},
-		{"pipe", os.O_WRONLY | os.O_CREATE | os.O_TRUNC, "open pipe: a named pipe; a regular file is wanted"},
-		{"to-pipe", os.O_RDONLY, "open to-pipe: a named pipe; a regular file is wanted"},
-		{"dir", os.O_RDONLY, "open dir: a directory; a regular file is wanted"},
-		{"dir", os.O_WRONLY, "open dir: a directory; a regular file is wanted"},
-		{"socket", os.O_RDONLY, "open socket: a socket; a regular file is wanted"},
-		{"/dev/zero", os.O_RDONLY, "open /dev/zero: a device; a regular file is wanted"},
-		{"to-proc", os.O_RDONLY, "open to-proc: a file of the kernel (procfs); a regular file is wanted"},
+		{"pipe", os.O_RDONLY, "open pipe: a named pipe, not a regular file"},
+		{"pipe", os.O_WRONLY, "open pipe: a named pipe, not a regular file"},
+		{"pipe", os.O_RDWR, "open pipe: a named pipe, not a regular file"},
+		{"pipe", os.O_WRONLY | os.O_CREATE | os.O_TRUNC, "open pipe: a named pipe, not a regular file"},
+		{"to-pipe", os.O_RDONLY, "open to-pipe: a named pipe, not a regular file"},
+		{"dir", os.O_RDONLY, "open dir: a directory, not a regular file"},
+		{"dir", os.O_WRONLY, "open dir: a directory, not a regular file"},
+		{"socket", os.O_RDONLY, "open socket: a socket, not a regular file"},
+		{"/dev/zero", os.O_RDONLY, "open /dev/zero: a device, not a regular file"},
+		{"to-proc", os.O_RDONLY, "open to-proc: a file of the kernel (procfs), not a regular file"},
 		{"/sys/kernel/mm/transparent_hugepage/enabled", os.O_RDONLY,
-			"open /sys/kernel/mm/transparent_hugepage/enabled: a file of the kernel (sysfs); a regular file is wanted"},
-		{"to-file", os.O_RDONLY | syscall.O_NOFOLLOW, "open to-file: a symbolic link; a regular file is wanted"},
+			"open /sys/kernel/mm/transparent_hugepage/enabled: a file of the kernel (sysfs), not a regular file"},
+		{"to-file", os.O_RDONLY | syscall.O_NOFOLLOW, "open to-file: a symbolic link, not a regular file"},
 		{"absent", os.O_RDONLY, "open absent: no such file or directory"},
 	} {
 		f, err := regular.OpenFile(c.path, c.flag, 0o600)
@@ -106,8 +106,8 @@ func TestReadPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"link": "open link: a symbolic link; a regular file is wanted",
-		"pipe": "open pipe: a named pipe; a regular file is wanted",
+		"link": "open link: a symbolic link, not a regular file",
+		"pipe": "open pipe: a named pipe, not a regular file",
 		"open": "open open: mode 0640: its owner alone may have rights to it",
 	} {
 		if _, err := regular.ReadPrivate(path, 6); err == nil || err.Error() != want {

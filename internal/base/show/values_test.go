@@ -8,7 +8,7 @@ import (
 func TestValues(t *testing.T) {
 	long := strings.Repeat("a", 299)
 	for message, want := range map[string]string{
-		`grid.nx "5 x": an integer is wanted`: `grid.nx "5 x": an integer is wanted`,
+		`grid.nx "5 x": must be an integer`: `grid.nx "5 x": must be an integer`,
 		`problem.left "` + long + ` b": column 1: unknown`: `problem.left "` + long[:119] + " … " + long[:37] +
 			` b" (303 characters): column 1: unknown`,
 		"unknown key " + long + " (--set)": "unknown key " + long[:120] + " … " + long[:40] +

@@ -54,7 +54,7 @@ func newMade(seed uint64, nx, ny int, w solver.Walls, pinned bool) *made {
 func (p *made) Mesh() solver.Mesh { return p.Problem.Mesh }
 
 func (p *made) Operator() solver.Operator {
-	return solver.Operator{Scale: p.h, Blend: p.q, Source: p, Fixed: p}
+	return solver.Operator{Scale: p.h, Blend: p.q, Values: p, Fixed: p}
 }
 
 func (p *made) put(iy int, dst []byte, from []float64) error {
@@ -65,8 +65,8 @@ func (p *made) put(iy int, dst []byte, from []float64) error {
 	return nil
 }
 
-func (p *made) Row(iy int, dst []byte) error       { return p.put(iy, dst, p.Initial) }
-func (p *made) SourceRow(iy int, dst []byte) error { return p.put(iy, dst, p.b) }
+func (p *made) Row(iy int, dst []byte) error                      { return p.put(iy, dst, p.Initial) }
+func (p *made) ValueRow(iy int, _ solver.Value, dst []byte) error { return p.put(iy, dst, p.b) }
 func (p *made) FixedRow(iy int, dst []bool) error {
 	copy(dst, p.Fixed[iy*p.Problem.Mesh.NX:])
 	return nil

@@ -49,7 +49,7 @@ type line struct {
 // New returns a Tally for the rows of a stripe. Without blocks it collects the largest value alone.
 func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
 	t := &Tally{problem: p, mesh: p.Mesh(), op: p.Operator().General(), stripe: stripe, blocks: blocks}
-	t.op.Source, t.op.Fixed = p.Operator().Source, p.Operator().Fixed
+	t.op.Values, t.op.Fixed = p.Operator().Values, p.Operator().Fixed
 	t.shape = newShape(t.mesh)
 	if blocks {
 		t.part.Defects = make([]results.Sum, t.shape.blocks())

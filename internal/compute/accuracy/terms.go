@@ -50,10 +50,10 @@ func (t *Tally) free(l line, ix int) bool {
 // inRow adds sources, screening, and the couplings along the row.
 func (t *Tally) inRow(s *rowTerms, l line) error {
 	b := make([]float64, t.mesh.NX)
-	if t.op.Source != nil {
+	if t.op.Values != nil {
 		row := make([]byte, t.mesh.RowBytes())
 		canonical, _ := t.mesh.Canonical(l.iy)
-		if err := t.op.Source.SourceRow(canonical, row); err != nil {
+		if err := t.op.Values.ValueRow(canonical, solver.Source, row); err != nil {
 			return err
 		}
 		t.mesh.DType.Decode(b, row)

@@ -35,7 +35,8 @@ type Backend struct {
 	kernel    kernel.Kernel
 	masks     edgeMasks
 	operator  *operator
-	plans     []plan // by number of sweeps
+	functions kernel.Functions // for the operator
+	plans     []plan           // by number of sweeps
 	// sweepAll makes Edges sweep the whole stripe. Where ranks take turns on a core, there is no free core to sweep the
 	// interior while halos travel.
 	sweepAll  bool
@@ -69,9 +70,13 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	var scratch int
 	b.plans, scratch = newPlans(l, b.columns, o.Cache)
 	b.operator = newOperator(l, b.columns)
+	b.functions = k.Sweeps[b.operator.kind]
+	if b.functions.Edge == nil {
+		b.functions.Edge = b.functions.Masked.Sweep
+	}
 	b.fields = newFields(l, b.columns, b.operator)
 	b.now, b.next = b.fields[0], b.fields[1]
-	b.stream = k.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache
+	b.stream = b.functions.Whole.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache
 	if err = b.open(o.Threads, scratch); err != nil {
 		return nil, errors.Join(fmt.Errorf("cpu backend: %w", err), b.Close())
 	}

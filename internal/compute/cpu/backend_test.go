@@ -24,13 +24,14 @@ func kinds() (all []backendtest.Kind) {
 
 func TestConformance(t *testing.T) { backendtest.Run(t, kinds()...) }
 func TestOperators(t *testing.T)   { backendtest.RunOperators(t, kinds()...) }
+func TestWeighted(t *testing.T)    { backendtest.RunWeighted(t, kinds()...) }
 func TestNorms(t *testing.T)       { backendtest.RunNorms(t, kinds()...) }
 
-// rows is a source of zeros and no fixed points.
+// rows is values of 0 and no fixed points.
 type rows struct{}
 
-func (rows) SourceRow(_ int, dst []byte) error { clear(dst); return nil }
-func (rows) FixedRow(_ int, dst []bool) error  { clear(dst); return nil }
+func (rows) ValueRow(_ int, _ solver.Value, dst []byte) error { clear(dst); return nil }
+func (rows) FixedRow(_ int, dst []bool) error                 { clear(dst); return nil }
 
 // MemoryBytes states what New allocates, with what each part of an operator adds.
 func TestMemoryBytes(t *testing.T) {
@@ -38,6 +39,7 @@ func TestMemoryBytes(t *testing.T) {
 	l := solver.Layout{Mesh: mesh, Stripe: solver.Stripe{Lo: 8, Hi: 256}, Depth: 4, Neighbour: [2]bool{true, true}}
 	o := Options{Threads: 2, Kernel: "portable", Cache: 1 << 18}
 	const stride, masks, rowsHeld = 33 * 256, 2048, 248 + 2*4 // 2,000 columns and one beyond the wall; a byte a mask
+	const weightedStride = 157 * 256                          // 10,000 values and one
 	var plain int64
 	for _, test := range []struct {
 		operator solver.Operator
@@ -46,7 +48,8 @@ func TestMemoryBytes(t *testing.T) {
 		{solver.Operator{}, 0},
 		{solver.Operator{Fixed: rows{}}, rowsHeld*masks + 128},
 		{solver.Operator{Scale: 0.5, Blend: 0.5}, stride + masks + 2*128},
-		{solver.Operator{Scale: 0.5, Blend: 0.5, Source: rows{}, Fixed: rows{}}, rowsHeld*(stride+masks) + 2*128},
+		{solver.Operator{Scale: 0.5, Blend: 0.5, Values: rows{}, Fixed: rows{}}, rowsHeld*(stride+masks) + 2*128},
+		{solver.Operator{Weighted: true, Values: rows{}}, rowsHeld*weightedStride + masks + 2*128},
 	} {
 		l.Operator = test.operator
 		need, err := MemoryBytes(l, o)

@@ -24,7 +24,7 @@ func (w wavy) Row(iy int, dst []byte) error {
 	return nil
 }
 
-func (w wavy) SourceRow(iy int, dst []byte) error { return w.Row(iy+1, dst) }
+func (w wavy) ValueRow(iy int, _ solver.Value, dst []byte) error { return w.Row(iy+1, dst) }
 
 func (w wavy) FixedRow(iy int, dst []bool) error {
 	for x := range dst {
@@ -43,8 +43,8 @@ func BenchmarkSweep(b *testing.B) {
 				{"plain", solver.Operator{}},
 				{"fixed", solver.Operator{Fixed: w}},
 				{"general", solver.Operator{Scale: 0.5, Blend: 0.25}},
-				{"source", solver.Operator{Scale: 0.5, Blend: 0.5, Source: w}},
-				{"source+fixed", solver.Operator{Scale: 0.5, Blend: 0.5, Source: w, Fixed: w}},
+				{"source", solver.Operator{Scale: 0.5, Blend: 0.5, Values: w}},
+				{"source+fixed", solver.Operator{Scale: 0.5, Blend: 0.5, Values: w, Fixed: w}},
 			}
 			for _, kind := range kinds {
 				for _, kernel := range Kernels() {

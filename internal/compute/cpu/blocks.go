@@ -20,23 +20,6 @@ func (w *windowPass) carryIn(t *task, block int) {
 	}
 }
 
-// kernels are the functions for the tasks of a pass.
-type kernels struct {
-	edge  func(*kernel.Span) // blocks under a mask for all rows
-	whole kernel.Pair        // blocks that are swept as a whole
-	bare  kernel.Pair        // the same, in a sweep without a norm
-	fixed kernel.Pair        // blocks with fixed points
-}
-
-// kernelsOf returns the functions for the passes.
-func (b *Backend) kernelsOf() kernels {
-	k := &b.kernel
-	if b.operator.general {
-		return kernels{k.General.Sweep, k.Whole, k.BareWhole, k.General}
-	}
-	return kernels{k.Edge, kernel.Pair{Sweep: k.Sweep, Stream: k.Stream}, k.Bare, k.Fixed}
-}
-
 // do runs a task on blocks [from, to).
 func (w *windowPass) do(t *task, from, to int) {
 	if w.walled {
@@ -44,7 +27,7 @@ func (w *windowPass) do(t *task, from, to int) {
 	}
 	if masked := t.masked.within(from, to); masked.lo < masked.hi {
 		w.unmasked(t, from, masked.lo)
-		w.call(w.function(t, &w.fixed), t, masked.lo, masked.hi-masked.lo)
+		w.call(w.function(t, &w.b.functions.Masked), t, masked.lo, masked.hi-masked.lo)
 		w.unmasked(t, masked.hi, to)
 	} else {
 		w.unmasked(t, from, to)
@@ -67,22 +50,22 @@ func (w *windowPass) unmasked(t *task, from, to int) {
 	x, end, blocks := from, to, w.b.columns.blocks
 	if x == 0 {
 		t.Masks = w.b.firstMask()
-		w.call(w.edge, t, x, 1)
+		w.call(w.b.functions.Edge, t, x, 1)
 		x++
 	}
 	if end == blocks && blocks > 1 {
 		end--
 	}
 	if x < end {
-		whole := &w.whole
+		whole := &w.b.functions.Whole
 		if !t.normed {
-			whole = &w.bare
+			whole = &w.b.functions.Bare
 		}
 		w.call(w.function(t, whole), t, x, end-x)
 	}
 	if end < to {
 		t.Masks = w.b.lastMask()
-		w.call(w.edge, t, end, 1)
+		w.call(w.b.functions.Edge, t, end, 1)
 	}
 }
 

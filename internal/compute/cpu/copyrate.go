@@ -24,7 +24,7 @@ const (
 // to touch. CopyRate allocates two fields and takes up to a few seconds.
 func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error) {
 	if bytes < 1 || threads < 1 {
-		return 0, fmt.Errorf("copy rate of %d bytes with %d threads: at least 1 of each is wanted", bytes, threads)
+		return 0, fmt.Errorf("copy rate of %d bytes with %d threads: both must be at least 1", bytes, threads)
 	}
 	pages := (bytes + page - 1) / page
 	threads = min(threads, pages)
@@ -39,13 +39,13 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 	if stream := streamCopy(); stream != nil {
 		kinds = append(kinds, stream)
 	}
-	team := newCopyTeam(threads)
-	defer team.close()
+	comm := newCopyTeam(threads)
+	defer comm.close()
 	part := func(i int) (dst, src []byte) {
 		lo, hi := pages*i/threads*page, pages*(i+1)/threads*page
 		return fields[0][lo:hi], fields[1][lo:hi]
 	}
-	team.each(func(i int) {
+	comm.each(func(i int) {
 		dst, src := part(i)
 		clear(dst)
 		clear(src)
@@ -57,7 +57,7 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 			return 0, context.Cause(ctx)
 		}
 		start := time.Now()
-		team.each(func(i int) {
+		comm.each(func(i int) {
 			dst, src := part(i)
 			for range passes {
 				kinds[try%len(kinds)](dst, src)

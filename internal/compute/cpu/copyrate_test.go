@@ -42,7 +42,7 @@ func TestCopyRate(t *testing.T) {
 		}
 	}
 	if _, err := CopyRate(t.Context(), 0, 1); err == nil ||
-		err.Error() != "copy rate of 0 bytes with 1 threads: at least 1 of each is wanted" {
+		err.Error() != "copy rate of 0 bytes with 1 threads: both must be at least 1" {
 		t.Errorf("0 bytes: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -88,6 +88,20 @@ func (l rowLayout) pack(dst unsafe.Pointer, src []byte) {
 	l.repeat(dst)
 }
 
+// packEvery is packColumns for a row in which the blocks are every n-th one.
+func (l rowLayout) packEvery(dst unsafe.Pointer, src []byte, n int) {
+	if n == 1 {
+		l.packColumns(dst, src)
+		return
+	}
+	one := l
+	for b := range l.blocks {
+		one.nx, one.blocks = min(4*l.lanes, l.nx-4*l.lanes*b), 1
+		one.packColumns(unsafe.Add(dst, b*n*l.blockBytes()), src[b*4*l.lanes*l.size:])
+	}
+}
+
+// packColumns is pack without the columns that repeat others.
 func (l rowLayout) packColumns(dst unsafe.Pointer, src []byte) {
 	from := 0
 	if n := l.nx / (4 * l.lanes); l.packBlocks != nil && n > 0 {

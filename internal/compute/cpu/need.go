@@ -19,7 +19,7 @@ func PerCoreOn(threads int, cores float64) int {
 	return max(1, int(math.Ceil(float64(threads)/cores-slack)))
 }
 
-// MemoryBytes returns the number of bytes that New allocates: two fields, the source and the fixed points of the
+// MemoryBytes returns the number of bytes that New allocates: two fields, the values and the fixed points of the
 // operator, and the scratch of each thread.
 func MemoryBytes(l solver.Layout, o Options) (int64, error) {
 	o = o.complete()
@@ -59,10 +59,8 @@ func (o Options) complete() Options {
 // newPlans returns the plans for a layout, indexed by the number of sweeps, and the largest scratch in bytes that any
 // of them needs.
 func newPlans(l solver.Layout, columns rowLayout, cache int) (plans []plan, scratch int) {
-	constant := 0 // bytes for each block of a row that sweeps read besides the field
-	if l.Operator.Source != nil {
-		constant += columns.blockBytes()
-	}
+	// Bytes for each block of a row that sweeps read besides the field.
+	constant := l.Operator.ValuesPerPoint() * columns.blockBytes()
 	if l.Operator.Fixed != nil {
 		constant += columns.maskBytes()
 	}

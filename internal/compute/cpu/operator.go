@@ -10,13 +10,13 @@ import (
 	"jacobi/solver"
 )
 
-// operator is a solver.Operator in the order of the kernels: rows of b and of the points that are swept, of all rows
-// that a rank holds. The plain average without fixed points has neither.
+// operator is a solver.Operator in the order of the kernels: rows of values, and of the points that are swept, of all
+// rows that a rank holds. The plain average without fixed points has neither.
 type operator struct {
 	solver.Operator
-	general bool
+	kind    kernel.Operator
 	weights [2 * kernel.MaxVector]byte // h in every lane of a vector, then q
-	source  *field                     // rows of b; all are one row of zeros if there is no source
+	values  *field                     // rows of values; all are one row of zeros if the operator yields none
 	swept   sweptRows                  // all are one row if there are no fixed points
 	fixed   []blockRange               // by row: the blocks that hold fixed points; nil if there are none
 	first   int                        // row of fixed[0]
@@ -25,8 +25,8 @@ type operator struct {
 // newOperator returns the operator of l, whose fields have no memory yet.
 func newOperator(l solver.Layout, columns rowLayout) *operator {
 	rows := l.Held()
-	o := &operator{Operator: l.Operator, general: !l.Operator.Plain(), first: rows.Lo}
-	if !o.general && o.Fixed == nil {
+	o := &operator{Operator: l.Operator, kind: kernel.OperatorOf(l.Operator), first: rows.Lo}
+	if o.kind.Values() == 0 && o.Fixed == nil {
 		return o
 	}
 	o.swept.columns = columns
@@ -36,12 +36,12 @@ func newOperator(l solver.Layout, columns rowLayout) *operator {
 		o.fixed = make([]blockRange, rows.Rows())
 		o.swept.field = newField(rows, columns.maskStride())
 	}
-	if !o.general {
+	if o.kind.Values() == 0 {
 		return o
 	}
-	o.source = newSharedRow(rows, columns.stride)
-	if o.Source != nil {
-		o.source = newField(rows, columns.stride)
+	o.values = newSharedRow(rows, columns.strideOf(o.kind.Values()*columns.blocks))
+	if o.Values != nil {
+		o.values = newField(rows, o.values.shared)
 	}
 	weights := o.weights[:0]
 	for _, w := range []float64{o.Scale, o.Blend} {
@@ -58,7 +58,7 @@ func newOperator(l solver.Layout, columns rowLayout) *operator {
 
 // fields returns the fields of the operator.
 func (o *operator) fields() (fields []*field) {
-	for _, f := range []*field{o.source, o.swept.field} {
+	for _, f := range []*field{o.values, o.swept.field} {
 		if f != nil {
 			fields = append(fields, f)
 		}
@@ -73,14 +73,15 @@ func (o *operator) open() {
 	}
 }
 
-// load reads row y of the source and of the fixed points, which is row canonical of the mesh. buf and points have room
+// load reads row y of the values and of the fixed points, which is row canonical of the mesh. buf and points have room
 // for a row.
 func (o *operator) load(y, canonical int, buf []byte, points []bool) error {
-	if o.Source != nil {
-		if err := o.Source.SourceRow(canonical, buf); err != nil {
-			return fmt.Errorf("source of row %d: %w", canonical, err)
+	columns, n := o.swept.columns, o.ValuesPerPoint()
+	for k := range n {
+		if err := o.Values.ValueRow(canonical, solver.Value(k), buf); err != nil {
+			return fmt.Errorf("%v of row %d: %w", solver.Value(k), canonical, err)
 		}
-		o.swept.columns.packColumns(o.source.row(y), buf)
+		columns.packEvery(unsafe.Add(o.values.row(y), k*columns.blockBytes()), buf, n)
 	}
 	if o.Fixed != nil {
 		if err := o.Fixed.FixedRow(canonical, points); err != nil {
@@ -101,18 +102,18 @@ func (o *operator) masked(y, n int) (blocks blockRange) {
 	return blocks
 }
 
-// place gives a task for rows from y on, with pointers to block left, what the functions for fixed points and for the
-// general operator need.
+// place gives a task for rows from y on, with pointers to block left, what the functions for fixed points and for
+// operators with values need.
 func (o *operator) place(t *task, y, left int) {
 	t.masked = o.masked(y, t.Rows)
-	if !o.general && t.masked == (blockRange{}) {
+	columns, n := o.swept.columns, o.kind.Values()
+	if n == 0 && t.masked == (blockRange{}) {
 		return
 	}
-	columns := o.swept.columns
 	for i := range t.Rows {
 		t.Swept[i] = unsafe.Add(o.swept.row(y+i), left*columns.maskBytes())
-		if o.general {
-			t.Source[i] = unsafe.Add(o.source.row(y+i), left*columns.blockBytes())
+		if n > 0 {
+			t.Values[i] = unsafe.Add(o.values.row(y+i), left*n*columns.blockBytes())
 		}
 	}
 	t.Weights = unsafe.Pointer(&o.weights)

@@ -21,7 +21,7 @@ func TestSweepRate(t *testing.T) {
 		"lower": {Mesh: large, Stripe: solver.Stripe{Lo: 2048, Hi: 4095}, Depth: 16, Neighbour: [2]bool{true, false}},
 		"deep":  {Mesh: wide, Stripe: solver.Stripe{Lo: 16, Hi: 40}, Depth: 8, Neighbour: [2]bool{true, true}},
 		"operator": {Mesh: large, Stripe: solver.Stripe{Lo: 1, Hi: 2048}, Depth: 4, Neighbour: [2]bool{false, true},
-			Operator: solver.Operator{Scale: 0.5, Blend: 0.5, Source: wavy{large}, Fixed: wavy{large}}},
+			Operator: solver.Operator{Scale: 0.5, Blend: 0.5, Values: wavy{large}, Fixed: wavy{large}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if rate, err := SweepRate(t.Context(), l, Options{Threads: 2}, l.Depth); err != nil || rate <= 0 {

@@ -57,8 +57,7 @@ type windowPass struct {
 	upward      bool          // as in job
 	pass        solver.Pass   // as in job
 	counted     solver.Stripe // rows whose squares this job counts, at every level
-	kernels
-	walled      bool // a wall on the left or right is a Neumann one
+	walled      bool          // a wall on the left or right is a Neumann one
 	vectorBytes int
 	blockBytes  int
 	maskBytes   int // of a block
@@ -66,7 +65,7 @@ type windowPass struct {
 
 func (w *windowPass) run(ctx context.Context) error {
 	w.vectorBytes, w.blockBytes = w.b.columns.vectorBytes(), w.b.columns.blockBytes()
-	w.maskBytes, w.kernels = w.b.columns.maskBytes(), w.b.kernelsOf()
+	w.maskBytes = w.b.columns.maskBytes()
 	walls := w.b.layout.Mesh.Walls
 	w.walled = walls.Left == solver.Neumann || walls.Right == solver.Neumann
 	w.outerLeft = max(0, w.left-w.overlap)

@@ -15,7 +15,7 @@ const samples = 64
 
 // Check evaluates every value of the boundary, and the initial field and the source at 64 by 64 points that include the
 // corners of the interior. It also looks for free points, and for what makes the solution unique. It finds most bad
-// problems before any rank starts. Row, SourceRow and FixedRow find the others.
+// problems before any rank starts. Row, ValueRow and FixedRow find the others.
 func (p *Problem) Check(ctx context.Context) error {
 	largest, err := p.maxColumns(ctx, 0, p.mesh.NY)
 	if err != nil {

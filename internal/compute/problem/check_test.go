@@ -18,16 +18,16 @@ func TestValuesNotFinite(t *testing.T) {
 		want  string
 	}{
 		{configs.Problem{Left: "1/iy"}, 0, true,
-			`problem.left "1/iy" at row 0, column 0 (x = 0, y = 0): +Inf; finite values are wanted`},
+			`problem.left "1/iy" at row 0, column 0 (x = 0, y = 0): +Inf; values must be finite`},
 		{configs.Problem{Right: "log(y - 0.5)"}, 0, true,
-			`problem.right "log(y - 0.5)" at row 0, column 200 (x = 1, y = 0): NaN; finite values are wanted`},
+			`problem.right "log(y - 0.5)" at row 0, column 200 (x = 1, y = 0): NaN; values must be finite`},
 		{configs.Problem{Top: "ix == 77 ? 0/0 : 1"}, 0, true,
-			`problem.top "ix == 77 ? 0/0 : 1" at row 0, column 77 (x = 0.385, y = 0): NaN; finite values are wanted`},
+			`problem.top "ix == 77 ? 0/0 : 1" at row 0, column 77 (x = 0.385, y = 0): NaN; values must be finite`},
 		{configs.Problem{Bottom: "1e39"}, 100, true,
 			`problem.bottom "1e39" at row 100, column 1 (x = 0.005, y = 1): 1e+39 is too large for float32`},
 		{configs.Problem{Initial: "1/(ix - 199)"}, 1, true,
-			`problem.initial "1/(ix - 199)" at row 1, column 199 (x = 0.995, y = 0.01): +Inf; finite values are ` +
-				`wanted`},
+			`problem.initial "1/(ix - 199)" at row 1, column 199 (x = 0.995, y = 0.01): +Inf; values must be ` +
+				`finite`},
 		{configs.Problem{Initial: "ix == 3 and iy == 50 ? -1e39 : 0"}, 50, false,
 			`problem.initial "ix == 3 and iy == 50 ? -1e39 : 0" at row 50, column 3 (x = 0.015, y = 0.5): -1e+39 is ` +
 				`too large for float32`},

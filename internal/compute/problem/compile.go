@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
+	"jacobi/configs"
 	"jacobi/internal/compute/elementary"
 	"jacobi/solver"
 )
+
+// neumann is the name of a side with a given derivative (see configs.ParseSide).
+const neumann = "neumann"
 
 // maxText bounds the length of an expression, and so the depth of the parser's recursion.
 const maxText = 4096
@@ -33,11 +37,7 @@ func compile(text string, mesh solver.Mesh, width, height float64) (node, error)
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
-		var at *file.Error
-		if errors.As(err, &at) {
-			return node{}, fmt.Errorf("column %d: %s", at.Column+1, at.Message)
-		}
-		return node{}, err
+		return node{}, syntax(text, err)
 	}
 	c := compiler{mesh: mesh, consts: map[string]float64{
 		"pi": math.Pi, "e": math.E, "nx": float64(mesh.NX), "ny": float64(mesh.NY),
@@ -108,7 +108,7 @@ func (c *compiler) build(n ast.Node) node {
 func (c *compiler) number(n ast.Node) node {
 	out := c.node(n)
 	if out.isBool {
-		return c.fail(n, "%s is true or false; a number is wanted", n)
+		return c.fail(n, "%s is true or false, not a number", n)
 	}
 	return out
 }
@@ -116,7 +116,7 @@ func (c *compiler) number(n ast.Node) node {
 func (c *compiler) boolean(n ast.Node) node {
 	out := c.node(n)
 	if !out.isBool {
-		return c.fail(n, "%s is a number; a condition is wanted, such as x < 0.5", n)
+		return c.fail(n, "%s is a number, not a condition such as x < 0.5", n)
 	}
 	return out
 }
@@ -136,10 +136,14 @@ func (c *compiler) name(n *ast.IdentifierNode) node {
 	if v, ok := c.consts[n.Value]; ok {
 		return constant(v)
 	}
+	if n.Value == configs.Periodic {
+		return c.fail(n, "periodic is allowed only as the whole value of problem.left, right, top or bottom")
+	}
 	if isFunction(n.Value) {
 		return c.fail(n, "%s is a function; write %s(…)", n.Value, n.Value)
 	}
-	return c.fail(n, "unknown name %s; %s", n.Value, hint(n.Value, slices.Concat(Names(), Functions())))
+	known := slices.Concat(Names(), []string{configs.Periodic}, Functions())
+	return c.fail(n, "unknown name %s; %s", n.Value, hint(n.Value, "names and functions", known))
 }
 
 // intervals returns by what ix and iy are divided for x and y: the intervals in the width and in the height.
@@ -198,11 +202,14 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 		return c.callsFunction(apply1(f, args[0]))
 	}
 	f, variadic, ok := binaryFunction(name)
-	if name == "neumann" {
+	if name == neumann {
 		return c.fail(n, "neumann(…) is allowed only as the whole value of problem.left, right, top or bottom")
 	}
+	if strings.EqualFold(name, "dirichlet") {
+		return c.fail(n, "a side with given values has them as its value, without a function")
+	}
 	if !ok {
-		return c.fail(n, "unknown function %s; %s", name, hint(name, Functions()))
+		return c.fail(n, "unknown function %s; %s", name, hint(name, "functions", append(Functions(), neumann)))
 	}
 	if len(args) < 2 || len(args) > 2 && !variadic {
 		atLeast := ""

@@ -39,7 +39,7 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 	}
 	colours, err := configs.ParseColours(def.Colours)
 	if err == nil && !slices.ContainsFunc(colours, func(c configs.Colour) bool { return c.Value != nil }) {
-		err = fmt.Errorf("%q: a value is wanted for at least one colour", def.Colours)
+		err = fmt.Errorf("%q: at least one colour must have a value", def.Colours)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("problem.colours %w", err)
@@ -66,7 +66,7 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 func (d *drawing) read(img image.Image) error {
 	switch img.ColorModel() {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
-		return errors.New("its colours have 16 bits; 8 bits are wanted")
+		return errors.New("its colours have 16 bits; they must have 8")
 	}
 	size := img.Bounds().Size()
 	d.width, d.height, d.pixels = size.X, size.Y, make([]uint8, size.X*size.Y)
@@ -86,7 +86,7 @@ func (d *drawing) read(img image.Image) error {
 			continue
 		}
 		if c.A != 0xffff {
-			return fmt.Errorf("the pixel at column %d, row %d is transparent; opaque colours are wanted", x, y)
+			return fmt.Errorf("the pixel at column %d, row %d is transparent; all must be opaque", x, y)
 		}
 		rgb := [3]uint8{uint8(c.R >> 8), uint8(c.G >> 8), uint8(c.B >> 8)}
 		place, ok := places[rgb]

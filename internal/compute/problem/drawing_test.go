@@ -130,16 +130,16 @@ func TestWrongDrawings(t *testing.T) {
 		"colours": {drawn("......", "..xy..", "......"), nil, `problem.drawing "F": #b87334 at column 2, row 1, and ` +
 			`1 other colour, are not in problem.colours; draw without smooth edges`},
 		"transparent": {drawn("......", ".....t", "......"), nil,
-			`problem.drawing "F": the pixel at column 5, row 1 is transparent; opaque colours are wanted`},
-		"16 bits": {deep, nil, `problem.drawing "F": its colours have 16 bits; 8 bits are wanted`},
+			`problem.drawing "F": the pixel at column 5, row 1 is transparent; all must be opaque`},
+		"16 bits": {deep, nil, `problem.drawing "F": its colours have 16 bits; they must have 8`},
 		"no colours": {good, func(c *configs.Config) { c.Problem.Colours = "" },
 			`problem.drawing "F": problem.colours has to say what its colours mean`},
 		"no drawing": {good, func(c *configs.Config) { c.Problem.Drawing = "" }, `problem.colours "` + copperAndBlue +
 			`": problem.drawing has to name a PNG file with these colours`},
 		"wrong colours": {good, func(c *configs.Config) { c.Problem.Colours = "copper" },
-			`problem.colours "copper": a colour such as #b87333 is wanted first`},
+			`problem.colours "copper": must begin with a colour such as #b87333`},
 		"no value": {good, func(c *configs.Config) { c.Problem.Colours = "#b87333; #ffffff" },
-			`problem.colours "#b87333; #ffffff": a value is wanted for at least one colour`},
+			`problem.colours "#b87333; #ffffff": at least one colour must have a value`},
 		"fixed": {good, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" },
 			`problem.fixed "x < 0.5": problem.drawing says which points are fixed; name one of the two`},
 		"a large value": {good, func(c *configs.Config) {
@@ -149,7 +149,7 @@ func TestWrongDrawings(t *testing.T) {
 			`problem.drawing "none.png": no such file or directory`},
 		"an initial file": {good, func(c *configs.Config) {
 			c.Problem.Initial = writeFile(t, "start.npy", npyBytes(1, "<f8", "False", "(5, 6)", 30, solver.Float64))
-		}, `problem.initial "I": beside problem.drawing a number or an expression is wanted`},
+		}, `problem.initial "I": beside problem.drawing it must be a number or an expression`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := withDrawing(t, c.img)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"math"
+
+	"jacobi/solver"
 )
 
 // FunctionsHash returns the start of a SHA-256 over the values of all functions at fixed arguments. It is equal on
@@ -44,7 +46,7 @@ func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 		}
 		h.Write(row)
 		if p.sourced() {
-			if err := p.SourceRow(iy, row); err != nil {
+			if err := p.ValueRow(iy, solver.Source, row); err != nil {
 				return "", err
 			}
 			h.Write(row)

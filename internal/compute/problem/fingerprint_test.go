@@ -65,7 +65,7 @@ func TestRowsHash(t *testing.T) {
 	}
 	p := open(t, config(33, 20, "float64", configs.Problem{Initial: "1/(ix-7)"}))
 	want := `problem.initial "1/(ix-7)" at row 1, column 7 (x = 0.21875, y = 0.05263157894736842): ` +
-		`+Inf; finite values are wanted`
+		`+Inf; values must be finite`
 	if _, err := p.RowsHash(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

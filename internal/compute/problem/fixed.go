@@ -38,8 +38,9 @@ func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
 	default:
 		f.node, err = compile(text, p.mesh, p.numbers.width, p.numbers.height)
 		if err == nil && !f.node.isBool {
-			err = errors.New("a condition is wanted, such as hypot(x-0.5, y-0.5) < 0.2, or a .npy or .png file")
+			err = errors.New("it must be a condition, such as hypot(x-0.5, y-0.5) < 0.2, or a .npy or .png file")
 		}
+		err = orFile(text, npyKind+" or "+pngKind, err)
 	}
 	return f, err
 }
@@ -47,7 +48,7 @@ func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
 // FixedRow sets dst[ix] if the point at column ix of row iy is fixed by problem.fixed, as solver.FixedRows says.
 func (p *Problem) FixedRow(iy int, dst []bool) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.NX {
-		return fmt.Errorf("fixed points of row %d of %d into %d points: %d are wanted", iy, p.mesh.NY, len(dst),
+		return fmt.Errorf("fixed points of row %d of %d into %d points, not %d", iy, p.mesh.NY, len(dst),
 			p.mesh.NX)
 	}
 	iy, _ = p.mesh.Canonical(iy)
@@ -168,11 +169,12 @@ func (p *Problem) CheckFixed(fixed int64) error {
 	if k2 := p.numbers.screening; k2 > 0 {
 		hx, hy := p.Spacings()
 		return fmt.Errorf("problem.screening %g: with no side that has values and no points in %s (%q), "+
-			"%g or more is wanted on this mesh, as rounding loses less; values on a side or fixed points help, too", k2,
+			"it must be at least %g on this mesh, as rounding loses less; values on a side or fixed points help, "+
+			"too", k2,
 			p.fixed.key, p.fixed.text, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
 	}
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
-		"added to a solution; a value on a side, points in %s (%q), or problem.screening above 0 is wanted",
+		"added to a solution; give a value on a side, points in %s (%q), or problem.screening above 0",
 		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.key, p.fixed.text)
 }
 

@@ -165,12 +165,12 @@ func TestBadFixedPoints(t *testing.T) {
 		p.Fixed = fixed
 		return p
 	}
-	const unique = `so any constant can be added to a solution; a value on a side, points in problem.fixed `
+	const unique = `so any constant can be added to a solution; give a value on a side, points in problem.fixed `
 	for _, c := range []struct {
 		p    configs.Problem
 		want string // %s is the file
 	}{
-		{configs.Problem{Fixed: "x"}, `problem.fixed "x": a condition is wanted, such as hypot(x-0.5, y-0.5) < 0.2, ` +
+		{configs.Problem{Fixed: "x"}, `problem.fixed "x": it must be a condition, such as hypot(x-0.5, y-0.5) < 0.2, ` +
 			`or a .npy or .png file`},
 		{configs.Problem{Fixed: "xx > 1"}, `problem.fixed "xx > 1": column 1: unknown name xx; did you mean x?`},
 		{configs.Problem{Fixed: "true"}, `problem.fixed "true": it fixes all 6 points that a sweep could change; at ` +
@@ -179,14 +179,20 @@ func TestBadFixedPoints(t *testing.T) {
 			`problem.fixed "x > 0 and x < 1 and y > 0 and y ` +
 				`< 1": it fixes all 6 points that a sweep could change; at least one has to be free`},
 		{floating, `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom "periodic": no side has ` +
-			`values, ` + unique + `("false"), or problem.screening above 0 is wanted`},
+			`values, ` + unique + `("false"), or problem.screening above 0`},
 		{with(floating, "x > 2"), `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom ` +
 			`"periodic": no ` +
-			`side has values, ` + unique + `("x > 2"), or problem.screening above 0 is wanted`},
+			`side has values, ` + unique + `("x > 2"), or problem.screening above 0`},
 		{with(floating, "ix == 0 and iy == 1"), ""},
+		{configs.Problem{Fixed: "a hole.jpg"}, `problem.fixed "a hole.jpg": a file of kind .jpg cannot be read; it ` +
+			`must ` +
+			`be a NumPy array (.npy) or a PNG picture (.png)`},
+		{configs.Problem{Source: "../f.csv"}, `problem.source "../f.csv": a file of kind .csv cannot be read; it ` +
+			`must ` +
+			`be a NumPy array (.npy)`},
 		{configs.Problem{Fixed: "absent.png"}, `problem.fixed "absent.png": no such file or directory`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", []byte("GIF89a, for instance"))},
-			`problem.fixed %q: not a PNG file: png: invalid format: not a PNG file`},
+			`problem.fixed %q: it is not a PNG picture`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(20000, 20000))},
 			`problem.fixed %q: a picture of 20000 x ` +
 				`20000 pixels takes 1525 MiB; at most 256 MiB are allowed, which is 16384 x 16384 pixels of 8-bit ` +
@@ -194,13 +200,13 @@ func TestBadFixedPoints(t *testing.T) {
 		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(5, 4))},
 			`problem.fixed %q: not a complete PNG file of at most 256 MiB: unexpected EOF`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(5, 4)", values)},
-			`problem.fixed %q: shape (5, 4); (4, 5) (grid.ny, grid.nx) is wanted`},
+			`problem.fixed %q: shape (5, 4); it must be (4, 5) (grid.ny, grid.nx)`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", bad)},
-			`problem.fixed %q: row 1: column 2: byte 9 is no truth value; 0 and 1 are wanted`},
+			`problem.fixed %q: row 1: column 2: byte 9 is no truth value, which is 0 or 1`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", values[1:])},
-			`problem.fixed %q: truncated: 89 bytes, 90 are wanted`},
+			`problem.fixed %q: truncated: 89 bytes of 90`},
 		{configs.Problem{Source: boolFile(t, "False", "(4, 5)", values)},
-			`problem.source %q: type |b1; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted`},
+			`problem.source %q: type |b1; it must be <f4, <f8, >f4 or >f8 (float32 or float64)`},
 	} {
 		p, err := New(config(5, 4, "float32", c.p))
 		if err == nil {
@@ -234,7 +240,7 @@ func TestScreeningIsTooWeak(t *testing.T) {
 		Screening: 1e-9}
 	check := func(p configs.Problem) error { return open(t, config(65, 65, "float64", p)).Check(t.Context()) }
 	const want = `problem.screening 1e-09: with no side that has values and no points in problem.fixed ("false"), ` +
-		`3.725290298461914e-09 or more is wanted on this mesh, as rounding loses less; values on a side or fixed ` +
+		`it must be at least 3.725290298461914e-09 on this mesh, as rounding loses less; values on a side or fixed ` +
 		`points help, too`
 	if err := check(weak); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)

@@ -25,7 +25,7 @@ func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
 // not finite in that type is an error. Row may be called concurrently.
 func (p *Problem) Row(iy int, dst []byte) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
-		return fmt.Errorf("row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
+		return fmt.Errorf("row %d of %d into %d bytes, not %d", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
 	}
 	size := p.mesh.DType.Size()
 	if p.mesh.Walls.Left == solver.Dirichlet {

@@ -81,22 +81,22 @@ func TestBadInitialFile(t *testing.T) {
 			"a header of 4294967295 bytes; at most 65536 are allowed"},
 		{"header", good[:40], "truncated in its header"},
 		{"integers", npyBytes(1, "<i4", "False", "(5, 4)", 20, solver.Float32),
-			"type <i4; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
+			"type <i4; it must be <f4, <f8, >f4 or >f8 (float32 or float64)"},
 		{"half", npyBytes(1, "<f2", "False", "(5, 4)", 20, solver.Float32),
-			"type <f2; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted"},
+			"type <f2; it must be <f4, <f8, >f4 or >f8 (float32 or float64)"},
 		{"huge", huge, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): 1e+300 is too large for float32"},
 		{"transposed", npyBytes(1, "<f4", "False", "(4, 5)", 20, solver.Float32),
-			"shape (4, 5); (5, 4) (grid.ny, grid.nx) is wanted"},
+			"shape (4, 5); it must be (5, 4) (grid.ny, grid.nx)"},
 		{"flat", npyBytes(1, "<f4", "False", "(20,)", 20, solver.Float32),
-			"shape (20,); (5, 4) (grid.ny, grid.nx) is wanted"},
-		{"truncated", good[:len(good)-1], "truncated: 149 bytes, 150 are wanted"},
+			"shape (20,); it must be (5, 4) (grid.ny, grid.nx)"},
+		{"truncated", good[:len(good)-1], "truncated: 149 bytes of 150"},
 		{"trailing", append(good[:len(good):len(good)], 1, 2, 3), "3 bytes after the end of the array"},
 		{"dictionary", npyBytes(1, "<f4', 'more': '", "False", "(5, 4)", 20, solver.Float32),
-			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": descr, ` +
-				`fortran_order and shape are wanted`},
+			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": it must ` +
+				`have descr, fortran_order and shape`},
 		{"escape", npyBytes(1, "\x1b]0;x\a\x1b[2J", "False", "(5, 4)", 20, solver.Float32),
-			`type \x1b]0;x\a\x1b[2J; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted`},
-		{"nan", nan, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): NaN; finite values are wanted"},
+			`type \x1b]0;x\a\x1b[2J; it must be <f4, <f8, >f4 or >f8 (float32 or float64)`},
+		{"nan", nan, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): NaN; values must be finite"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name+".npy")
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
@@ -116,7 +116,7 @@ func TestBadInitialFile(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	want := `problem.initial "` + dir + `": a directory; a regular file is wanted`
+	want := `problem.initial "` + dir + `": a directory, not a regular file`
 	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: dir})); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -124,7 +124,7 @@ func TestBadInitialFile(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want = `problem.initial "` + pipe + `": a named pipe; a regular file is wanted`
+	want = `problem.initial "` + pipe + `": a named pipe, not a regular file`
 	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: pipe})); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -79,17 +79,17 @@ func (n *npyFile) check(truth bool) error {
 	item, ok := npyItems()[h.Descr]
 	switch {
 	case truth && h.Descr != "|b1":
-		return fmt.Errorf("type %s; |b1 (bool) is wanted", show.Text(h.Descr))
+		return fmt.Errorf("type %s; it must be |b1 (bool)", show.Text(h.Descr))
 	case !truth && !ok:
-		return fmt.Errorf("type %s; <f4, <f8, >f4 or >f8 (float32 or float64) is wanted", show.Text(h.Descr))
+		return fmt.Errorf("type %s; it must be <f4, <f8, >f4 or >f8 (float32 or float64)", show.Text(h.Descr))
 	}
 	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.Shape != shape {
-		return fmt.Errorf("shape %s; %s (grid.ny, grid.nx) is wanted", show.Text(h.Shape), shape)
+		return fmt.Errorf("shape %s; it must be %s (grid.ny, grid.nx)", show.Text(h.Shape), shape)
 	}
 	n.item, n.offset, n.fortran = item, h.Size, h.Fortran
 	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size())
 	if info.Size() < whole {
-		return fmt.Errorf("truncated: %d bytes, %d are wanted", info.Size(), whole)
+		return fmt.Errorf("truncated: %d bytes of %d", info.Size(), whole)
 	}
 	if info.Size() > whole {
 		return fmt.Errorf("%d bytes after the end of the array", info.Size()-whole)
@@ -191,7 +191,7 @@ func (n *npyFile) readBools(dst []bool, iy int) error {
 	}
 	for i, b := range raw {
 		if b > 1 {
-			return fmt.Errorf("column %d: byte %d is no truth value; 0 and 1 are wanted", i, b)
+			return fmt.Errorf("column %d: byte %d is no truth value, which is 0 or 1", i, b)
 		}
 		dst[i] = b == 1
 	}

@@ -66,7 +66,7 @@ func (n numbers) check(d solver.DType, g configs.Grid, rho float64) error {
 	h, q := rounded(d, n.scale), rounded(d, n.blend)
 	if !(q > 0 && q < 1) || math.Abs(q/(1-q)/rho-1) > ratioWithin {
 		return fmt.Errorf("grid.width %g, grid.height %g: the spacings %.4g and %.4g differ so much that %v cannot "+
-			"hold the ratio of their squares to 1 in 1000; other lengths or numbers of points are wanted%s", g.Width,
+			"hold the ratio of their squares to 1 in 1000; use other lengths or numbers of points%s", g.Width,
 			n.height, n.hx, n.hy, d, better)
 	}
 	if n.screening == 0 {
@@ -76,8 +76,8 @@ func (n numbers) check(d solver.DType, g configs.Grid, rho float64) error {
 		return fmt.Errorf("problem.screening %g: too large for a spacing of %.4g", n.screening, n.hx)
 	}
 	if held := (1 + rho) * (1/h - 2) / (n.hx * n.hx); math.Abs(held/n.screening-1) > screeningWithin {
-		return fmt.Errorf("problem.screening %g: with spacings of %.4g, rounding in %v makes it %.3g; a coarser "+
-			"mesh or a larger value is wanted%s", n.screening, n.hx, d, held, better)
+		return fmt.Errorf("problem.screening %g: with spacings of %.4g, rounding in %v makes it %.3g; use a "+
+			"coarser mesh or a larger value%s", n.screening, n.hx, d, held, better)
 	}
 	return nil
 }

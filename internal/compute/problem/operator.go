@@ -7,7 +7,7 @@ import (
 	"jacobi/solver"
 )
 
-// Operator returns the update of a point. Its rows are those of SourceRow and FixedRow.
+// Operator returns the update of a point. Its rows are those of ValueRow and FixedRow.
 func (p *Problem) Operator() solver.Operator {
 	var o solver.Operator
 	if p.faulty {
@@ -17,7 +17,7 @@ func (p *Problem) Operator() solver.Operator {
 		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
 	}
 	if p.sourced() {
-		o.Source = p
+		o.Values = p
 	}
 	if !p.fixed.none() {
 		o.Fixed = p
@@ -42,11 +42,14 @@ func (p *Problem) Spacings() (hx, hy float64) { return p.numbers.hx, p.numbers.h
 // Screening returns k2.
 func (p *Problem) Screening() float64 { return p.numbers.screening }
 
-// SourceRow writes the source of row iy, as solver.SourceRows says. Points of fixed walls have 0. A value that is not
-// finite in the field's type is an error.
-func (p *Problem) SourceRow(iy int, dst []byte) error {
+// ValueRow writes the source of row iy, as solver.ValueRows says; points have no other value. Points of fixed walls
+// have 0. A value that is not finite in the field's type is an error.
+func (p *Problem) ValueRow(iy int, k solver.Value, dst []byte) error {
+	if k != solver.Source {
+		return fmt.Errorf("the %v of points: they have a source only", k)
+	}
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
-		return fmt.Errorf("source of row %d of %d into %d bytes: %d bytes are wanted", iy, p.mesh.NY, len(dst),
+		return fmt.Errorf("source of row %d of %d into %d bytes, not %d", iy, p.mesh.NY, len(dst),
 			p.mesh.RowBytes())
 	}
 	clear(dst)

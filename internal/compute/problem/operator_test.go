@@ -16,7 +16,7 @@ func source(t testing.TB, p *Problem) [][]float64 {
 	rows := make([][]float64, m.NY)
 	buf := make([]byte, m.RowBytes())
 	for iy := range rows {
-		if err := p.SourceRow(iy, buf); err != nil {
+		if err := p.ValueRow(iy, solver.Source, buf); err != nil {
 			t.Fatal(err)
 		}
 		for ix := range m.NX {
@@ -180,21 +180,21 @@ func TestBadOperators(t *testing.T) {
 		want   string
 	}{
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Source = "1/(x-0.5)" },
-			`problem.source "1/(x-0.5)" at row 1, column 4 (x = 0.5, y = 0.25): +Inf; finite values are wanted`},
+			`problem.source "1/(x-0.5)" at row 1, column 4 (x = 0.5, y = 0.25): +Inf; values must be finite`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Source = "x > 0.5" },
 			`problem.source "x > 0.5": true or false is no number; write condition ? 1 : 0`},
 		{9, 5, "float32", func(c *configs.Config) { c.Problem.Source = "1e45" }, `problem.source "1e45" at row 1, ` +
 			`column 1: it adds 3.90625e+42 a sweep, too large for float32`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Left = "neumann(1/(iy-1))" },
-			`problem.left "neumann(1/(iy-1))" at row 1, column 0 (x = 0, y = 0.25): +Inf; finite values are wanted`},
+			`problem.left "neumann(1/(iy-1))" at row 1, column 0 (x = 0, y = 0.25): +Inf; values must be finite`},
 		{9, 5, "float64", func(c *configs.Config) {
 			c.Problem.Left, c.Problem.Top = "neumann(1/iy)",
 				"neumann(log(x))"
 		},
-			`problem.left "neumann(1/iy)" at row 0, column 0 (x = 0, y = 0): +Inf; finite values are wanted`},
+			`problem.left "neumann(1/iy)" at row 0, column 0 (x = 0, y = 0): +Inf; values must be finite`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Top = "neumann(log(x - 1/8))" },
-			`problem.top "neumann(log(x - 1/8))" at row 0, column 1 (x = 0.125, y = 0): -Inf; finite values are ` +
-				`wanted`},
+			`problem.top "neumann(log(x - 1/8))" at row 0, column 1 (x = 0.125, y = 0): -Inf; values must be ` +
+				`finite`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Initial = "neumann(0)" },
 			`problem.initial "neumann(0)": ` +
 				`column 1: neumann(…) is allowed only as the whole value of problem.left, right, top or bottom`},
@@ -203,15 +203,15 @@ func TestBadOperators(t *testing.T) {
 				`column 5: neumann(…) is allowed only as the whole value of problem.left, right, top or bottom`},
 		{9, 5, "float32", func(c *configs.Config) { c.Grid.Height = 0.001 }, `grid.width 1, grid.height 0.001: the ` +
 			`spacings 0.125 and 0.00025 differ so much that float32 cannot hold the ratio of their squares to 1 in ` +
-			`1000; other lengths or numbers of points are wanted, or grid.dtype float64`},
+			`1000; use other lengths or numbers of points, or grid.dtype float64`},
 		{9, 5, "float64", func(c *configs.Config) { c.Grid.Height = 1e-9 }, `grid.width 1, grid.height 1e-09: the ` +
 			`spacings 0.125 and 2.5e-10 differ so much that float64 cannot hold the ratio of their squares to 1 in ` +
-			`1000; other lengths or numbers of points are wanted`},
+			`1000; use other lengths or numbers of points`},
 		{1025, 5, "float32", func(c *configs.Config) { c.Problem.Screening = 0.1 }, `problem.screening 0.1: with ` +
-			`spacings of 0.0009766, rounding in float32 makes it 0; a coarser mesh or a larger value is wanted, or ` +
+			`spacings of 0.0009766, rounding in float32 makes it 0; use a coarser mesh or a larger value, or ` +
 			`grid.dtype float64`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Screening = 1e-17 }, `problem.screening 1e-17: with ` +
-			`spacings of 0.125, rounding in float64 makes it 0; a coarser mesh or a larger value is wanted`},
+			`spacings of 0.125, rounding in float64 makes it 0; use a coarser mesh or a larger value`},
 		{9, 5, "float32", func(c *configs.Config) { c.Problem.Screening = 1e300 },
 			`problem.screening 1e+300: too large for a spacing of 0.125`},
 		{9, 5, "float32", func(c *configs.Config) { c.Problem.Source, c.Problem.Top = "1e21", "0" }, `problem: its ` +

@@ -42,8 +42,11 @@ func readPNG(path string) (image.Image, error) {
 	}
 	defer f.Close()
 	config, err := png.DecodeConfig(bufio.NewReader(io.LimitReader(f, maxPictureFile)))
+	if _, other := errors.AsType[png.FormatError](err); other {
+		return nil, errors.New("it is not a PNG picture")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("not a PNG file: %w", err)
+		return nil, err
 	}
 	if bytes := int64(config.Width) * int64(config.Height) * pixelBytes(config.ColorModel); bytes > maxPicturePixels {
 		return nil, fmt.Errorf("a picture of %d x %d pixels takes %d MiB; at most %d MiB are allowed, which is "+

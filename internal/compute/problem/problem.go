@@ -17,7 +17,7 @@ import (
 )
 
 // Problem is the initial field of a run, including its boundary, and the operator of its sweeps. It implements
-// solver.RowSource, solver.SourceRows and solver.FixedRows and may be used concurrently.
+// solver.RowSource, solver.ValueRows and solver.FixedRows and may be used concurrently.
 type Problem struct {
 	mesh solver.Mesh
 	name string
@@ -47,14 +47,14 @@ func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0
 
 // New parses the expressions of cfg and opens its files. The error has one line per fault with the key, its value and
 // the cause. A problem returned with an error has only Mesh and Name, and a plain operator. New does not evaluate
-// expressions that depend on a point; Check, Row, SourceRow, FixedRow and MaxAbs do.
+// expressions that depend on a point; Check, Row, ValueRow, FixedRow and MaxAbs do.
 func New(cfg configs.Config) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
 		return nil, fmt.Errorf("grid.%w", err)
 	}
 	if cfg.Grid.NX < 3 || cfg.Grid.NY < 3 {
-		return nil, fmt.Errorf("grid.nx %d, grid.ny %d: at least 3 are wanted", cfg.Grid.NX, cfg.Grid.NY)
+		return nil, fmt.Errorf("grid.nx %d, grid.ny %d: must be at least 3", cfg.Grid.NX, cfg.Grid.NY)
 	}
 	def, err := cfg.Problem.Resolve(cfg.Grid.DType)
 	if err != nil {
@@ -114,6 +114,7 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 			input.part.file, err = openNPY(input.text, mesh, false)
 		} else {
 			input.part.node, err = p.number(input.text)
+			err = orFile(input.text, npyKind, err)
 		}
 		fault(input.key, input.text, err)
 	}
@@ -137,7 +138,8 @@ func (p *Problem) draw(def configs.Problem) (err error) {
 		return fmt.Errorf("problem.fixed %q: problem.drawing says which points are fixed; name one of the two",
 			def.Fixed)
 	case p.initial.file != nil:
-		return fmt.Errorf("problem.initial %q: beside problem.drawing a number or an expression is wanted", def.Initial)
+		return fmt.Errorf("problem.initial %q: beside problem.drawing it must be a number or an "+
+			"expression", def.Initial)
 	case p.initial.node.eval == nil:
 		return nil // its error is reported
 	}
@@ -208,7 +210,7 @@ func (p *Problem) finite(q part, iy, ix int, v float64) error {
 	if r := p.round(v); !math.IsNaN(r) && !math.IsInf(r, 0) {
 		return nil
 	}
-	cause := fmt.Sprintf("%v; finite values are wanted", v)
+	cause := fmt.Sprintf("%v; values must be finite", v)
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		cause = fmt.Sprintf("%v is too large for %s", v, p.mesh.DType)
 	}

@@ -131,7 +131,7 @@ func TestBadProblems(t *testing.T) {
 		{configs.Problem{Preset: "none"}, `problem.preset "none": allowed are gtc2019 and dirichlet`},
 		{configs.Problem{Left: "siny", Initial: "1 +"},
 			`problem.left "siny": column 1: unknown name siny; did you mean sin?` + "\n" +
-				`problem.initial "1 +": column 3: unexpected token EOF`},
+				`problem.initial "1 +": column 3: a value is missing after +`},
 		{configs.Problem{Preset: "gtc2019", Top: "1"},
 			`problem.top "1" and problem.bottom "periodic" (with preset gtc2019): both or neither can be periodic`},
 		{configs.Problem{Left: "periodic"}, `problem.left "periodic" and problem.right "0" (with preset dirichlet): ` +
@@ -147,7 +147,7 @@ func TestBadProblems(t *testing.T) {
 		dtype  string
 		want   string
 	}{
-		{2, 5, "float32", "grid.nx 2, grid.ny 5: at least 3 are wanted"},
+		{2, 5, "float32", "grid.nx 2, grid.ny 5: must be at least 3"},
 		{5, 5, "half", `grid.dtype "half": allowed are float32 and float64`},
 	} {
 		if _, err := New(config(c.nx, c.ny, c.dtype, configs.Problem{})); err == nil || err.Error() != c.want {

@@ -50,9 +50,9 @@ func TestRowArguments(t *testing.T) {
 		row, bytes int
 		want       string
 	}{
-		{-1, 16, "row -1 of 5 into 16 bytes: 16 bytes are wanted"},
-		{5, 16, "row 5 of 5 into 16 bytes: 16 bytes are wanted"},
-		{0, 15, "row 0 of 5 into 15 bytes: 16 bytes are wanted"},
+		{-1, 16, "row -1 of 5 into 16 bytes, not 16"},
+		{5, 16, "row 5 of 5 into 16 bytes, not 16"},
+		{0, 15, "row 0 of 5 into 15 bytes, not 16"},
 	} {
 		if err := p.Row(c.row, make([]byte, c.bytes)); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

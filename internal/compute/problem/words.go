@@ -2,7 +2,9 @@ package problem
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/suggest"
@@ -37,10 +39,46 @@ arguments or more, pow, atan2, hypot and mod take two, the others one. The value
 to be finite.`, style.Paragraph("Functions:   ", strings.Join(Functions(), ", "), 13, 100))
 }
 
-// hint suggests the known word nearest to word, or lists all known words if none is near.
-func hint(word string, known []string) string {
-	if near, ok := suggest.Nearest(word, known); ok {
+// hint suggests the known word that was most likely meant by word. kind is what the known words are.
+func hint(word, kind string, known []string) string {
+	if better := otherNames()[strings.ToLower(word)]; better != "" {
+		return "did you mean " + better + "?"
+	}
+	for _, k := range known {
+		if strings.EqualFold(k, word) {
+			return "did you mean " + k + "?"
+		}
+	}
+	// A single letter is as near to every other one.
+	if near, ok := suggest.Nearest(word, known); ok && utf8.RuneCountInString(word) > 1 {
 		return "did you mean " + near + "?"
 	}
-	return "known are " + strings.Join(known, ", ")
+	return "launcher help expressions lists the " + kind
 }
+
+// otherNames returns what expressions call the functions and constants of other languages, by their names there.
+func otherNames() map[string]string {
+	return map[string]string{
+		"ln": "log", "log2": "log(…)/log(2)", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
+		"tg": "tan", "sh": "sinh", "ch": "cosh", "th": "tanh", "power": "pow", "fmod": "mod", "ceiling": "ceil",
+		"π": "pi", "m_pi": "pi", "i": "ix", "j": "iy", "lx": "width", "ly": "height",
+	}
+}
+
+// fileName matches text that no expression is but that may be the name of a file.
+var fileName = regexp.MustCompile(`^[^()<>=*?]*(\.[A-Za-z][A-Za-z0-9]*)$`)
+
+// orFile returns err, which says why text is not an expression, or if text seems to name a file which kinds are read.
+func orFile(text, kinds string, err error) error {
+	m := fileName.FindStringSubmatch(text)
+	if err == nil || m == nil {
+		return err
+	}
+	return fmt.Errorf("a file of kind %s cannot be read; it must be %s", m[1], kinds)
+}
+
+// Kinds of files, for messages.
+const (
+	npyKind = "a NumPy array (.npy)"
+	pngKind = "a PNG picture (.png)"
+)

@@ -36,7 +36,7 @@ func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 		o := solver.Operator{Scale: l.Scale, Blend: l.Blend}
 		source := rows
 		if i == 0 {
-			o.Source = op.Source
+			o.Values = op.Values
 		} else {
 			source = zeros{}
 		}
@@ -130,17 +130,13 @@ func (j *Jacobi) weighted(w float64) []float64 {
 
 // defect returns d at every point, 0 where no sweep updates it.
 func (j *Jacobi) defect() []float64 {
-	nx, ny, f := j.mesh.NX, j.mesh.NY, j.field
-	d := make([]float64, len(f))
-	eachRow(ny, func(y int) {
+	nx := j.mesh.NX
+	d := make([]float64, len(j.field))
+	eachRow(j.mesh.NY, func(y int) {
 		for x := range nx {
-			if !j.swept(y, x) {
-				continue
+			if j.swept(y, x) {
+				d[y*nx+x] = j.round(j.updated(y, x) - j.field[y*nx+x])
 			}
-			west, east := beside(x, nx)
-			north, south := beside(y, ny)
-			v := j.update(j.op, f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], j.source[y*nx+x])
-			d[y*nx+x] = j.round(v - f[y*nx+x])
 		}
 	})
 	return d

@@ -6,16 +6,24 @@ import (
 	"jacobi/solver"
 )
 
+// Values are those of a point, by solver.Value, as far as sweeps read them.
+type Values [solver.Diagonal]float64
+
 // Update returns the new value of a point: the operator (docs/numerics.md), as every other code that computes it is
-// compared with. Values are those of the given type.
-func Update(t solver.DType, op solver.Operator, west, east, north, south, b float64) float64 {
-	return arithmetic(t).update(op, west, east, north, south, b)
+// compared with. All numbers are those of the given type.
+func Update(t solver.DType, op solver.Operator, west, east, north, south float64, v Values) float64 {
+	return arithmetic(t).update(op, west, east, north, south, v)
 }
 
 // arithmetic rounds each operation to a type.
 type arithmetic solver.DType
 
-func (a arithmetic) update(op solver.Operator, west, east, north, south, b float64) float64 {
+func (a arithmetic) update(op solver.Operator, west, east, north, south float64, v Values) float64 {
+	b := v[solver.Source]
+	if op.Weighted {
+		return a.fma(v[solver.West], west, a.fma(v[solver.East], east,
+			a.fma(v[solver.North], north, a.fma(v[solver.South], south, b))))
+	}
 	s, t := a.round(west+east), a.round(north+south)
 	if op.Plain() {
 		return a.round(0.25 * a.round(s+t))

@@ -21,8 +21,9 @@ type Jacobi struct {
 	// field holds every value as float64. In a float32 mesh all values are float32 values, and each operation is
 	// rounded to float32.
 	field, next []float64
-	source      []float64 // b of every point
-	fixed       []bool    // the fixed points of the operator
+	source      []float64   // b of every point
+	weights     [][]float64 // of every point, from solver.West on; none unless the operator is weighted
+	fixed       []bool      // the fixed points of the operator
 }
 
 // New loads the initial field and the operator.
@@ -30,6 +31,9 @@ func New(mesh solver.Mesh, op solver.Operator, rows solver.RowSource, e solver.M
 	n := mesh.NX * mesh.NY
 	j := &Jacobi{arithmetic: arithmetic(mesh.DType), mesh: mesh, op: op, e: e,
 		field: make([]float64, n), source: make([]float64, n), fixed: make([]bool, n)}
+	for k := 1; k < op.ValuesPerPoint(); k++ {
+		j.weights = append(j.weights, make([]float64, n))
+	}
 	for y := range mesh.NY {
 		if err := j.load(y, rows); err != nil {
 			return nil, fmt.Errorf("reference: row %d: %w", y, err)
@@ -40,23 +44,23 @@ func New(mesh solver.Mesh, op solver.Operator, rows solver.RowSource, e solver.M
 	return j, nil
 }
 
-// load reads row y of the field, of the source and of the fixed points.
+// load reads row y of the field, of the values of points and of the fixed points.
 func (j *Jacobi) load(y int, rows solver.RowSource) error {
 	nx := j.mesh.NX
 	at, row := y*nx, make([]byte, j.mesh.RowBytes())
 	if err := rows.Row(y, row); err != nil {
 		return err
 	}
-	for x := range nx {
-		j.field[at+x] = j.value(row, x)
-	}
-	if j.op.Source != nil {
-		if err := j.op.Source.SourceRow(y, row); err != nil {
-			return fmt.Errorf("source: %w", err)
+	j.mesh.DType.Decode(j.field[at:at+nx], row)
+	for k := range j.op.ValuesPerPoint() {
+		if err := j.op.Values.ValueRow(y, solver.Value(k), row); err != nil {
+			return fmt.Errorf("%v: %w", solver.Value(k), err)
 		}
-		for x := range nx {
-			j.source[at+x] = j.value(row, x)
+		values := j.source
+		if k > 0 {
+			values = j.weights[k-1]
 		}
+		j.mesh.DType.Decode(values[at:at+nx], row)
 	}
 	if j.op.Fixed != nil {
 		if err := j.op.Fixed.FixedRow(y, j.fixed[at:at+nx]); err != nil {
@@ -68,21 +72,30 @@ func (j *Jacobi) load(y int, rows solver.RowSource) error {
 
 // Sweep does one sweep and returns the sum of squares of its updates.
 func (j *Jacobi) Sweep() solver.Sum {
-	nx, ny, f := j.mesh.NX, j.mesh.NY, j.field
-	eachRow(ny, func(y int) {
+	nx := j.mesh.NX
+	eachRow(j.mesh.NY, func(y int) {
 		for x := range nx {
-			if !j.swept(y, x) {
-				continue
+			if j.swept(y, x) {
+				j.next[y*nx+x] = j.updated(y, x)
 			}
-			west, east := beside(x, nx)
-			north, south := beside(y, ny)
-			j.next[y*nx+x] = j.update(j.op, f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], j.source[y*nx+x])
 		}
 	})
 	sum := j.sum()
 	j.field, j.next = j.next, j.field
 	j.copyPeriodic(j.field)
 	return sum
+}
+
+// updated returns the new value of a point.
+func (j *Jacobi) updated(y, x int) float64 {
+	nx, f := j.mesh.NX, j.field
+	west, east := beside(x, nx)
+	north, south := beside(y, j.mesh.NY)
+	v := Values{solver.Source: j.source[y*nx+x]}
+	for k, w := range j.weights {
+		v[k+1] = w[y*nx+x]
+	}
+	return j.update(j.op, f[y*nx+west], f[y*nx+east], f[north*nx+x], f[south*nx+x], v)
 }
 
 // eachRow calls do for rows 0 to n-1, which do not depend on each other, on all cores.
@@ -226,11 +239,4 @@ func (j *Jacobi) copyPeriodic(f []float64) {
 		}
 		f[x], f[(ny-1)*nx+x] = f[(ny-2)*nx+x], f[nx+x]
 	}
-}
-
-func (j *Jacobi) value(row []byte, x int) float64 {
-	if j.mesh.DType == solver.Float32 {
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*x:])))
-	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(row[8*x:]))
 }

@@ -20,14 +20,14 @@ func newSmooth(n int, walls solver.Walls) smooth {
 	return smooth{m, 2 / float64(m.NX-1), 1 / float64(m.NY-1)}
 }
 
-func (s smooth) Mesh() solver.Mesh               { return s.mesh }
-func (s smooth) Spacings() (float64, float64)    { return s.hx, s.hy }
-func (s smooth) Screening() float64              { return 5 }
-func (s smooth) Operator() solver.Operator       { return solver.Operator{Source: s, Fixed: s} }
-func (s smooth) RegionNames() []string           { return nil }
-func (s smooth) Region(int, int) int             { return 0 }
-func (s smooth) SourceRow(int, []byte) error     { return nil }
-func (s smooth) place(ix, iy int) (x, y float64) { return float64(ix) * s.hx, float64(iy) * s.hy }
+func (s smooth) Mesh() solver.Mesh                        { return s.mesh }
+func (s smooth) Spacings() (float64, float64)             { return s.hx, s.hy }
+func (s smooth) Screening() float64                       { return 5 }
+func (s smooth) Operator() solver.Operator                { return solver.Operator{Values: s, Fixed: s} }
+func (s smooth) RegionNames() []string                    { return nil }
+func (s smooth) Region(int, int) int                      { return 0 }
+func (s smooth) ValueRow(int, solver.Value, []byte) error { return nil }
+func (s smooth) place(ix, iy int) (x, y float64)          { return float64(ix) * s.hx, float64(iy) * s.hy }
 
 func (s smooth) u(ix, iy int) float64 {
 	x, y := s.place(ix, iy)

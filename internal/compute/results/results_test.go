@@ -44,12 +44,12 @@ func (w world) Operator() (o solver.Operator) {
 		o.Fixed = w
 	}
 	if !w.plain {
-		o.Source = w
+		o.Values = w
 	}
 	return o
 }
 
-func (w world) SourceRow(int, []byte) error { return errors.New("only sweeps need it") }
+func (w world) ValueRow(int, solver.Value, []byte) error { return errors.New("only sweeps need it") }
 
 func (w world) RightHandSide(iy, col int, dst []float64) error {
 	for i := range dst {

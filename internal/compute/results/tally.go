@@ -68,7 +68,7 @@ type line struct {
 func New(p Problem, stripe solver.Stripe) *Tally {
 	op := p.Operator()
 	t := &Tally{problem: p, mesh: p.Mesh(), stripe: stripe, fixed: op.Fixed,
-		plain: op.Source == nil && p.Screening() == 0,
+		plain: op.Values == nil && p.Screening() == 0,
 		part:  Part{Min: extreme{Value: math.Inf(1)}, Max: extreme{Value: math.Inf(-1)}}}
 	t.hx, t.hy = p.Spacings()
 	t.lo, t.hi = t.mesh.InteriorColumns()

@@ -68,10 +68,10 @@ func TestReadRefusesWhatOthersMayHaveTouched(t *testing.T) {
 		"open to others": {func(p string) error { return os.Chmod(p, 0o640) }, "mode 0640: its owner alone"},
 		"of a stranger": {func(p string) error { return os.Chown(p, 12345, -1) },
 			"it belongs to user 12345, and this is user "},
-		"a link":       {linkInPlace, "a symbolic link; a regular file is wanted"},
+		"a link":       {linkInPlace, "a symbolic link, not a regular file"},
 		"half":         {func(p string) error { return os.Truncate(p, 20) }, "unexpected end of JSON input"},
 		"a flood":      {func(p string) error { return os.Truncate(p, 1<<30) }, "more than 65536 bytes"},
-		"a named pipe": {pipeInPlace, "a named pipe; a regular file is wanted"},
+		"a named pipe": {pipeInPlace, "a named pipe, not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := Path(t.TempDir(), "")
@@ -126,7 +126,7 @@ func TestAwait(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 3*pollInterval)
 	defer cancel()
-	want := "rendezvous file " + path + ": open " + path + ": a named pipe; a regular file is wanted"
+	want := "rendezvous file " + path + ": open " + path + ": a named pipe, not a regular file"
 	if err := Await(ctx, path, refuse); err == nil || err.Error() != want {
 		t.Errorf("a pipe there: error %v, want %s", err, want)
 	}

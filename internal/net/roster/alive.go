@@ -63,10 +63,10 @@ type beat struct {
 // watch checks the beats of other ranks: rank 0 checks all, the others check rank 0. Each rank also listens to its own
 // beats, which the server sends back. While they are missing, the server is silent, and beats of other ranks cannot
 // arrive either. So the silence of ranks is counted only in ticks in which the server was heard. Ticks follow the clock
-// of the team's context: a rank that was stopped counts few of them, however long it was stopped, and blames no other
+// of the comm's context: a rank that was stopped counts few of them, however long it was stopped, and blames no other
 // rank.
 type watch struct {
-	team  *Team
+	comm  *Comm
 	limit time.Duration
 	sent  uint64 // beats; run owns it
 
@@ -85,9 +85,9 @@ type sign struct {
 	sweeps int
 }
 
-func newWatch(t *Team, limit time.Duration) *watch {
+func newWatch(t *Comm, limit time.Duration) *watch {
 	now := time.Now()
-	w := &watch{team: t, limit: limit, server: sign{at: now}, heard: map[int]*sign{}}
+	w := &watch{comm: t, limit: limit, server: sign{at: now}, heard: map[int]*sign{}}
 	for r := range t.self.Size {
 		if r != t.self.Rank && (r == 0 || t.self.Rank == 0) {
 			w.heard[r] = &sign{at: now}
@@ -99,7 +99,7 @@ func newWatch(t *Team, limit time.Duration) *watch {
 // KeepAlive starts to send beats and to check those of other ranks. If a rank that has called it falls silent, every
 // rank ends with a *SilentError within a little more than the limit; if the server does, with a *ServerError. It
 // returns at once.
-func (t *Team) KeepAlive(limit time.Duration) error {
+func (t *Comm) KeepAlive(limit time.Duration) error {
 	if t.self.Size == 1 {
 		return nil
 	}
@@ -117,11 +117,11 @@ func (t *Team) KeepAlive(limit time.Duration) error {
 	return nil
 }
 
-// SetSweeps sets the number of sweeps that this rank's beats report.
-func (t *Team) SetSweeps(n int) { t.sweeps.Store(int64(n)) }
+// SetIterations sets the number of iterations that this rank's beats report.
+func (t *Comm) SetIterations(n int) { t.sweeps.Store(int64(n)) }
 
-// Sweeps returns the number that SetSweeps was given last.
-func (t *Team) Sweeps() int { return int(t.sweeps.Load()) }
+// Iterations returns the number that SetIterations was given last.
+func (t *Comm) Iterations() int { return int(t.sweeps.Load()) }
 
 func (w *watch) receive(m pubsub.Message) {
 	var b beat
@@ -131,7 +131,7 @@ func (w *watch) receive(m pubsub.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, tick := w.heard[b.Rank], w.served
-	if b.Rank == w.team.self.Rank {
+	if b.Rank == w.comm.self.Rank {
 		last, tick = &w.server, w.tick
 	}
 	if last != nil && b.Number > last.number {
@@ -140,7 +140,7 @@ func (w *watch) receive(m pubsub.Message) {
 }
 
 func (w *watch) run() {
-	t := w.team
+	t := w.comm
 	interval := w.limit / beatsPerLimit
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -167,7 +167,7 @@ func (w *watch) run() {
 
 // beat sends a beat. It may be lost: the next one follows soon.
 func (w *watch) beat() {
-	t := w.team
+	t := w.comm
 	w.sent++
 	if data, err := json.Marshal(beat{Rank: t.self.Rank, Number: w.sent, Sweeps: int(t.sweeps.Load())}); err == nil {
 		_ = t.conn.Publish(beatSubject(t.self.RunID, strconv.Itoa(t.self.Rank)), data)
@@ -186,9 +186,9 @@ func (w *watch) look() error {
 		return nil
 	}
 	w.served++
-	for r := range w.team.self.Size {
+	for r := range w.comm.self.Size {
 		if s := w.heard[r]; s != nil && w.served-s.tick > beatsPerLimit {
-			return &SilentError{Rank: r, Host: w.team.Member(r).Host, Since: s.at, Sweeps: s.sweeps, Limit: w.limit}
+			return &SilentError{Rank: r, Host: w.comm.Member(r).Host, Since: s.at, Sweeps: s.sweeps, Limit: w.limit}
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func (w *watch) look() error {
 
 func (w *watch) serverError() *ServerError {
 	e := &ServerError{Server: "nats.url", Since: w.server.at, Limit: w.limit}
-	if c, ok := w.team.conn.(interface {
+	if c, ok := w.comm.conn.(interface {
 		Address() string
 		Fault() error
 	}); ok {

@@ -19,28 +19,28 @@ import (
 func TestSilentRankIsNoticedByAll(t *testing.T) {
 	for _, silent := range []int{0, 2} {
 		t.Run(fmt.Sprint(silent), func(t *testing.T) {
-			teams := joined(t, plain(rostertest.Start(t, 0)), 4)
-			for _, team := range teams {
-				team.SetSweeps(100 + team.Self().Rank)
-				if err := team.KeepAlive(time.Second); err != nil {
+			comms := joined(t, plain(rostertest.Start(t, 0)), 4)
+			for _, comm := range comms {
+				comm.SetIterations(100 + comm.Self().Rank)
+				if err := comm.KeepAlive(time.Second); err != nil {
 					t.Fatal(err)
 				}
 			}
-			teams[silent].Close() // it neither sends nor receives any more
+			comms[silent].Close() // it neither sends nor receives any more
 			want := fmt.Sprintf("rank %d on host%d was silent for 1s, since ", silent, silent)
-			for _, team := range teams {
-				if team.Self().Rank == silent {
+			for _, comm := range comms {
+				if comm.Self().Rank == silent {
 					continue
 				}
 				select {
-				case <-team.Context().Done():
+				case <-comm.Context().Done():
 				case <-time.After(time.Minute):
-					t.Fatalf("rank %d does not notice", team.Self().Rank)
+					t.Fatalf("rank %d does not notice", comm.Self().Rank)
 				}
 				// A rank that noticed has the error itself; a rank that was told has an abort with its text.
-				if cause := context.Cause(team.Context()); !IsConsequence(cause) ||
+				if cause := context.Cause(comm.Context()); !IsConsequence(cause) ||
 					!strings.Contains(cause.Error(), want) {
-					t.Errorf("rank %d ends with %v, want %s", team.Self().Rank, cause, want)
+					t.Errorf("rank %d ends with %v, want %s", comm.Self().Rank, cause, want)
 				}
 			}
 		})
@@ -65,7 +65,7 @@ func (w *watch) hear(rank int, number uint64, sweeps int) {
 // Silence is counted in ticks of the rank's own clock. A rank that was itself stopped, however long, blames no rank
 // whose beats came meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
-	w := newWatch(&Team{self: member(1, 3), members: listOf(t, 3), conn: deafConn{}}, time.Minute)
+	w := newWatch(&Comm{self: member(1, 3), members: listOf(t, 3), conn: deafConn{}}, time.Minute)
 	w.heard[0].at = time.Now().Add(-time.Hour)
 	own := uint64(0)
 	ticks := func(n int, when string) {
@@ -100,7 +100,7 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 func TestReplayedBeatsAreSilence(t *testing.T) {
 cases:
 	for _, stopped := range []int{0, 1} {
-		w := newWatch(&Team{self: member(1, 2), members: listOf(t, 2), conn: deafConn{}}, time.Minute)
+		w := newWatch(&Comm{self: member(1, 2), members: listOf(t, 2), conn: deafConn{}}, time.Minute)
 		beats := []uint64{7, 7}
 		for tick := range beatsPerLimit + 2 {
 			beats[1-stopped]++
@@ -139,7 +139,7 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 		{deafConn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
 		{faultyConn{}, " for 1m0s, since %s: no route to it"},
 	} {
-		w := newWatch(&Team{self: member(0, 3), members: listOf(t, 3), conn: c.conn}, time.Minute)
+		w := newWatch(&Comm{self: member(0, 3), members: listOf(t, 3), conn: c.conn}, time.Minute)
 		for n := range uint64(3) { // away and back, each time for less than the limit
 			w.hear(0, n+1, 0)
 			for i := range beatsPerLimit {
@@ -163,21 +163,21 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 // A server that does not come back ends every rank with an error about the server, not about another rank.
 func TestServerThatGoesIsNoticed(t *testing.T) {
 	srv := rostertest.Start(t, 0)
-	teams := joined(t, plain(srv), 3)
-	for _, team := range teams {
-		if err := team.KeepAlive(time.Second); err != nil {
+	comms := joined(t, plain(srv), 3)
+	for _, comm := range comms {
+		if err := comm.KeepAlive(time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
 	srv.Stop()
-	for _, team := range teams {
+	for _, comm := range comms {
 		select {
-		case <-team.Context().Done():
+		case <-comm.Context().Done():
 		case <-time.After(time.Minute):
-			t.Fatalf("rank %d does not notice", team.Self().Rank)
+			t.Fatalf("rank %d does not notice", comm.Self().Rank)
 		}
-		if _, ok := errors.AsType[*ServerError](context.Cause(team.Context())); !ok {
-			t.Errorf("rank %d ends with %v", team.Self().Rank, context.Cause(team.Context()))
+		if _, ok := errors.AsType[*ServerError](context.Cause(comm.Context())); !ok {
+			t.Errorf("rank %d ends with %v", comm.Self().Rank, context.Cause(comm.Context()))
 		}
 	}
 }
@@ -187,9 +187,9 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
 		ctx, cancel := context.WithCancelCause(awake.Start(t.Context(), held.Load))
-		team := &Team{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel}
+		comm := &Comm{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel}
 		held.Store(true)
-		go newWatch(team, 10*time.Second).run()
+		go newWatch(comm, 10*time.Second).run()
 		time.Sleep(time.Hour)
 		if ctx.Err() != nil {
 			t.Fatalf("held: %v", context.Cause(ctx))

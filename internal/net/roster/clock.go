@@ -12,7 +12,7 @@ const trips = 8
 
 // CompareClock returns by how much now, a clock in nanoseconds, is ahead of rank 0's, and a bound on the error of that:
 // half a round trip. Rank 0 calls TellTime meanwhile.
-func (t *Team) CompareClock(ctx context.Context, now func() int64) (ahead, bound time.Duration, err error) {
+func (t *Comm) CompareClock(ctx context.Context, now func() int64) (ahead, bound time.Duration, err error) {
 	for i := range trips {
 		start, here := time.Now(), now()
 		if err := t.Send(ctx, 0, "time?", nil); err != nil {
@@ -34,7 +34,7 @@ func (t *Team) CompareClock(ctx context.Context, now func() int64) (ahead, bound
 }
 
 // TellTime answers the questions of rank to with now.
-func (t *Team) TellTime(ctx context.Context, to int, now func() int64) error {
+func (t *Comm) TellTime(ctx context.Context, to int, now func() int64) error {
 	for range trips {
 		if _, err := t.Recv(ctx, to, "time?"); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (t *Team) TellTime(ctx context.Context, to int, now func() int64) error {
 }
 
 // RoundTrip returns the time of a question to the server and its answer, the shortest of several.
-func (t *Team) RoundTrip(ctx context.Context) (best time.Duration, err error) {
+func (t *Comm) RoundTrip(ctx context.Context) (best time.Duration, err error) {
 	for i := range trips {
 		start := time.Now()
 		if err := t.conn.FlushWithContext(ctx); err != nil {

@@ -27,14 +27,14 @@ const (
 	maxExtra = 1024
 )
 
-// collector is rank 0's part of Join. It answers hellos from the first one until the team's Close.
+// collector is rank 0's part of Join. It answers hellos from the first one until the comm's Close.
 //
 // Join is neither a wire.Stream nor a wire.Ask. Who says hello is not known before, may be of another run or version,
 // and may be two processes for one rank, so there are no two ends that a stream could connect. And a hello has several
 // answers: at once one with the time that is left, by which a rank tells a lost rank 0 from one that waits for others;
 // then, without being asked again, the verdict; and later that it came too late.
 type collector struct {
-	team    *Team
+	comm    *Comm
 	start   time.Time
 	timeout time.Duration
 	limit   awake.Limit   // of the wait for ranks, and then of the time until all have the list
@@ -51,10 +51,10 @@ type collector struct {
 	sent      time.Time         // when encoded was sent to all ranks
 }
 
-func (t *Team) collect(timeout time.Duration) (*list, error) {
+func (t *Comm) collect(timeout time.Duration) (*list, error) {
 	self := &hello{ID: t.id, Member: t.self, Heard: true}
 	c := &collector{
-		team: t, start: time.Now(), timeout: timeout, limit: awake.Of(t.ctx).Limit(timeout),
+		comm: t, start: time.Now(), timeout: timeout, limit: awake.Of(t.ctx).Limit(timeout),
 		changed: make(chan struct{}, 1),
 		byRank:  make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
 	}
@@ -89,12 +89,12 @@ func (t *Team) collect(timeout time.Duration) (*list, error) {
 
 // wait returns when all ranks have joined, or when the time to wait for more is over.
 func (c *collector) wait(refused <-chan verdict) error {
-	deadline := awake.Of(c.team.ctx).NewTimer(c.limit.Left())
+	deadline := awake.Of(c.comm.ctx).NewTimer(c.limit.Left())
 	defer deadline.Stop()
 	again := time.NewTicker(5 * firstAsk)
 	defer again.Stop()
 	var faultAt time.Time
-	for c.team.sayHello(c.team.self, true); ; {
+	for c.comm.sayHello(c.comm.self, true); ; {
 		complete, faulty := c.state()
 		if complete {
 			return nil
@@ -106,11 +106,11 @@ func (c *collector) wait(refused <-chan verdict) error {
 		select {
 		case <-c.changed:
 		case <-again.C:
-			c.team.sayHello(c.team.self, true)
+			c.comm.sayHello(c.comm.self, true)
 		case v := <-refused:
 			return errors.New(v.Error)
-		case <-c.team.ctx.Done():
-			return context.Cause(c.team.ctx)
+		case <-c.comm.ctx.Done():
+			return context.Cause(c.comm.ctx)
 		case <-deadline.C:
 			return nil
 		}
@@ -130,14 +130,14 @@ func (c *collector) decide() (*list, error) {
 	if missing := c.missing(); missing != "" {
 		problems = append(problems, missing)
 	}
-	v := verdict{Rank0: c.team.self.String()}
+	v := verdict{Rank0: c.comm.self.String()}
 	if len(problems) > 0 {
 		v.Error = clip(strings.Join(problems, "; "))
 	} else if l, data, err := c.roster(); err != nil {
 		v.Error = clip(err.Error())
 	} else {
-		c.encoded, c.sent, c.limit = data, time.Now(), awake.Of(c.team.ctx).Limit(c.timeout)
-		_ = c.team.conn.Publish(rosterSubject(c.team.self.RunID), data) // may be lost: a rank then asks again
+		c.encoded, c.sent, c.limit = data, time.Now(), awake.Of(c.comm.ctx).Limit(c.timeout)
+		_ = c.comm.conn.Publish(rosterSubject(c.comm.self.RunID), data) // may be lost: a rank then asks again
 		c.mu.Unlock()
 		return l, nil
 	}
@@ -146,11 +146,11 @@ func (c *collector) decide() (*list, error) {
 		c.answer(id, v)
 	}
 	c.mu.Unlock()
-	if _, err := c.team.encode("the reason", v); err != nil { // too long to be sent to the other ranks
+	if _, err := c.comm.encode("the reason", v); err != nil { // too long to be sent to the other ranks
 		return nil, errors.New(v.Error)
 	}
 	c.waitAcks()
-	return nil, errors.Join(errors.New(v.Error), flush(c.team.ctx, c.team.conn, flushTimeout))
+	return nil, errors.Join(errors.New(v.Error), flush(c.comm.ctx, c.comm.conn, flushTimeout))
 }
 
 // roster returns the list of all ranks, and the same as it is sent.
@@ -162,7 +162,7 @@ func (c *collector) roster() (*list, []byte, error) {
 	}
 	data, err := l.encode()
 	if err == nil {
-		err = c.team.fits(fmt.Sprintf("the list of %d ranks", len(members)), data)
+		err = c.comm.fits(fmt.Sprintf("the list of %d ranks", len(members)), data)
 	}
 	return l, data, err
 }
@@ -185,7 +185,7 @@ func (c *collector) waitAcks() {
 		case <-c.changed:
 		case <-timer.C:
 			return
-		case <-c.team.ctx.Done():
+		case <-c.comm.ctx.Done():
 			return
 		}
 	}
@@ -193,12 +193,12 @@ func (c *collector) waitAcks() {
 
 func (c *collector) receive(m pubsub.Message) {
 	h := new(hello)
-	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.team.id {
+	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.comm.id {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := verdict{Rank0: c.team.self.String()}
+	v := verdict{Rank0: c.comm.self.String()}
 	switch known := c.processes[h.ID]; {
 	case known != nil:
 		known.Heard = known.Heard || h.Heard
@@ -210,7 +210,7 @@ func (c *collector) receive(m pubsub.Message) {
 		v.Error = c.tooLate(h.Member)
 		c.answer(h.ID, v)
 		return
-	case len(c.processes) < c.team.self.Size+maxExtra:
+	case len(c.processes) < c.comm.self.Size+maxExtra:
 		c.admit(h)
 	}
 	switch {
@@ -232,11 +232,11 @@ func (c *collector) receive(m pubsub.Message) {
 // when a large roster goes out, and a roster for each of them would hold up the next ones. A process that still asks
 // when the time of the join is over is refused, or it would ask forever.
 func (c *collector) sendAgain(id string) {
-	h, pause := c.processes[id], max(firstAsk, time.Duration(c.team.self.Size)*resendShare)
+	h, pause := c.processes[id], max(firstAsk, time.Duration(c.comm.self.Size)*resendShare)
 	if h == nil {
 		return // beyond maxExtra
 	}
-	v, left := verdict{Rank0: c.team.self.String()}, c.limit.Left()
+	v, left := verdict{Rank0: c.comm.self.String()}, c.limit.Left()
 	if left <= 0 {
 		v.Error = fmt.Sprintf("the list of ranks did not reach %v within %v", h.Member, c.timeout)
 		c.answer(id, v)
@@ -248,13 +248,13 @@ func (c *collector) sendAgain(id string) {
 		return
 	}
 	h.sent = time.Now()
-	_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), c.encoded) // may be lost: the rank then asks again
+	_ = c.comm.conn.Publish(verdictSubject(c.comm.self.RunID, id), c.encoded) // may be lost: the rank then asks again
 }
 
 // admit enters a process that says hello for the first time.
 func (c *collector) admit(h *hello) {
 	c.processes[h.ID] = h
-	m, own := h.Member, c.team.self
+	m, own := h.Member, c.comm.self
 	switch {
 	case m.RunID != own.RunID:
 		c.faults = append(c.faults, fmt.Sprintf("%v belongs to run %s, not to run %s", m, m.RunID, own.RunID))
@@ -282,7 +282,7 @@ func (c *collector) tooLate(m Member) string {
 	if m.Rank >= 0 && m.Rank < len(c.byRank) {
 		return duplicate(c.byRank[m.Rank].Member, m) + ", which came after the start of the run"
 	}
-	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.team.self.Size)
+	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.comm.self.Size)
 }
 
 // members returns the entries of all ranks, with the local ranks that were missing; nil if a rank has not joined.
@@ -367,13 +367,13 @@ func (c *collector) missing() string {
 	if gone == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s of %d did not join within %v; joined: %s", FormatRanks(gone), c.team.self.Size,
+	return fmt.Sprintf("%s of %d did not join within %v; joined: %s", FormatRanks(gone), c.comm.self.Size,
 		time.Since(c.start).Round(10*time.Millisecond), formatRuns(here))
 }
 
 // answer sends v to the process id. It may be lost: the process then asks again.
 func (c *collector) answer(id string, v verdict) {
 	if data, err := json.Marshal(v); err == nil {
-		_ = c.team.conn.Publish(verdictSubject(c.team.self.RunID, id), data)
+		_ = c.comm.conn.Publish(verdictSubject(c.comm.self.RunID, id), data)
 	}
 }

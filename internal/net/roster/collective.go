@@ -16,9 +16,9 @@ const releaseTimeout = 2 * time.Second
 
 // Send sends data, at most MaxMessage bytes, to rank to, and returns when a Recv there has taken it. Messages with one
 // tag arrive in order. A tag has up to 200 bytes; reuse tags, since each takes memory for the rest of the run. Like
-// all waits of a Team, Send ends with ctx, which should have a deadline, and with the team's context. The message may
+// all waits of a Comm, Send ends with ctx, which should have a deadline, and with the comm's context. The message may
 // then still arrive.
-func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error {
+func (t *Comm) Send(ctx context.Context, to int, tag string, data []byte) error {
 	if err := t.checkLine(to, tag); err != nil {
 		return fmt.Errorf("send %q: %w", tag, err)
 	}
@@ -35,7 +35,7 @@ func (t *Team) Send(ctx context.Context, to int, tag string, data []byte) error 
 
 // Recv waits for the next message with tag from rank from. Two Recvs with one tag from one rank must not run at the
 // same time.
-func (t *Team) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
+func (t *Comm) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
 	if err := t.checkLine(from, tag); err != nil {
 		return nil, fmt.Errorf("receive %q: %w", tag, err)
 	}
@@ -48,7 +48,7 @@ func (t *Team) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
 	return data, nil
 }
 
-func (t *Team) checkLine(peer int, tag string) error {
+func (t *Comm) checkLine(peer int, tag string) error {
 	if peer < 0 || peer >= t.working || peer == t.self.Rank {
 		return fmt.Errorf("rank %d is not another rank of a run of %d", peer, t.working)
 	}
@@ -66,7 +66,7 @@ func waitError(op string, peer int, err error) error {
 }
 
 // Barrier returns when all ranks have called it with the same name.
-func (t *Team) Barrier(ctx context.Context, name string) error {
+func (t *Comm) Barrier(ctx context.Context, name string) error {
 	if _, err := t.gather(ctx, "barrier", name, nil); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (t *Team) Barrier(ctx context.Context, name string) error {
 
 // release sends data, on rank 0, to ranks lo to hi-1, which wait for it in op, however long that takes. Then it waits
 // for acknowledgements, for patience at most: a rank that leaves without one is no error.
-func (t *Team) release(ctx context.Context, op, name string, lo, hi int, data []byte, patience time.Duration) error {
+func (t *Comm) release(ctx context.Context, op, name string, lo, hi int, data []byte, patience time.Duration) error {
 	ctx, cancel := t.within(ctx)
 	defer cancel()
 	call, tag := fmt.Sprintf("%s %q", op, name), op+">"+name
@@ -107,11 +107,11 @@ func (t *Team) release(ctx context.Context, op, name string, lo, hi int, data []
 }
 
 // Gather sends the data of all ranks to rank 0, which gets them by rank. The other ranks get nil.
-func (t *Team) Gather(ctx context.Context, name string, data []byte) ([][]byte, error) {
+func (t *Comm) Gather(ctx context.Context, name string, data []byte) ([][]byte, error) {
 	return t.gather(ctx, "gather", name, data)
 }
 
-func (t *Team) gather(ctx context.Context, op, name string, data []byte) ([][]byte, error) {
+func (t *Comm) gather(ctx context.Context, op, name string, data []byte) ([][]byte, error) {
 	tag := op + "<" + name
 	if t.self.Rank != 0 {
 		if err := t.Send(ctx, 0, tag, data); err != nil {
@@ -132,20 +132,20 @@ func (t *Team) gather(ctx context.Context, op, name string, data []byte) ([][]by
 }
 
 // Broadcast gives all ranks the data of rank 0. It ignores the data of the other ranks.
-func (t *Team) Broadcast(ctx context.Context, name string, data []byte) ([]byte, error) {
+func (t *Comm) Broadcast(ctx context.Context, name string, data []byte) ([]byte, error) {
 	if t.self.Rank != 0 {
 		return t.recvTold(ctx, "broadcast", name)
 	}
 	return data, t.tell(ctx, "broadcast", name, data)
 }
 
-func (t *Team) tell(ctx context.Context, op, name string, data []byte) error {
+func (t *Comm) tell(ctx context.Context, op, name string, data []byte) error {
 	return each(ctx, fmt.Sprintf("%s %q", op, name), 1, t.working, func(ctx context.Context, rank int) error {
 		return t.Send(ctx, rank, op+">"+name, data)
 	})
 }
 
-func (t *Team) recvTold(ctx context.Context, op, name string) ([]byte, error) {
+func (t *Comm) recvTold(ctx context.Context, op, name string) ([]byte, error) {
 	data, err := t.Recv(ctx, 0, op+">"+name)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", op, name, err)
@@ -155,7 +155,7 @@ func (t *Team) recvTold(ctx context.Context, op, name string) ([]byte, error) {
 
 // Relay passes a state from rank to rank. Rank 0 calls f(nil), and rank r calls f with the result of f on rank r-1.
 // Rank 0 gets the result of the last rank; the other ranks get nil.
-func (t *Team) Relay(ctx context.Context, name string, f func(state []byte) ([]byte, error)) ([]byte, error) {
+func (t *Comm) Relay(ctx context.Context, name string, f func(state []byte) ([]byte, error)) ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("relay %q: %w", name, err) }
 	tag := "relay:" + name
 	rank, size := t.self.Rank, t.working

@@ -7,7 +7,7 @@ import (
 )
 
 // Decide gives all ranks what decide makes, on rank 0, of the data of all ranks, by rank. All ranks call it.
-func (t *Team) Decide(ctx context.Context, name string, data []byte,
+func (t *Comm) Decide(ctx context.Context, name string, data []byte,
 	decide func(parts [][]byte) ([]byte, error)) ([]byte, error) {
 	parts, err := t.Gather(ctx, name, data)
 	if err != nil {
@@ -22,7 +22,7 @@ func (t *Team) Decide(ctx context.Context, name string, data []byte,
 }
 
 // DecideOn is Decide for values that travel as JSON.
-func DecideOn[In, Out any](ctx context.Context, t *Team, name string, mine In,
+func DecideOn[In, Out any](ctx context.Context, t *Comm, name string, mine In,
 	decide func(all []In) (Out, error)) (out Out, err error) {
 	data, err := json.Marshal(mine)
 	if err != nil {
@@ -49,7 +49,7 @@ func DecideOn[In, Out any](ctx context.Context, t *Team, name string, mine In,
 }
 
 // GatherOn is Gather for values that travel as JSON.
-func GatherOn[T any](ctx context.Context, t *Team, name string, mine T) (all []T, err error) {
+func GatherOn[T any](ctx context.Context, t *Comm, name string, mine T) (all []T, err error) {
 	data, err := json.Marshal(mine)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func decodeAll[T any](name string, parts [][]byte) ([]T, error) {
 }
 
 // BroadcastOn is Broadcast for a value that travels as JSON. The values of other ranks than rank 0 do not count.
-func BroadcastOn[T any](ctx context.Context, t *Team, name string, mine T) (told T, err error) {
+func BroadcastOn[T any](ctx context.Context, t *Comm, name string, mine T) (told T, err error) {
 	data, err := json.Marshal(mine)
 	if err != nil {
 		return told, err

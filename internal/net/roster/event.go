@@ -77,7 +77,7 @@ func clip(text string) string {
 }
 
 // Publish sends e, with this rank's number and host, to all that watch. It does not wait for them.
-func (t *Team) Publish(e Event) error {
+func (t *Comm) Publish(e Event) error {
 	e.Rank, e.Host, e.Text = t.self.Rank, t.self.Host, clip(e.Text)
 	if t.conn == nil {
 		t.watching.Lock()
@@ -144,7 +144,7 @@ func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f fu
 }
 
 // Watch is WatchEvents for a rank. In a run without a server it calls the newest f alone.
-func (t *Team) Watch(ctx context.Context, f func(Event)) (stop func(), err error) {
+func (t *Comm) Watch(ctx context.Context, f func(Event)) (stop func(), err error) {
 	if t.conn != nil {
 		return WatchEvents(ctx, t.conn, t.self.RunID, f)
 	}

@@ -12,33 +12,33 @@ import (
 
 // Collective calls of working ranks leave out the idle ones, which wait for End.
 func TestIdleRanksWaitForTheEnd(t *testing.T) {
-	teams := joined(t, plain(rostertest.Start(t, 0)), 5)
-	together(t, teams, func(ctx context.Context, team *Team) error {
-		rank := team.Self().Rank
-		team.SetWorking(2)
-		if got := team.Groups(); team.Self().Size != 2 || len(team.Members()) != 2 || got[len(got)-1].End != 2 {
-			t.Errorf("rank %d sees %d members in groups %v", rank, len(team.Members()), got)
+	comms := joined(t, plain(rostertest.Start(t, 0)), 5)
+	together(t, comms, func(ctx context.Context, comm *Comm) error {
+		rank := comm.Self().Rank
+		comm.SetWorking(2)
+		if got := comm.Groups(); comm.Self().Size != 2 || len(comm.Members()) != 2 || got[len(got)-1].End != 2 {
+			t.Errorf("rank %d sees %d members in groups %v", rank, len(comm.Members()), got)
 		}
 		if rank >= 2 {
-			data, err := team.AwaitEnd(ctx, "end")
+			data, err := comm.AwaitEnd(ctx, "end")
 			if err == nil && string(data) != "done" {
 				err = fmt.Errorf("the run ended with %q", data)
 			}
 			return err
 		}
-		if err := team.Send(ctx, 2, "rows", nil); err == nil || err.Error() !=
+		if err := comm.Send(ctx, 2, "rows", nil); err == nil || err.Error() !=
 			`send "rows": rank 2 is not another rank of a run of 2` {
 			t.Errorf("rank %d sends to an idle rank: %v", rank, err)
 		}
-		all, err := team.Gather(ctx, "parts", []byte{byte(rank)})
+		all, err := comm.Gather(ctx, "parts", []byte{byte(rank)})
 		if err == nil && rank == 0 && len(all) != 2 {
 			t.Errorf("%d parts", len(all))
 		}
 		if err == nil {
-			err = team.Barrier(ctx, "end")
+			err = comm.Barrier(ctx, "end")
 		}
 		if err == nil {
-			err = team.End(ctx, "end", []byte("done"))
+			err = comm.End(ctx, "end", []byte("done"))
 		}
 		return err
 	})
@@ -47,21 +47,21 @@ func TestIdleRanksWaitForTheEnd(t *testing.T) {
 // The silence of an idle rank ends the run, and the silence of rank 0 ends the idle ranks.
 func TestSilenceWithIdleRanks(t *testing.T) {
 	for _, silent := range []int{0, 3} {
-		teams := joined(t, plain(rostertest.Start(t, 0)), 4)
-		for _, team := range teams {
-			team.SetWorking(2)
-			if err := team.KeepAlive(time.Second); err != nil {
+		comms := joined(t, plain(rostertest.Start(t, 0)), 4)
+		for _, comm := range comms {
+			comm.SetWorking(2)
+			if err := comm.KeepAlive(time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		teams[silent].Close() // it neither sends nor receives any more
+		comms[silent].Close() // it neither sends nor receives any more
 		want := fmt.Sprintf("rank %d on host%d was silent for 1s, since ", silent, silent)
-		for rank, team := range teams {
+		for rank, comm := range comms {
 			if rank == silent {
 				continue
 			}
-			<-team.Context().Done()
-			_, err := team.AwaitEnd(t.Context(), "end")
+			<-comm.Context().Done()
+			_, err := comm.AwaitEnd(t.Context(), "end")
 			if !IsConsequence(err) || !strings.Contains(err.Error(), want) {
 				t.Errorf("rank %d waits until %v, want %s", rank, err, want)
 			}

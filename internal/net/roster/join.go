@@ -42,10 +42,10 @@ type verdict struct {
 
 // Join meets the other ranks of self's run. All ranks call it, in any order. Every rank gets the same roster, or every
 // rank that can be reached gets the same error: a rank did not join within timeout (counted from rank 0's call), joined
-// twice, belongs to a run of another size, or has another version or configuration, or computes other values. The team
+// twice, belongs to a run of another size, or has another version or configuration, or computes other values. The comm
 // lives until its Close or the end of ctx. conn may be nil for a run of one rank.
-func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Team, error) {
-	fail := func(err error) (*Team, error) {
+func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Comm, error) {
+	fail := func(err error) (*Comm, error) {
 		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
 	}
 	if err := self.check(); err != nil {
@@ -54,7 +54,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 	if conn == nil && self.Size > 1 {
 		return fail(fmt.Errorf("a run of %d ranks needs a NATS server", self.Size))
 	}
-	t, err := newTeam(ctx, conn, self)
+	t, err := newComm(ctx, conn, self)
 	if err != nil {
 		return fail(err)
 	}
@@ -79,7 +79,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 }
 
 // ask repeats hello to rank 0 until the verdict is final.
-func (t *Team) ask(timeout time.Duration) (*list, error) {
+func (t *Comm) ask(timeout time.Duration) (*list, error) {
 	answers, rosters := make(chan verdict, 16), make(chan receivedList, 1)
 	err := t.hear(answers, rosters)
 	if err == nil {
@@ -139,7 +139,7 @@ type receivedList struct {
 }
 
 // hear passes on what rank 0 says: answers to this process, and the first roster, which rosters has room for.
-func (t *Team) hear(answers chan<- verdict, rosters chan<- receivedList) error {
+func (t *Comm) hear(answers chan<- verdict, rosters chan<- receivedList) error {
 	var taken atomic.Bool
 	take := func(data []byte, mine bool) {
 		if taken.Load() {
@@ -168,7 +168,7 @@ func (t *Team) hear(answers chan<- verdict, rosters chan<- receivedList) error {
 }
 
 // encode returns v as JSON, or an error if that is too large for one message.
-func (t *Team) encode(what string, v any) ([]byte, error) {
+func (t *Comm) encode(what string, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err == nil {
 		err = t.fits(what, data)
@@ -177,7 +177,7 @@ func (t *Team) encode(what string, v any) ([]byte, error) {
 }
 
 // fits returns an error if data is too large for one message.
-func (t *Team) fits(what string, data []byte) error {
+func (t *Comm) fits(what string, data []byte) error {
 	if limit := t.conn.MaxPayload(); int64(len(data)) > limit {
 		return fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
 			what, len(data), limit)
@@ -187,14 +187,14 @@ func (t *Team) fits(what string, data []byte) error {
 
 // sayHello sends a hello with what this rank tells of itself, or nothing of it. It may fail or be lost: the caller
 // repeats it.
-func (t *Team) sayHello(self Member, heard bool) {
+func (t *Comm) sayHello(self Member, heard bool) {
 	if data, err := json.Marshal(hello{ID: t.id, Member: self, Heard: heard}); err == nil {
 		_ = t.conn.Publish(joinSubject(t.self.RunID), data)
 	}
 }
 
 // readRoster reads a roster that rank 0 has sent.
-func (t *Team) readRoster(data []byte) (*list, error) {
+func (t *Comm) readRoster(data []byte) (*list, error) {
 	l, err := parseList(data, t.self.Size)
 	if err != nil {
 		return nil, err

@@ -34,24 +34,24 @@ func faulty(s *rostertest.Server, seed uint64, p float64) dialer {
 }
 
 // joinAll joins all members at once and returns the result of each.
-func joinAll(t *testing.T, dial dialer, timeout time.Duration, members ...Member) ([]*Team, []error) {
+func joinAll(t *testing.T, dial dialer, timeout time.Duration, members ...Member) ([]*Comm, []error) {
 	t.Helper()
-	teams, errs := make([]*Team, len(members)), make([]error, len(members))
+	comms, errs := make([]*Comm, len(members)), make([]error, len(members))
 	conns := make([]Conn, len(members))
 	for i := range members { // before the first timeout begins
 		conns[i] = dial(i)
 	}
 	var wg sync.WaitGroup
 	for i, m := range members {
-		wg.Go(func() { teams[i], errs[i] = Join(t.Context(), conns[i], m, timeout) })
+		wg.Go(func() { comms[i], errs[i] = Join(t.Context(), conns[i], m, timeout) })
 	}
 	wg.Wait()
-	for _, team := range teams {
-		if team != nil {
-			t.Cleanup(team.Close)
+	for _, comm := range comms {
+		if comm != nil {
+			t.Cleanup(comm.Close)
 		}
 	}
-	return teams, errs
+	return comms, errs
 }
 
 func all(size int) []Member {
@@ -62,19 +62,19 @@ func all(size int) []Member {
 	return m
 }
 
-// joined returns the teams of a run of size ranks, by rank.
-func joined(t *testing.T, dial dialer, size int) []*Team {
+// joined returns the comms of a run of size ranks, by rank.
+func joined(t *testing.T, dial dialer, size int) []*Comm {
 	t.Helper()
-	teams, errs := joinAll(t, dial, 10*time.Second, all(size)...)
+	comms, errs := joinAll(t, dial, 10*time.Second, all(size)...)
 	for r, err := range errs {
 		if err != nil {
 			t.Fatalf("rank %d: %v", r, err)
 		}
-		if got := teams[r].Members(); len(got) != size || got[size-1].Host != fmt.Sprintf("host%d", size-1) {
+		if got := comms[r].Members(); len(got) != size || got[size-1].Host != fmt.Sprintf("host%d", size-1) {
 			t.Fatalf("rank %d got the roster %v", r, got)
 		}
 	}
-	return teams
+	return comms
 }
 
 func TestJoin(t *testing.T) {
@@ -90,11 +90,11 @@ func TestJoinWithFaults(t *testing.T) {
 }
 
 func TestJoinAlone(t *testing.T) {
-	team, err := Join(t.Context(), nil, member(0, 1), time.Second)
+	comm, err := Join(t.Context(), nil, member(0, 1), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
+	defer comm.Close()
 	if _, err := Join(t.Context(), nil, member(0, 2), time.Second); err == nil ||
 		!strings.Contains(err.Error(), "needs a NATS server") {
 		t.Errorf("two ranks without a server: %v", err)
@@ -238,9 +238,9 @@ func TestJoinWithoutTheRoster(t *testing.T) {
 	lossy := without{wire.Over(s.Dial()), func(_ string, data []byte) bool { return isList(data) }}
 	begun := make(chan error, 1)
 	go func() {
-		team, err := Join(ctx, lossy, member(0, 2), time.Second)
+		comm, err := Join(ctx, lossy, member(0, 2), time.Second)
 		if err == nil {
-			t.Cleanup(team.Close)
+			t.Cleanup(comm.Close)
 		}
 		begun <- err
 	}()
@@ -270,7 +270,7 @@ func TestJoinWaitsForTheRosterWithinTheTimeout(t *testing.T) {
 	for _, c := range []struct{ timeout, least time.Duration }{{time.Hour, time.Hour - time.Minute}, {0, 0}} {
 		self, other := member(0, 10000), member(7, 10000)
 		col := &collector{
-			team: &Team{self: self, conn: conn, id: "rank0"}, timeout: c.timeout,
+			comm: &Comm{self: self, conn: conn, id: "rank0"}, timeout: c.timeout,
 			limit: (*awake.Clock)(nil).Limit(c.timeout), changed: make(chan struct{}, 1),
 			processes: map[string]*hello{"rank7": {ID: "rank7", Member: other}}, encoded: []byte{listMark},
 			sent: time.Now(),
@@ -314,7 +314,7 @@ func TestJoinIgnoresNoise(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	teams := joined(t, plain(s), 3)
+	comms := joined(t, plain(s), 3)
 	for _, subject := range []string{joinSubject("test"), abortSubject("test"), postSubject("test", 0),
 		postSubject("test", 1)} {
 		for _, noise := range []string{"", "{", "\x00\xff", `{"rank":99}`, `{"rank":-7}`} {
@@ -326,5 +326,5 @@ func TestJoinIgnoresNoise(t *testing.T) {
 	if err := conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	together(t, teams, func(ctx context.Context, team *Team) error { return team.Barrier(ctx, "after the noise") })
+	together(t, comms, func(ctx context.Context, comm *Comm) error { return comm.Barrier(ctx, "after the noise") })
 }

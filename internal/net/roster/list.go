@@ -264,7 +264,7 @@ func (l *list) groups() []Group {
 	return groups
 }
 
-// GroupsOf returns the groups of members, which are in the order of their ranks, as Team.Groups does.
+// GroupsOf returns the groups of members, which are in the order of their ranks, as Comm.Groups does.
 func GroupsOf(members []Member) ([]Group, error) {
 	members = slices.Clone(members)
 	for r := range members {

@@ -122,7 +122,7 @@ func (p *post) recv(ctx context.Context, from int, tag string) ([]byte, error) {
 	return data, left(err)
 }
 
-// left returns ErrClosed for the error of a stream that ended with the team.
+// left returns ErrClosed for the error of a stream that ended with the comm.
 func left(err error) error {
 	if errors.Is(err, wire.ErrStreamClosed) {
 		return ErrClosed

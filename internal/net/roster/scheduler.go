@@ -236,7 +236,7 @@ func slurmLocalSize(env map[string]string) (int, error) {
 			count, err = strconv.Atoi(strings.TrimSuffix(times, ")"))
 		}
 		if err != nil || n < 1 || count < 1 {
-			return 0, fmt.Errorf("%s=%q: tasks for each node, as in 4(x2),3, are wanted", name, list)
+			return 0, fmt.Errorf("%s=%q: must be tasks for each node, as in 4(x2),3", name, list)
 		}
 		if node -= count; node < 0 {
 			return n, nil

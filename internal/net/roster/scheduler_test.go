@@ -84,7 +84,7 @@ func TestIdentifyRefuses(t *testing.T) {
 			`MPI_LOCALRANKID="2": allowed is an integer from 0 to 1, below the number of ranks on this node`},
 		{"JOB_COMPLETION_INDEX=-1", "", `JOB_COMPLETION_INDEX="-1": allowed is an integer from 0 to`},
 		{"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2(y3)", "",
-			`SLURM_STEP_TASKS_PER_NODE="2(y3)": tasks for each node, as in 4(x2),3, are wanted`},
+			`SLURM_STEP_TASKS_PER_NODE="2(y3)": must be tasks for each node, as in 4(x2),3`},
 		{"SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_NODEID=4 SLURM_STEP_TASKS_PER_NODE=1(x2)", "",
 			`SLURM_STEP_TASKS_PER_NODE="1(x2)" has no entry for node SLURM_NODEID="4"`},
 		{"PMI_RANK=1 PMI_SIZE=8 JACOBI_RUN_ID=a.b", "", `JACOBI_RUN_ID="a.b": allowed are 1 to 64 letters`},

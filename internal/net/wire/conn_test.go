@@ -65,7 +65,7 @@ func TestOfRun(t *testing.T) {
 		}
 	}
 	if _, err := agent.OfRun(configs.Inline("short"), "run"); err == nil ||
-		err.Error() != "nats.secret_file: a secret of 5 bytes, at least 16 are wanted" {
+		err.Error() != "nats.secret_file: a secret of 5 bytes; it must have at least 16" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestKeysThatNamePipes(t *testing.T) {
 	} {
 		n.URL = "nats://" + freeAddr(t)
 		err := connect(t, Options{Server: n, RunID: "r1", Timeout: time.Second})
-		want := key + ": open " + pipe + ": a named pipe; a regular file is wanted"
+		want := key + ": open " + pipe + ": a named pipe, not a regular file"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -244,7 +244,7 @@ func TestSecretsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, want := range map[string]string{
-		configs.Inline("hunter2"): "nats.secret_file: a secret of 7 bytes, at least 16 are wanted",
+		configs.Inline("hunter2"): "nats.secret_file: a secret of 7 bytes; it must have at least 16",
 		empty:                     "nats.secret_file: " + empty + " is empty",
 		"/nowhere":                "nats.secret_file: open /nowhere: no such file or directory",
 	} {

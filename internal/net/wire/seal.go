@@ -33,7 +33,7 @@ func newSeal(secretFile, runID string) (*seal, error) {
 		return nil, fmt.Errorf("nats.secret_file: %w", err)
 	}
 	if secret = bytes.TrimSpace(secret); len(secret) < minSecret {
-		return nil, fmt.Errorf("nats.secret_file: a secret of %d bytes, at least %d are wanted", len(secret),
+		return nil, fmt.Errorf("nats.secret_file: a secret of %d bytes; it must have at least %d", len(secret),
 			minSecret)
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, "jacobi seal 1, run "+runID, 32)

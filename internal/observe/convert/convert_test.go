@@ -70,29 +70,31 @@ func TestRefused(t *testing.T) {
 		{"a.zarr", "", "b.npy", "open a.zarr/u/c/0/0: not a directory"},
 		{"a.npy", npy, "b.csv", "b.csv: the name has to end in .npy, .vti or .zarr"},
 		{"a.npy", npy, "a.npy", "a.npy: a file of this name exists; remove it first"},
-		{"a.npy", npy[:200], "b.npy", "a.npy: truncated: 200 bytes, 5 x 3 values of float64 are wanted from byte " +
+		{"a.npy", npy[:200], "b.npy", "a.npy: truncated: 200 bytes; it must have 5 x 3 values of float64 from byte " +
 			"128 on"},
-		{"a.vti", vti[:1100], "b.npy", "a.vti: truncated: 1100 bytes, 5 x 3 values of float64 are wanted from byte " +
+		{"a.vti", vti[:1100], "b.npy", "a.vti: truncated: 1100 bytes; it must have 5 x 3 values of float64 from byte " +
 			"1024 on"},
-		{"a.vti", "<VTKFile>", "b.npy", "a.vti: no raw appended data; a .vti file as the launcher writes it is wanted"},
-		{"a.vti", strings.Replace(vti, "UInt64", "UInt32", 1), "b.npy", "a.vti: a flat ImageData of one piece with " +
-			"one array is wanted, little-endian, with a UInt64 header, without compression"},
+		{"a.vti", "<VTKFile>", "b.npy", "a.vti: no raw appended data; it must be a .vti file as the launcher writes " +
+			"it"},
+		{"a.vti", strings.Replace(vti, "UInt64", "UInt32", 1), "b.npy", "a.vti: it must be a flat ImageData of one " +
+			"piece " +
+			"with one array, little-endian, with a UInt64 header, without compression"},
 		{"a.vti", strings.Replace(vti, "Float64", "Int64\x1b", 1), "b.npy", "a.vti: its XML: XML syntax error on " +
 			"line 6: illegal character code U+001B"},
 		{"a.vti", strings.Replace(vti, "<Piece", "<Peace", 1), "b.npy", "a.vti: its XML: XML syntax error on line 8: " +
 			"element <Peace> closed by </Piece>"},
 		{"a.vti", strings.Replace(vti, `"0.25 0.5 1"`, `"Inf Inf 1"`, 1), "b.npy",
-			"a.vti: spacings +Inf and +Inf: numbers above 0 are wanted that give the mesh finite sides"},
+			"a.vti: spacings +Inf and +Inf: must be above 0 and give the mesh finite sides"},
 		{"a.vti", strings.Replace(vti, `"0.25 0.5 1"`, `"0.25 NaN 1"`, 1), "b.zarr",
-			"a.vti: spacings 0.25 and NaN: numbers above 0 are wanted that give the mesh finite sides"},
+			"a.vti: spacings 0.25 and NaN: must be above 0 and give the mesh finite sides"},
 		{"a.vti", strings.Replace(vti, `"0.25 0.5 1"`, `"1e308 1 1"`, 1), "b.zarr",
-			"a.vti: spacings 1e+308 and 1: numbers above 0 are wanted that give the mesh finite sides"},
+			"a.vti: spacings 1e+308 and 1: must be above 0 and give the mesh finite sides"},
 		{"a.vti", strings.Replace(vti, `"0.25 0.5 1"`, `"-1 1 1"`, 1), "b.npy",
-			"a.vti: spacings -1 and 1: numbers above 0 are wanted that give the mesh finite sides"},
+			"a.vti: spacings -1 and 1: must be above 0 and give the mesh finite sides"},
 		{"a.vti", strings.Replace(vti, `"0.25 0.5 1"`, `"0 1 1"`, 1), "b.npy",
-			"a.vti: spacings 0 and 1: numbers above 0 are wanted"},
+			"a.vti: spacings 0 and 1: must be above 0"},
 		{"a.vti", strings.ReplaceAll(vti, "0 4 0 2 0 0", "0 4 0 -2 0 0"), "b.npy",
-			"a.vti: a mesh of 5 x -1; sides of 2 to 2147483647 points are wanted"},
+			"a.vti: a mesh of 5 x -1; sides must have 2 to 2147483647 points"},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, c.from), []byte(c.data), 0o600); err != nil {

@@ -58,7 +58,7 @@ const maxSide = math.MaxInt32
 func (s *source) check() error {
 	m := s.mesh
 	if m.NX < 2 || m.NY < 2 || m.NX > maxSide || m.NY > maxSide {
-		return fmt.Errorf("a mesh of %d x %d; sides of 2 to %d points are wanted", m.NX, m.NY, maxSide)
+		return fmt.Errorf("a mesh of %d x %d; sides must have 2 to %d points", m.NX, m.NY, maxSide)
 	}
 	if err := checkSpacing(m, s.hx, s.hy); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *source) check() error {
 		return err
 	}
 	if have := info.Size() - s.data; have < 0 || have/int64(m.RowBytes()) < int64(m.NY) {
-		return fmt.Errorf("truncated: %d bytes, %d x %d values of %v are wanted from byte %d on", info.Size(), m.NX,
+		return fmt.Errorf("truncated: %d bytes; it must have %d x %d values of %v from byte %d on", info.Size(), m.NX,
 			m.NY, m.DType, s.data)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (s *source) check() error {
 func checkSpacing(m solver.Mesh, hx, hy float64) error {
 	for _, side := range []struct{ h, points float64 }{{hx, float64(m.NX)}, {hy, float64(m.NY)}} {
 		if !(side.h >= 0) || math.IsInf(side.h*side.points, 0) {
-			return fmt.Errorf("spacings %g and %g: numbers above 0 are wanted that give the mesh finite sides", hx, hy)
+			return fmt.Errorf("spacings %g and %g: must be above 0 and give the mesh finite sides", hx, hy)
 		}
 	}
 	return nil
@@ -92,12 +92,12 @@ func readNPY(f *os.File) (*source, error) {
 	}
 	dtype, ok := map[string]solver.DType{"<f4": solver.Float32, "<f8": solver.Float64}[h.Descr]
 	if !ok || h.Fortran {
-		return nil, fmt.Errorf("type %s, Fortran order %v; <f4 or <f8 (float32 or float64) in C order are wanted",
+		return nil, fmt.Errorf("type %s, Fortran order %v; must be <f4 or <f8 (float32 or float64) in C order",
 			show.Text(h.Descr), h.Fortran)
 	}
 	s := &source{f: f, data: h.Size, mesh: solver.Mesh{DType: dtype}}
 	if n, _ := fmt.Sscanf(h.Shape, "(%d, %d)", &s.mesh.NY, &s.mesh.NX); n != 2 || strings.Count(h.Shape, ",") != 1 {
-		return nil, fmt.Errorf("shape %s; two dimensions are wanted", show.Text(h.Shape))
+		return nil, fmt.Errorf("shape %s; it must have two dimensions", show.Text(h.Shape))
 	}
 	return s, nil
 }
@@ -146,7 +146,7 @@ func readVTI(f *os.File) (*source, error) {
 	head, rest, found := strings.Cut(string(text[:n]), "<AppendedData")
 	_, after, raw := strings.Cut(rest, "_")
 	if !found || !raw || !strings.Contains(rest[:len(rest)-len(after)], `encoding="raw"`) {
-		return nil, errors.New("no raw appended data; a .vti file as the launcher writes it is wanted")
+		return nil, errors.New("no raw appended data; it must be a .vti file as the launcher writes it")
 	}
 	var v vtiFile
 	if err := xml.Unmarshal([]byte(head+"</VTKFile>"), &v); err != nil {
@@ -162,18 +162,20 @@ func readVTI(f *os.File) (*source, error) {
 	if err != nil || z0 != z1 || v.Type != "ImageData" || v.ByteOrder != "LittleEndian" || v.HeaderType != "UInt64" ||
 		v.Compressor != "" || len(v.Image.Pieces) != 1 || v.Image.Pieces[0].Extent != v.Image.Extent ||
 		len(v.Image.Pieces[0].Arrays) != 1 {
-		return nil, errors.New("a flat ImageData of one piece with one array is wanted, little-endian, with a UInt64 " +
+		return nil, errors.New("it must be a flat ImageData of one piece with one array, little-endian, with a " +
+			"UInt64 " +
 			"header, without compression")
 	}
 	a := v.Image.Pieces[0].Arrays[0]
 	dtype, ok := map[string]solver.DType{"Float32": solver.Float32, "Float64": solver.Float64}[a.Type]
 	if !ok || a.Format != "appended" || a.Offset != 0 || a.Components != "" && a.Components != "1" {
-		return nil, fmt.Errorf("an array of type %s, format %s, offset %d; Float32 or Float64, appended at 0, with "+
-			"one component is wanted", show.Text(a.Type), show.Text(a.Format), a.Offset)
+		return nil, fmt.Errorf("an array of type %s, format %s, offset %d; it must be Float32 or Float64, appended "+
+			"at 0, "+
+			"with one component", show.Text(a.Type), show.Text(a.Format), a.Offset)
 	}
 	s.mesh = solver.Mesh{NX: x1 - x0 + 1, NY: y1 - y0 + 1, DType: dtype}
 	if s.hx == 0 || s.hy == 0 {
-		return nil, fmt.Errorf("spacings %g and %g: numbers above 0 are wanted", s.hx, s.hy)
+		return nil, fmt.Errorf("spacings %g and %g: must be above 0", s.hx, s.hy)
 	}
 	return s, nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Options are what a Film takes of its run.
 type Options struct {
-	Team    *roster.Team
+	Comm    *roster.Comm
 	View    output.View
 	HX, HY  float64       // spacings of the mesh
 	Every   int           // sweeps from one picture to the next
@@ -34,7 +34,7 @@ type Film struct {
 
 // New returns a Film without pictures.
 func New(o Options) *Film {
-	return &Film{Background: background.New(o.Team.Context(), "animation"), Options: o, last: -1}
+	return &Film{Background: background.New(o.Comm.Context(), "animation"), Options: o, last: -1}
 }
 
 // Sampling returns the samples that the film wants.
@@ -62,7 +62,7 @@ func (f *Film) add(ctx context.Context, at solver.Sample, thin bool) error {
 	f.Do(func(ctx context.Context) error {
 		ctx, cancel := awake.WithTimeout(ctx, f.Timeout)
 		defer cancel()
-		whole, err := own.MergeAll(ctx, f.Team.Gather, "animation")
+		whole, err := own.MergeAll(ctx, f.Comm.Gather, "animation")
 		if err != nil || whole == nil {
 			return err
 		}
@@ -73,8 +73,8 @@ func (f *Film) add(ctx context.Context, at solver.Sample, thin bool) error {
 
 // Finish adds the field of the end, if it is not the last frame already.
 func (f *Film) Finish(ctx context.Context, result solver.Result) error {
-	if f.last != result.Sweeps {
-		if err := f.add(ctx, solver.Sample{Sweeps: result.Sweeps, Norm: result.Norm}, false); err != nil {
+	if f.last != result.Iterations {
+		if err := f.add(ctx, solver.Sample{Sweeps: result.Iterations, Norm: result.Norm}, false); err != nil {
 			return err
 		}
 	}

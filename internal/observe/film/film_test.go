@@ -21,14 +21,14 @@ func (zeros) Row(_ int, dst []byte) error                                   { cl
 // Every sample is a frame, and so is the field of the end, unless it was sampled already.
 func TestFilmEndsWithTheLastField(t *testing.T) {
 	for _, c := range []struct{ sweeps, frames int }{{20, 2}, {25, 3}} {
-		team, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+		comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
 			LocalSize: 1}}, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer team.Close()
+		defer comm.Close()
 		mesh := solver.Mesh{NX: 18, NY: 18, DType: solver.Float32}
-		f := New(Options{Team: team, View: output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: zeros{},
+		f := New(Options{Comm: comm, View: output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: zeros{},
 			Initial: zeros{}}, HX: 1, HY: 1, Every: 10, Timeout: time.Minute})
 		defer f.Close()
 		if every := f.Sampling().Every; every != 10 {
@@ -39,7 +39,7 @@ func TestFilmEndsWithTheLastField(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := f.Finish(t.Context(), solver.Result{Sweeps: c.sweeps}); err != nil {
+		if err := f.Finish(t.Context(), solver.Result{Iterations: c.sweeps}); err != nil {
 			t.Fatal(err)
 		}
 		data, err := f.Frames.Encode("film.gif", output.Caption{Step: "sweep"})

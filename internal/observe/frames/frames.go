@@ -33,7 +33,7 @@ const (
 
 // Options are what viewers see of a run.
 type Options struct {
-	Team    *roster.Team
+	Comm    *roster.Comm
 	View    output.View
 	Stripes []solver.Stripe // by rank
 	Norms   solver.Cadence
@@ -70,12 +70,12 @@ type viewerAsk struct {
 // Open returns a Sender that answers viewers. All ranks open one.
 func Open(o Options) (*Sender, error) {
 	v := &Sender{Options: o, asks: map[string]viewerAsk{}, interval: minViewInterval}
-	if o.Team.Conn() == nil {
+	if o.Comm.Conn() == nil {
 		return v, nil
 	}
 	var err error
-	if v.sub, err = o.Team.Conn().Subscribe(o.Team.Subject(view.AskName), v.receive); err != nil {
-		return nil, fmt.Errorf("rank %d: subscribe to %s: %w", o.Team.Self().Rank, view.AskName, err)
+	if v.sub, err = o.Comm.Conn().Subscribe(o.Comm.Subject(view.AskName), v.receive); err != nil {
+		return nil, fmt.Errorf("rank %d: subscribe to %s: %w", o.Comm.Self().Rank, view.AskName, err)
 	}
 	return v, nil
 }
@@ -90,7 +90,7 @@ func (v *Sender) Sampling() solver.Sampling {
 }
 
 // first reports whether this is rank 0.
-func (v *Sender) first() bool { return v.Team.Self().Rank == 0 }
+func (v *Sender) first() bool { return v.Comm.Self().Rank == 0 }
 
 // Close ends the answers.
 func (v *Sender) Close() error {
@@ -271,12 +271,12 @@ func (v *Sender) copyRows(ctx context.Context, r *view.Rows) error {
 // send publishes rows, in several messages if need be. A message that is lost costs viewers a frame.
 func (v *Sender) send(r *view.Rows) {
 	row := r.Cols * r.Bytes
-	room := min(int(min(v.Team.Conn().MaxPayload(), viewMessage)), viewMessage)
+	room := min(int(min(v.Comm.Conn().MaxPayload(), viewMessage)), viewMessage)
 	most := max(1, (room-view.HeadBytes(0))/(row+8))
 	for lo := 0; lo < len(r.At); lo += most {
 		part, hi := *r, min(lo+most, len(r.At))
 		part.At, part.Values = r.At[lo:hi], r.Values[lo*row:hi*row]
-		if err := v.Team.Conn().Publish(v.Team.Subject(view.RowsName), part.Encode()); err != nil {
+		if err := v.Comm.Conn().Publish(v.Comm.Subject(view.RowsName), part.Encode()); err != nil {
 			return
 		}
 	}
@@ -303,17 +303,17 @@ func (v *Sender) tell() {
 	}
 	a := view.About{Run: v.Run, Scale: v.Scale, Points: points}
 	a.Run.Tolerance = goal.Target()
-	for i, m := range v.Team.Members() {
+	for i, m := range v.Comm.Members() {
 		s := v.Stripes[i]
 		a.Ranks = append(a.Ranks, view.Rank{Rank: i, Host: m.Host, Device: m.Device, Stripe: [2]int{s.Lo, s.Hi}})
 	}
 	data, err := json.Marshal(a)
-	if err == nil && int64(len(data)) > v.Team.Conn().MaxPayload() {
+	if err == nil && int64(len(data)) > v.Comm.Conn().MaxPayload() {
 		a.Ranks = nil
 		data, err = json.Marshal(a)
 	}
 	if err == nil {
-		_ = v.Team.Conn().Publish(v.Team.Subject(view.AboutName), data) // a viewer asks again
+		_ = v.Comm.Conn().Publish(v.Comm.Subject(view.AboutName), data) // a viewer asks again
 	}
 }
 
@@ -329,5 +329,5 @@ func (v *Sender) Finish(ctx context.Context, result solver.Result) error {
 	if v.first() {
 		v.tell()
 	}
-	return v.sample(ctx, result.Sweeps, true)
+	return v.sample(ctx, result.Iterations, true)
 }

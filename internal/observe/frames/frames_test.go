@@ -10,13 +10,13 @@ import (
 
 // Rank 0 asks for samples while a viewer wants some, no more often than their cost allows.
 func TestSamplesForViewersAreBounded(t *testing.T) {
-	team, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
 		LocalSize: 1}}, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
-	v, err := Open(Options{Team: team})
+	defer comm.Close()
+	v, err := Open(Options{Comm: comm})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -317,7 +317,7 @@ func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
 	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	want := "open " + path + ": a named pipe; a regular file is wanted"
+	want := "open " + path + ": a named pipe, not a regular file"
 	if _, err := OpenField(other, f.Ticket()); err == nil || err.Error() != "open field file: "+want {
 		t.Errorf("with a pipe: %v", err)
 	}

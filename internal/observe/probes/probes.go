@@ -23,7 +23,7 @@ import (
 
 // Options are what Probes take of their run.
 type Options struct {
-	Team    *roster.Team
+	Comm    *roster.Comm
 	Log     *zap.Logger
 	Output  configs.Output
 	Place   output.Place // rank 0 only
@@ -56,12 +56,12 @@ func New(o Options) (*Probes, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	p := &Probes{Background: background.New(o.Team.Context(), "probes"), Options: o, at: map[int][]probed{}}
+	p := &Probes{Background: background.New(o.Comm.Context(), "probes"), Options: o, at: map[int][]probed{}}
 	for _, probe := range list {
 		for _, point := range probe.Points {
 			p.at[point.IY] = append(p.at[point.IY], probed{point.IX, p.count})
 			p.count++
-			if o.Team.Self().Rank == 0 {
+			if o.Comm.Self().Rank == 0 {
 				p.lines = append(p.lines, fmt.Sprintf("%s,%d,%d,%s,%s", probe.Name, point.IX, point.IY,
 					shortest(float64(point.IX)*o.HX), shortest(float64(point.IY)*o.HY)))
 			}
@@ -141,8 +141,8 @@ func together(rows []int, s solver.Stripe, most int) (n int) {
 func (p *Probes) record(ctx context.Context, sweeps int, values []byte) error {
 	ctx, cancel := awake.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	parts, err := p.Team.Gather(ctx, "probes", values)
-	if err != nil || p.Team.Self().Rank != 0 {
+	parts, err := p.Comm.Gather(ctx, "probes", values)
+	if err != nil || p.Comm.Self().Rank != 0 {
 		return err
 	}
 	all := make([]string, p.count)
@@ -174,7 +174,7 @@ func (p *Probes) record(ctx context.Context, sweeps int, values []byte) error {
 
 func (p *Probes) write(text []byte) error {
 	if p.file == nil {
-		f, end, err := p.Place.GrowProbes(p.Team.Self().RunID, p.Start)
+		f, end, err := p.Place.GrowProbes(p.Comm.Self().RunID, p.Start)
 		if err != nil {
 			return err
 		}

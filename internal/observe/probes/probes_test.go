@@ -55,12 +55,12 @@ func (f *failing) GrowProbes(runID string, before int) (output.Partial, int64, e
 // The file has the values of points in the middle, on the boundary and along a line. Values that cannot be written are
 // a warning, and the next ones are written.
 func TestProbesOfARankAlone(t *testing.T) {
-	team, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
 		LocalSize: 1}}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
+	defer comm.Close()
 	dir := t.TempDir()
 	held, _, err := output.Hold(dir, "test")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestProbesOfARankAlone(t *testing.T) {
 	defer held.Close()
 	core, logs := observer.New(zap.WarnLevel)
 	mesh := solver.Mesh{NX: nx, NY: 98, DType: solver.Float64}
-	p, err := New(Options{Team: team, Log: zap.New(core), Place: &failing{held, errors.New("disk full")},
+	p, err := New(Options{Comm: comm, Log: zap.New(core), Place: &failing{held, errors.New("disk full")},
 		Output: configs.Output{Probes: "a=[3,5]; corner=[65,97]; cut=[10,0]..[10,2]/3",
 			ProbesEvery: configs.Interval{Sweeps: 10}},
 		View: output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: plane{}, Initial: plane{}}, HX: 0.5, HY: 0.25,

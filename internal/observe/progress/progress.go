@@ -36,7 +36,7 @@ type Course interface {
 
 // Options are what a Progress takes of its run.
 type Options struct {
-	Team      *roster.Team
+	Comm      *roster.Comm
 	Points    float64 // of the mesh, times the sweeps of an iteration
 	Start     int     // iterations done before this start
 	Max       int
@@ -52,7 +52,7 @@ func Start(ctx context.Context, o Options) *Progress {
 	now := time.Now()
 	p := &Progress{Options: o, start: now, said: now, clock: awake.Of(ctx), course: o.NewCourse(o.Goal.Target())}
 	p.speed.add(p.clock.Now(), p.Start)
-	if p.Team.Self().Rank == 0 {
+	if p.Comm.Self().Rank == 0 {
 		p.publish(roster.Event{Kind: roster.Started, Step: p.Step, Sweeps: p.Start, MaxSweeps: p.Max})
 	}
 	return p
@@ -117,9 +117,9 @@ func (p *Progress) show(sweeps int) {
 
 // Last publishes the final state.
 func (p *Progress) Last(r solver.Result) {
-	if p.Team.Self().Rank == 0 {
-		e := p.event(r.Sweeps, r.Norm, r.Times.Total)
-		e.End = r.Sweeps
+	if p.Comm.Self().Rank == 0 {
+		e := p.event(r.Iterations, r.Norm, r.Times.Total)
+		e.End = r.Iterations
 		p.tell(e)
 	}
 }
@@ -143,4 +143,4 @@ func (p *Progress) tell(e roster.Event) {
 }
 
 // publish sends e. A failure to send progress does not fail the run.
-func (p *Progress) publish(e roster.Event) { _ = p.Team.Publish(e) }
+func (p *Progress) publish(e roster.Event) { _ = p.Comm.Publish(e) }

@@ -19,7 +19,7 @@ import (
 
 // Options are what a Series takes of its run.
 type Options struct {
-	Team    *roster.Team
+	Comm    *roster.Comm
 	Log     *zap.Logger
 	Output  configs.Output
 	Place   output.Place // rank 0 only
@@ -47,7 +47,7 @@ type ticket struct {
 
 // New returns a Series without files.
 func New(o Options) *Series {
-	return &Series{Background: background.New(o.Team.Context(), "series of fields"), Options: o,
+	return &Series{Background: background.New(o.Comm.Context(), "series of fields"), Options: o,
 		stats: output.SeriesReport{Every: o.Output.Every.Sweeps, Files: o.Output.SeriesFiles()}}
 }
 
@@ -65,7 +65,7 @@ func (s *Series) Sample(ctx context.Context, at solver.Sample) error {
 	defer cancel()
 	var field *output.Field
 	var t ticket
-	if s.Team.Self().Rank == 0 {
+	if s.Comm.Self().Rank == 0 {
 		var err error
 		if field, err = s.create(at.Sweeps); err == nil {
 			t.Ticket = field.Ticket()
@@ -73,7 +73,7 @@ func (s *Series) Sample(ctx context.Context, at solver.Sample) error {
 			t.Fault = err.Error()
 		}
 	}
-	t, err := roster.BroadcastOn(ctx, s.Team, "series", t)
+	t, err := roster.BroadcastOn(ctx, s.Comm, "series", t)
 	if err != nil {
 		return errors.Join(fmt.Errorf("series of fields: %w", err), abortField(field))
 	}
@@ -123,7 +123,7 @@ func (s *Series) create(sweeps int) (*output.Field, error) {
 		}
 		s.begun = true
 	}
-	return output.CreateField(s.Place, c.SeriesFile(sweeps), s.Team.Self().RunID, s.View.Mesh, s.Format)
+	return output.CreateField(s.Place, c.SeriesFile(sweeps), s.Comm.Self().RunID, s.View.Mesh, s.Format)
 }
 
 // complete makes a file durable and gives it its name. It fails only if the ranks lose each other.
@@ -138,13 +138,13 @@ func (s *Series) complete(ctx context.Context, sweeps int, field *output.Field, 
 	}
 	text := ""
 	if fault != nil {
-		text = fmt.Sprintf("rank %d on %s: %v", s.Team.Self().Rank, s.Team.Self().Host, fault)
+		text = fmt.Sprintf("rank %d on %s: %v", s.Comm.Self().Rank, s.Comm.Self().Host, fault)
 	}
-	faults, err := roster.GatherOn(ctx, s.Team, "series", text)
+	faults, err := roster.GatherOn(ctx, s.Comm, "series", text)
 	if err != nil {
 		return errors.Join(fmt.Errorf("series of fields: %w", err), abortField(field))
 	}
-	if s.Team.Self().Rank != 0 {
+	if s.Comm.Self().Rank != 0 {
 		return nil
 	}
 	for _, f := range faults {
@@ -169,7 +169,7 @@ func (s *Series) complete(ctx context.Context, sweeps int, field *output.Field, 
 
 // failed counts a file that is not written. The first of several is a warning.
 func (s *Series) failed(sweeps int, why string) {
-	if s.Team.Self().Rank != 0 {
+	if s.Comm.Self().Rank != 0 {
 		return
 	}
 	if s.stats.Failed++; s.stats.Failed == 1 || s.stats.Error != why {

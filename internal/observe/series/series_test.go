@@ -49,15 +49,15 @@ func record(t *testing.T, dir string, change func(*Options), sweeps ...int) (*Se
 		t.Fatal(err)
 	}
 	defer held.Close()
-	team, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
 		LocalSize: 1}}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
+	defer comm.Close()
 	core, logs := observer.New(zap.WarnLevel)
 	c := configs.Output{Dir: dir, Field: "field.npy", Every: configs.Interval{Sweeps: 10}}
-	o := Options{Team: team, Log: zap.New(core), Output: c, Place: held, Timeout: time.Minute,
+	o := Options{Comm: comm, Log: zap.New(core), Output: c, Place: held, Timeout: time.Minute,
 		View:   output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: numbered{}, Initial: numbered{}},
 		Format: output.FieldFormat(c, mesh, 1, 1),
 		Open:   func(t output.Ticket) (*output.FieldWriter, error) { return output.OpenField(dir, t) }}

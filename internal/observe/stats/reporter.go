@@ -13,7 +13,7 @@ import (
 
 // Options are what a Reporter takes of its run.
 type Options struct {
-	Team      *roster.Team
+	Comm      *roster.Comm
 	Rank      Rank    // what does not change: host, device, stripe, start and the memory of the field
 	Points    float64 // of the stripe, times the sweeps of an iteration
 	Step      string  // what an iteration is; see roster.Event
@@ -59,7 +59,7 @@ func (p *Reporter) run() {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
-		p.publish(p.take(p.Team.Sweeps()))
+		p.publish(p.take(p.Comm.Iterations()))
 		select {
 		case <-tick.C:
 		case <-p.quit:
@@ -120,7 +120,7 @@ func (p *Reporter) Finish(result solver.Result) {
 		return
 	}
 	p.stop()
-	s := p.take(result.Sweeps)
+	s := p.take(result.Iterations)
 	s.Final = true
 	s.Elapsed = max(result.Times.Total.Seconds(), p.last.Elapsed) // it must not fall
 	s.Recent = ratesSince(s, Rank{HaloWait: new(0.)})
@@ -134,7 +134,7 @@ func (p *Reporter) publish(s Rank) {
 	if err != nil {
 		return // a number that JSON has no form for: the next message may have none
 	}
-	_ = p.Team.Publish(roster.Event{Kind: roster.Stats, Step: p.Step, Sweeps: s.Sweeps, MaxSweeps: p.Max,
+	_ = p.Comm.Publish(roster.Event{Kind: roster.Stats, Step: p.Step, Sweeps: s.Sweeps, MaxSweeps: p.Max,
 		GLUPs: roster.Number(s.Recent.GLUPs), Report: data})
 }
 

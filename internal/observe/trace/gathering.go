@@ -16,7 +16,7 @@ const tag = "trace"
 
 // Gathering brings what the ranks have recorded into one file.
 type Gathering struct {
-	team     *roster.Team
+	comm     *roster.Comm
 	recorder *Recorder
 	at       time.Time
 	zero     int64   // the beginning of the trace, on rank 0
@@ -24,8 +24,8 @@ type Gathering struct {
 }
 
 // Begin compares the clocks of the nodes and begins to record. All ranks call it before they sweep.
-func Begin(ctx context.Context, team *roster.Team, r *Recorder) (*Gathering, error) {
-	g := &Gathering{team: team, recorder: r}
+func Begin(ctx context.Context, comm *roster.Comm, r *Recorder) (*Gathering, error) {
+	g := &Gathering{comm: comm, recorder: r}
 	var err error
 	if g.clock, err = g.compareClocks(ctx); err != nil {
 		return nil, err
@@ -38,17 +38,17 @@ func Begin(ctx context.Context, team *roster.Team, r *Recorder) (*Gathering, err
 // compareClocks compares the clocks of all kernels on which ranks run with that of rank 0. All ranks call it. The ranks
 // that compare get a reading.
 func (g *Gathering) compareClocks(ctx context.Context) (reading Reading, err error) {
-	of := clockOf(g.team.Members())
-	if self := g.team.Self().Rank; self > 0 {
+	of := clockOf(g.comm.Members())
+	if self := g.comm.Self().Rank; self > 0 {
 		if of[self] != self {
 			return reading, nil
 		}
-		ahead, bound, err := g.team.CompareClock(ctx, g.recorder.Now)
+		ahead, bound, err := g.comm.CompareClock(ctx, g.recorder.Now)
 		return Reading{At: g.recorder.Now(), Ahead: int64(ahead), Error: int64(bound)}, err
 	}
 	for rank, by := range of {
 		if rank > 0 && by == rank {
-			if err := g.team.TellTime(ctx, rank, g.recorder.Now); err != nil {
+			if err := g.comm.TellTime(ctx, rank, g.recorder.Now); err != nil {
 				return reading, err
 			}
 		}
@@ -94,7 +94,7 @@ func (g *Gathering) Send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return g.team.Send(ctx, 0, tag, data)
+	return g.comm.Send(ctx, 0, tag, data)
 }
 
 // Write writes the parts of all ranks, one after the other, on rank 0. about says what they do not know, and names has
@@ -107,7 +107,7 @@ func (g *Gathering) Write(ctx context.Context, file io.Writer, about About, name
 		return 0, 0, err
 	}
 	about.Begin, about.Passes, about.Dropped = g.at.Format(time.RFC3339Nano), own.Passes, own.Dropped
-	w, of := NewWriter(file, g.zero, len(names)), clockOf(g.team.Members())
+	w, of := NewWriter(file, g.zero, len(names)), clockOf(g.comm.Members())
 	nodes := map[int]int{} // index in about.Clocks of the node whose clock a rank has compared
 	for rank, by := range of {
 		part, received := own, error(nil)
@@ -138,7 +138,7 @@ func (g *Gathering) Write(ctx context.Context, file io.Writer, about About, name
 }
 
 func (g *Gathering) receive(ctx context.Context, rank int) (Part, error) {
-	data, err := g.team.Recv(ctx, rank, tag)
+	data, err := g.comm.Recv(ctx, rank, tag)
 	if err != nil {
 		return Part{}, err
 	}

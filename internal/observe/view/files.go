@@ -35,7 +35,7 @@ type Files struct {
 func Open(dir string, board *Board) (*Files, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("the directory of a finished run is wanted: %w", err)
+		return nil, fmt.Errorf("must be the directory of a finished run: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -52,7 +52,7 @@ func Open(dir string, board *Board) (*Files, error) {
 	if err := f.open(dir, names, report); err != nil {
 		if report == nil {
 			return nil, fmt.Errorf("%s: no report (.json) and no field (.npy, .vti, .zarr) of a run: %w; "+
-				"output.dir of a finished run is wanted", show.Text(dir), err)
+				"it must be output.dir of a finished run", show.Text(dir), err)
 		}
 		f.none = err
 		warnings = append(warnings, "no field: "+show.Text(err.Error()))
@@ -225,7 +225,7 @@ func readHistory(dir, name string) ([]Point, error) {
 		i, e1 := strconv.Atoi(iteration)
 		v, e2 := strconv.ParseFloat(norm, 64)
 		if !ok || e1 != nil || e2 != nil || !(v >= 0 && v <= math.MaxFloat64) {
-			return nil, fmt.Errorf("%s, line %d: an iteration and its norm are wanted", name, n+1)
+			return nil, fmt.Errorf("%s, line %d: it must have an iteration and its norm", name, n+1)
 		}
 		track.Add(i, v)
 	}

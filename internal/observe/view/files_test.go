@@ -167,10 +167,11 @@ func TestFilesThatAreRefused(t *testing.T) {
 		want  string
 	}{
 		"empty": {nil, "no report (.json) and no field (.npy, .vti, .zarr) of a run: there is no such file; " +
-			"output.dir of a finished run is wanted"},
-		"damaged field": {map[string]string{"field.npy": "junk"}, "field.npy: not a .npy file; output.dir of"},
+			"it must be output.dir of a finished run"},
+		"damaged field": {map[string]string{"field.npy": "junk"}, "field.npy: not a .npy file; it must be " +
+			"output.dir of"},
 		"infinite spacing": {map[string]string{"u.vti": strings.Replace(field("u.vti", 4, 3), `"0.25 0.5 1"`,
-			`"Inf Inf 1"`, 1)}, "u.vti: spacings +Inf and +Inf: numbers above 0 are wanted"},
+			`"Inf Inf 1"`, 1)}, "u.vti: spacings +Inf and +Inf: must be above 0"},
 		"no report": {map[string]string{"report.json": "{}"}, "report.json: no report of a run: run_id and mesh"},
 		"many ranks": {map[string]string{"report.json": `{"ranks":[` + strings.Repeat("null,", maxRanks) +
 			`{}],"ranks":[]}`},
@@ -194,7 +195,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "missing"), NewBoard()); err == nil ||
-		!strings.Contains(err.Error(), "the directory of a finished run is wanted: open") {
+		!strings.Contains(err.Error(), "must be the directory of a finished run: open") {
 		t.Errorf("missing: %v", err)
 	}
 	undecided := report(t, func(r *output.Report) { r.StopReason = solver.Converged })
@@ -212,11 +213,11 @@ func TestWarningsOfFiles(t *testing.T) {
 		"other mesh": {field("field.npy", 4, 3), "0,1\n",
 			`["no field: field.npy has 4 x 3 values of float64, and the report is of another mesh"]`},
 		"history": {field("field.npy", 5, 3), "iteration,l2_norm\n0,1\nx,2\n",
-			`["no history: history.csv, line 3: an iteration and its norm are wanted"]`},
+			`["no history: history.csv, line 3: it must have an iteration and its norm"]`},
 		"infinite norm": {field("field.npy", 5, 3), "0,inf",
-			`["no history: history.csv, line 1: an iteration and its norm are wanted"]`},
+			`["no history: history.csv, line 1: it must have an iteration and its norm"]`},
 		"norm that is no number": {field("field.npy", 5, 3), "0,1\n1,nan\n",
-			`["no history: history.csv, line 2: an iteration and its norm are wanted"]`},
+			`["no history: history.csv, line 2: it must have an iteration and its norm"]`},
 		"long line": {field("field.npy", 5, 3), strings.Repeat("1", 200),
 			`["no history: history.csv: bufio.Scanner: token too long"]`},
 		"good": {field("field.npy", 5, 3), "iteration,l2_norm\n0,1\n1,0.25\n", `null`},

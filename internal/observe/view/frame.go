@@ -29,7 +29,7 @@ type Window struct {
 // or not within a mesh of nx x ny points.
 func (w Window) In(nx, ny int) (Window, error) {
 	if w.X0 < 0 || w.X1 > nx || w.X0 >= w.X1 || w.Y0 < 0 || w.Y1 > ny || w.Y0 >= w.Y1 || w.Cols < 1 || w.Rows < 1 {
-		return w, fmt.Errorf("window %+v: a part of %d x %d points is wanted", w, nx, ny)
+		return w, fmt.Errorf("window %+v: must be a part of %d x %d points", w, nx, ny)
 	}
 	w.Cols, w.Rows = min(w.Cols, w.X1-w.X0, maxCells), min(w.Rows, w.Y1-w.Y0, maxCells)
 	return w, nil

@@ -83,7 +83,7 @@ func check(r output.Report) error {
 	decided := r.StopReason == solver.Converged || r.StopReason == solver.Stalled || r.StopReason == solver.Stagnated
 	switch {
 	case r.RunID == "" || r.Mesh.NX < 1 || r.Mesh.NY < 1:
-		return fmt.Errorf("run_id and mesh are wanted")
+		return fmt.Errorf("run_id and mesh are missing")
 	case decided && r.Decisive == nil:
 		return fmt.Errorf("stop_reason %s without decisive", r.StopReason)
 	}

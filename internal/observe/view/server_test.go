@@ -195,7 +195,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	const wanted = ": an address of this machine alone with a port is wanted, as in 127.0.0.1:0, where 0 is any free " +
+	const wanted = ": must be an address of this machine alone with a port, as in 127.0.0.1:0, where 0 is any free " +
 		"port; ssh -L reaches it from elsewhere"
 	for address, want := range map[string]string{
 		"":                    wanted,

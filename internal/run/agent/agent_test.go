@@ -147,7 +147,7 @@ func TestAgentRefuses(t *testing.T) {
 		env   string
 		want  string
 	}{
-		{4, "JACOBI_GRID_NX=1", "start ranks 0-3 on node: 4 slots are wanted, and 3 of 3 are free: none is taken"},
+		{4, "JACOBI_GRID_NX=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
 		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
 			"an agent accepts only the keys of a run file and CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
 			"CUDA_LAUNCH_BLOCKING, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, " +
@@ -163,7 +163,7 @@ func TestAgentRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := start(t, host(t, conn), 3); err == nil ||
-		err.Error() != "start ranks 0-2 on node: 3 slots are wanted, and 1 of 3 are free: run run-2 has 2" {
+		err.Error() != "start ranks 0-2 on node: they need 3 slots, and 1 of 3 are free: run run-2 has 2" {
 		t.Errorf("error %v", err)
 	}
 	// The end of the agent ends its ranks, and the launcher gets the reason.

@@ -47,7 +47,7 @@ func (a *Agent) take(run string, ranks int) error {
 		if others == nil {
 			others = []string{"none is taken"}
 		}
-		return fmt.Errorf("%d slots are wanted, and %d of %d are free: %s", ranks, a.free, a.Slots,
+		return fmt.Errorf("they need %d slots, and %d of %d are free: %s", ranks, a.free, a.Slots,
 			strings.Join(others, ", "))
 	}
 	a.free -= ranks

@@ -37,7 +37,7 @@ func TestBucket(t *testing.T) {
 		return c, state, err
 	}
 	_, state, err := next(3)
-	if err != nil || state.Start.Sweeps != 30 || !slices.Equal(state.Norms, normsTo(30)) {
+	if err != nil || state.Start.Iterations != 30 || !slices.Equal(state.Norms, normsTo(30)) {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	newest := setName(30, t.Name())
@@ -45,7 +45,7 @@ func TestBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, state, err := next(3)
-	if err != nil || state.Start.Sweeps != 20 {
+	if err != nil || state.Start.Iterations != 20 {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	if logs := c.logs.All(); len(logs) != 1 || !strings.Contains(logs[0].Message, newest+": rank ") ||

@@ -54,7 +54,7 @@ func (boundary) Row(iy int, dst []byte) error {
 // crew is all ranks of a run in this process.
 type crew struct {
 	t       *testing.T
-	teams   []*roster.Team
+	comms   []*roster.Comm
 	layouts []solver.Layout
 	stripes []solver.Stripe
 	logs    *observer.ObservedLogs // of all ranks
@@ -64,7 +64,7 @@ type crew struct {
 
 func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
 	t.Helper()
-	c := &crew{t: t, teams: make([]*roster.Team, ranks)}
+	c := &crew{t: t, comms: make([]*roster.Comm, ranks)}
 	core, logs := observer.New(zapcore.WarnLevel)
 	c.log, c.logs = zap.New(core), logs
 	var err error
@@ -81,12 +81,12 @@ func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
 	c.each(func(r int) (err error) {
 		id := roster.Identity{RunID: strings.ReplaceAll(t.Name(), "/", "-"), Rank: r, Size: ranks, LocalRank: r,
 			LocalSize: ranks}
-		c.teams[r], err = roster.Join(t.Context(), wire.Over(srv.Dial()), roster.Member{Identity: id, Host: "h"}, limit)
+		c.comms[r], err = roster.Join(t.Context(), wire.Over(srv.Dial()), roster.Member{Identity: id, Host: "h"}, limit)
 		return err
 	})
 	t.Cleanup(func() {
-		for _, team := range c.teams {
-			team.Close()
+		for _, comm := range c.comms {
+			comm.Close()
 		}
 	})
 	return c
@@ -101,9 +101,9 @@ func (c *crew) each(f func(rank int) error) {
 }
 
 func (c *crew) try(f func(rank int) error) error {
-	errs := make([]error, len(c.teams))
+	errs := make([]error, len(c.comms))
 	var wg sync.WaitGroup
-	for r := range c.teams {
+	for r := range c.comms {
 		wg.Go(func() { errs[r] = f(r) })
 	}
 	wg.Wait()
@@ -112,9 +112,9 @@ func (c *crew) try(f func(rank int) error) error {
 
 func (c *crew) savers(store Store, keep int) []*Saver {
 	c.t.Helper()
-	savers := make([]*Saver, len(c.teams))
+	savers := make([]*Saver, len(c.comms))
 	c.each(func(r int) (err error) {
-		savers[r], err = NewSaver(c.t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r],
+		savers[r], err = NewSaver(c.t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
 			Stripes: c.stripes,
 			Rows:    &rowsAfter{}, Keep: keep, RunID: c.t.Name(), Program: "test", Fields: fields, Log: c.log})
 		return err
@@ -158,12 +158,12 @@ func normsTo(sweeps int) []float64 {
 // resume has all ranks resume, checks their states, and returns the state of rank 0.
 func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 	c.t.Helper()
-	states := make([]*State, len(c.teams))
+	states := make([]*State, len(c.comms))
 	err := c.try(func(r int) (err error) {
-		states[r], err = Resume(c.t.Context(), ResumeOptions{Team: c.teams[r], Place: place, Conn: c.bucket,
+		states[r], err = Resume(c.t.Context(), ResumeOptions{Comm: c.comms[r], Place: place, Conn: c.bucket,
 			Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
 		if err != nil {
-			_ = c.teams[r].Abort(err) // ends the other ranks, as a failing rank does
+			_ = c.comms[r].Abort(err) // ends the other ranks, as a failing rank does
 		}
 		return err
 	})
@@ -192,7 +192,7 @@ func (c *crew) check(r int, state *State) {
 		if !ok {
 			c.t.Fatalf("row %d", y)
 		}
-		sweeps := state.Start.Sweeps
+		sweeps := state.Start.Iterations
 		if row == 0 || row == mesh.NY-1 {
 			sweeps = 0
 		}

@@ -45,7 +45,7 @@ func TestWriteToNothingButARegularFile(t *testing.T) {
 	}
 	for file, kind := range map[string]string{"part-00000": "a named pipe", "part-00001": "a symbolic link"} {
 		err := NewDir(dir).Write(t.Context(), "set", file, 1, func(io.Writer) error { t.Error("written"); return nil })
-		want := "open " + filepath.Join(unsealed, file) + ": " + kind + "; a regular file is wanted"
+		want := "open " + filepath.Join(unsealed, file) + ": " + kind + ", not a regular file"
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

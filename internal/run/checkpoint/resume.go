@@ -16,7 +16,7 @@ import (
 
 // ResumeOptions describe the run that resumes and the place of its checkpoints.
 type ResumeOptions struct {
-	Team     *roster.Team
+	Comm     *roster.Comm
 	Place    string            // see configs.Checkpoint
 	Conn     *nats.Conn        // for a bucket; may be nil
 	Fields   map[string]string // configs.FieldKeys
@@ -55,7 +55,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*State, error) {
 		return nil, err
 	}
 	fail := func(err error) (*State, error) { return nil, fmt.Errorf("go on from %s: %w", store, err) }
-	if o.Team.Self().Rank == 0 {
+	if o.Comm.Self().Rank == 0 {
 		state, err := o.lead(ctx, store, only)
 		if err != nil {
 			return fail(err)
@@ -89,7 +89,7 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 			return nil, err
 		}
 		if fault == nil {
-			_, err := roster.BroadcastOn(ctx, o.Team, offerName, offer{Use: true})
+			_, err := roster.BroadcastOn(ctx, o.Comm, offerName, offer{Use: true})
 			return state, err
 		}
 		o.Log.Warn("a checkpoint cannot be used: " + f.Set + ": " + fault.Error())
@@ -114,18 +114,18 @@ func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state 
 	if err != nil {
 		return nil, nil, err
 	}
-	start := solver.Start{Sweeps: f.Sweeps, Norms: norms[max(0, len(norms)-solver.StopNorms):]}
+	start := solver.Start{Iterations: f.Sweeps, Norms: norms[max(0, len(norms)-solver.StopNorms):]}
 	first := 0.0
 	if len(norms) > 0 {
 		first = norms[0]
 	}
-	_, err = roster.BroadcastOn(ctx, o.Team, offerName,
+	_, err = roster.BroadcastOn(ctx, o.Comm, offerName,
 		offer{Set: f.Set, Manifest: string(data), Start: &start, First: first})
 	if err != nil {
 		return nil, nil, err
 	}
 	state, fault = o.inspect(ctx, store, f, start, first)
-	fault, err = firstFault(ctx, o.Team, "checkpoint looked at", fault)
+	fault, err = firstFault(ctx, o.Comm, "checkpoint looked at", fault)
 	if err != nil || fault != nil {
 		if state != nil {
 			err = errors.Join(err, state.Field.Close())
@@ -145,7 +145,7 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 		}
 	}()
 	for {
-		message, err := roster.BroadcastOn(ctx, o.Team, offerName, offer{})
+		message, err := roster.BroadcastOn(ctx, o.Comm, offerName, offer{})
 		if err != nil {
 			return state, err
 		}
@@ -162,7 +162,7 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 		if fault == nil {
 			state, fault = o.inspect(ctx, store, Found{message.Set, m}, *message.Start, message.First)
 		}
-		if _, err := firstFault(ctx, o.Team, "checkpoint looked at", fault); err != nil {
+		if _, err := firstFault(ctx, o.Comm, "checkpoint looked at", fault); err != nil {
 			return state, err
 		}
 	}
@@ -171,7 +171,7 @@ func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, 
 // inspect verifies this rank's share of the parts of f, and opens the parts that its stripe needs.
 func (o *ResumeOptions) inspect(ctx context.Context, store Store, f Found, start solver.Start,
 	first float64) (*State, error) {
-	self := o.Team.Self()
+	self := o.Comm.Self()
 	where := func(err error) error { return fmt.Errorf("rank %d on %s: %w", self.Rank, self.Host, err) }
 	if f.Mesh != o.Layout.Mesh || f.Magnitude != o.Layout.Magnitude {
 		return nil, where(fmt.Errorf("mesh %+v with magnitude %d, want %+v with %d", f.Mesh, f.Magnitude, o.Layout.Mesh,
@@ -222,7 +222,7 @@ func readNorms(ctx context.Context, store Store, f Found) ([]float64, error) {
 
 // firstFault tells rank 0 a rank's fault, if there is one. It returns the first fault of all ranks on rank 0, and the
 // fault of the rank itself elsewhere. All ranks call it.
-func firstFault(ctx context.Context, t *roster.Team, name string, fault error) (first, err error) {
+func firstFault(ctx context.Context, t *roster.Comm, name string, fault error) (first, err error) {
 	text := ""
 	if fault != nil {
 		text = fault.Error()

@@ -27,8 +27,8 @@ func TestResumeWithOtherRanks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := normsTo(30)
-			if state.Start.Sweeps != 30 || !slices.Equal(state.Norms, want) || !slices.Equal(state.Start.Norms, want) {
+			want, s := normsTo(30), state.Start
+			if s.Iterations != 30 || !slices.Equal(state.Norms, want) || !slices.Equal(s.Norms, want) {
 				t.Errorf("periodic %v, %d ranks: %+v", periodic, ranks, state)
 			}
 		}
@@ -44,7 +44,7 @@ func TestResumeFromOneSet(t *testing.T) {
 	c := newCrew(t, 2, 1, false)
 	c.save(c.savers(NewDir(dir), 5), 10, 20)
 	state, err := newCrew(t, 3, 1, false).resume(filepath.Join(dir, setName(10, t.Name())), endless)
-	if err != nil || state.Start.Sweeps != 10 {
+	if err != nil || state.Start.Iterations != 10 {
 		t.Errorf("%+v, %v", state, err)
 	}
 }
@@ -88,7 +88,7 @@ func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 			}
 			second := newCrew(t, 3, 2, false)
 			state, err := second.resume(dir, endless)
-			if err != nil || state.Start.Sweeps != 10 {
+			if err != nil || state.Start.Iterations != 10 {
 				t.Fatalf("%+v, %v; want the checkpoint after 10 sweeps", state, err)
 			}
 			logs := second.logs.All()

@@ -33,7 +33,7 @@ type Pinner interface {
 // SaverOptions are the options of a Saver. They describe the same run and the same place on all ranks. Layout, Rows and
 // Log are the rank's own.
 type SaverOptions struct {
-	Team    *roster.Team
+	Comm    *roster.Comm
 	Store   Store
 	Layout  solver.Layout
 	Stripes []solver.Stripe // of all ranks
@@ -136,7 +136,7 @@ const probeFile = "probe"
 // openPlace cleans the place and fails on all ranks unless all of them see the same one.
 func (s *Saver) openPlace(ctx context.Context) error {
 	var name []byte
-	if s.o.Team.Self().Rank == 0 {
+	if s.o.Comm.Self().Rank == 0 {
 		if err := s.clean(ctx); err != nil {
 			return err
 		}
@@ -147,23 +147,23 @@ func (s *Saver) openPlace(ctx context.Context) error {
 		}
 		defer func() { _ = s.o.Store.Remove(ctx, string(name)) }() // if this fails, the next run removes the probe
 	}
-	name, err := s.o.Team.Broadcast(ctx, "checkpoints", name)
+	name, err := s.o.Comm.Broadcast(ctx, "checkpoints", name)
 	if err != nil {
 		return err
 	}
-	self := s.o.Team.Self()
+	self := s.o.Comm.Self()
 	var fault error
 	if _, err := s.o.Store.Size(ctx, string(name), probeFile); err != nil {
 		fault = fmt.Errorf("rank %d on %s does not see what rank 0 wrote there; all nodes have to share the place: %w",
 			self.Rank, self.Host, err)
 	}
-	fault, err = firstFault(ctx, s.o.Team, "checkpoints seen", fault)
+	fault, err = firstFault(ctx, s.o.Comm, "checkpoints seen", fault)
 	return cmp.Or(err, fault)
 }
 
 // Wanted implements solver.Saver. Only the clock of rank 0 counts.
 func (s *Saver) Wanted() bool {
-	return s.o.Every > 0 && s.o.Team.Self().Rank == 0 && time.Since(s.copied) >= s.o.Every
+	return s.o.Every > 0 && s.o.Comm.Self().Rank == 0 && time.Since(s.copied) >= s.o.Every
 }
 
 // Busy implements solver.Saver.
@@ -208,10 +208,10 @@ func (s *Saver) Finish(ctx context.Context, r solver.Result) error {
 	s.signal()
 	s.mu.Unlock()
 	mayResume := r.Reason == solver.Interrupted || r.Reason == solver.MaxIterations
-	if !s.wait(ctx) || !mayResume || s.last == r.Sweeps {
+	if !s.wait(ctx) || !mayResume || s.last == r.Iterations {
 		return nil
 	}
-	if err := s.Save(ctx, r.Sweeps); err != nil {
+	if err := s.Save(ctx, r.Iterations); err != nil {
 		return err
 	}
 	s.wait(ctx)
@@ -279,7 +279,7 @@ func (s *Saver) work() {
 
 func (s *Saver) save(sweeps int) {
 	begin := time.Now()
-	self := s.o.Team.Self()
+	self := s.o.Comm.Self()
 	m := s.manifest(sweeps)
 	mine := partReport{Set: setName(sweeps, s.o.RunID), Host: self.Host}
 	p := m.Parts[self.Rank]
@@ -290,7 +290,7 @@ func (s *Saver) save(sweeps int) {
 	if err != nil {
 		mine.Error = err.Error()
 	}
-	parts, err := roster.GatherOn(s.ctx, s.o.Team, "checkpoint part", mine)
+	parts, err := roster.GatherOn(s.ctx, s.o.Comm, "checkpoint part", mine)
 	if self.Rank != 0 { // rank 0 receives every report, so sending fails only if the run does
 		return
 	}

@@ -29,7 +29,7 @@ func TestPin(t *testing.T) {
 	for _, fault := range []error{nil, errors.New("no pages to lock")} {
 		c := newCrew(t, 1, 1, false)
 		rows := &pinner{err: fault}
-		s, err := NewSaver(t.Context(), SaverOptions{Team: c.teams[0], Store: NewDir(t.TempDir()), Layout: c.layouts[0],
+		s, err := NewSaver(t.Context(), SaverOptions{Comm: c.comms[0], Store: NewDir(t.TempDir()), Layout: c.layouts[0],
 			Stripes: c.stripes,
 			Rows:    rows, Keep: 1, RunID: t.Name(), Program: "test", Fields: fields, Log: c.log})
 		if err != nil {
@@ -67,7 +67,7 @@ func TestStateIsSealedOnceItsNormsAreKnown(t *testing.T) {
 		}
 		savers[0].AddNorms(normsTo(known))
 		c.each(func(r int) error {
-			return savers[r].Finish(t.Context(), solver.Result{Sweeps: known, Reason: solver.Converged})
+			return savers[r].Finish(t.Context(), solver.Result{Iterations: known, Reason: solver.Converged})
 		})
 		sets, err := NewDir(dir).Sets(t.Context())
 		if err != nil || len(sets) != known-9 {
@@ -91,10 +91,10 @@ func TestInterruptedRunIsSaved(t *testing.T) {
 	savers[0].AddNorms(normsTo(13)[10:])
 	c.each(func(r int) error {
 		savers[r].o.Rows.(*rowsAfter).sweeps = 13
-		return savers[r].Finish(t.Context(), solver.Result{Sweeps: 13, Reason: solver.Interrupted})
+		return savers[r].Finish(t.Context(), solver.Result{Iterations: 13, Reason: solver.Interrupted})
 	})
 	state, err := newCrew(t, 2, 1, false).resume(dir, endless)
-	if err != nil || state.Start.Sweeps != 13 {
+	if err != nil || state.Start.Iterations != 13 {
 		t.Errorf("%+v, %v", state, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestPlaceHasToBeShared(t *testing.T) {
 	c := newCrew(t, 3, 1, false)
 	dir := t.TempDir()
 	open := func(r int, store Store) (*Saver, error) {
-		return NewSaver(t.Context(), SaverOptions{Team: c.teams[r], Store: store, Layout: c.layouts[r],
+		return NewSaver(t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
 			Stripes: c.stripes, Rows: &rowsAfter{}, Keep: 1, RunID: "x", Fields: fields, Log: c.log})
 	}
 	err := c.try(func(r int) error {

@@ -17,7 +17,7 @@ import (
 // findAgents asks the agents at the server of cfg for slots. While it waits, it reports that to say.
 func findAgents(ctx context.Context, cfg configs.Config, wait time.Duration, say func(string)) ([]agent.Offer, error) {
 	if wait <= 0 {
-		return nil, fmt.Errorf("--wait %v: a positive duration is wanted, as in 30s", wait)
+		return nil, fmt.Errorf("--wait %v: must be a positive duration, as in 30s", wait)
 	}
 	conn, err := ConnectAgents(ctx, cfg.NATS, agentsClient, zap.NewNop())
 	if err != nil {
@@ -39,7 +39,7 @@ const agentsClient = "jacobi launcher (nodes)"
 // ConnectAgents connects to the server of the agents. name describes the client to the server.
 func ConnectAgents(ctx context.Context, n configs.NATS, name string, log *zap.Logger) (*wire.Conn, error) {
 	if n.URL == "" {
-		return nil, errors.New(`nats.url "": the server where the agents are is wanted`)
+		return nil, errors.New(`nats.url "": must name the server where the agents are`)
 	}
 	conn, err := wire.Connect(ctx, wire.Options{Server: n, RunID: agent.Group, Name: name, Timeout: ConnectTimeout,
 		Logger: log})

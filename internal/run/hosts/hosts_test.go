@@ -69,8 +69,8 @@ func TestPlaceRefuses(t *testing.T) {
 		{Where{MapBy: "core"}, `--map-by "core": allowed are slot and node`},
 		{Where{MapBy: "slot", Agents: true, Hosts: []string{"a"}},
 			"--nodes and --host or --hostfile: only one of them is allowed"},
-		{Where{MapBy: "slot", Agents: true}, "--wait 0s: a positive duration is wanted, as in 30s"},
-		{Where{MapBy: "slot", Agents: true, Wait: 1}, `nats.url "": the server where the agents are is wanted`},
+		{Where{MapBy: "slot", Agents: true}, "--wait 0s: must be a positive duration, as in 30s"},
+		{Where{MapBy: "slot", Agents: true, Wait: 1}, `nats.url "": must name the server where the agents are`},
 		{Where{MapBy: "slot", Hosts: []string{"a:2,b:2"}, Lost: []string{"b"}},
 			"-np 3 ranks need 3 slots, and there are 2: a 2"},
 	} {

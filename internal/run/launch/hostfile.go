@@ -102,7 +102,7 @@ func splitHost(item string) (host string, slots int, err error) {
 	case opened && closed:
 		if host = address; rest != "" {
 			if number, given = strings.CutPrefix(rest, ":"); !given {
-				return "", 0, fmt.Errorf("%q: [address]:slots is wanted", item)
+				return "", 0, fmt.Errorf("%q: must be [address]:slots", item)
 			}
 		}
 	case strings.Count(item, ":") == 1:
@@ -114,7 +114,7 @@ func splitHost(item string) (host string, slots int, err error) {
 		}
 	}
 	if host == "" {
-		return "", 0, errors.New("a host is wanted, as in a:4,b:4")
+		return "", 0, errors.New("must be a host, as in a:4,b:4")
 	}
 	if !hostName.MatchString(host) {
 		return "", 0, fmt.Errorf("%q is no name or address of a host", host)

@@ -62,12 +62,12 @@ func TestParseHosts(t *testing.T) {
 	for value, want := range map[string]string{
 		"a:0":       `--host "a:0": "a:0": 1 to 1048576 slots are allowed`,
 		"a:x":       `--host "a:x": "a:x": 1 to 1048576 slots are allowed`,
-		"a,":        `--host "a,": a host is wanted, as in a:4,b:4`,
-		":4":        `--host ":4": a host is wanted, as in a:4,b:4`,
+		"a,":        `--host "a,": must be a host, as in a:4,b:4`,
+		":4":        `--host ":4": must be a host, as in a:4,b:4`,
 		"-oProxy":   `--host "-oProxy": "-oProxy" is no name or address of a host`,
 		"a b":       `--host "a b": "a b" is no name or address of a host`,
 		"x@-y":      `--host "x@-y": "x@-y" is no name or address of a host`,
-		"[::1]4":    `--host "[::1]4": "[::1]4": [address]:slots is wanted`,
+		"[::1]4":    `--host "[::1]4": "[::1]4": must be [address]:slots`,
 		"$(reboot)": `--host "$(reboot)": "$(reboot)" is no name or address of a host`,
 	} {
 		if _, err := ParseHosts([]string{value}); err == nil || err.Error() != want {
@@ -105,7 +105,7 @@ func TestReadHostfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, kind := range map[string]string{pipe: "a named pipe", "/dev/zero": "a device"} {
-		want := "--hostfile: open " + path + ": " + kind + "; a regular file is wanted"
+		want := "--hostfile: open " + path + ": " + kind + ", not a regular file"
 		if _, err := ReadHostfile(path); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

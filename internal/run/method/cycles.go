@@ -15,12 +15,12 @@ import (
 type cycles struct {
 	multigrid.Device
 	Facts
-	o      Options
-	grid   multigrid.Grid // the finest mesh; its Exchange is nil for a rank that is alone
-	stages []multigrid.Grid
-	gpu    *cuda.Levels        // Device, if that is a *cuda.Levels
-	direct *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
-	search multigrid.CG        // nil for plain cycles
+	o           Options
+	grid        multigrid.Grid // the finest mesh; its Exchange is nil for a rank that is alone
+	stages      []multigrid.Grid
+	gpu         *cuda.Levels        // Device, if that is a *cuda.Levels
+	gpuExchange *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
+	search      multigrid.CG        // nil for plain cycles
 }
 
 func openCycles(ctx context.Context, o Options) (*cycles, error) {
@@ -128,7 +128,7 @@ func (c *cycles) Connect(links [2]solver.RowLink, neighbours [2]*cuda.Window, al
 	if c.o.Ranks == 1 {
 		return nil
 	}
-	host := solver.NewHostExchange(links, solver.HostOptions{Rank: c.o.Rank, Most: multigrid.Overlap *
+	host := solver.NewHostExchange(links, solver.HostOptions{Rank: c.o.Rank, Most: multigrid.HaloDepth *
 		c.grid.Layout.Plan.Levels[0].Mesh.RowBytes()})
 	c.grid.Exchange = host
 	if neighbours == [2]*cuda.Window{} && len(all) == 0 {
@@ -139,21 +139,21 @@ func (c *cycles) Connect(links [2]solver.RowLink, neighbours [2]*cuda.Window, al
 		return err
 	}
 	c.o.OnClose(x.Close)
-	c.grid.Exchange, c.direct = x, x
+	c.grid.Exchange, c.gpuExchange = x, x
 	return nil
 }
 
 // PeerTraffic implements Method. Rows of several levels go at other times than exchanges are counted.
 func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
-	exchanges, sent := c.direct.Traffic()
+	exchanges, sent := c.gpuExchange.Traffic()
 	return Traffic{Exchanges: exchanges, Sent: sent, Received: sent}
 }
 
 // Iteration implements Method.
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
 	o := multigrid.Options{Cycles: start, CG: c.search, Stages: c.stages}
-	if c.direct != nil {
-		o.Settle = c.direct.Settle // the other ranks' memory goes when they end
+	if c.gpuExchange != nil {
+		o.Settle = c.gpuExchange.Settle // the other ranks' memory goes when they end
 	}
 	return multigrid.New(c.grid, sums, o), nil
 }

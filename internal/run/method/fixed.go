@@ -31,7 +31,7 @@ func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) ([]multi
 	}
 	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	whole, err := o.Team.Decide(ctx, "fixed points", data, func(parts [][]byte) ([]byte, error) {
+	whole, err := o.Comm.Decide(ctx, "fixed points", data, func(parts [][]byte) ([]byte, error) {
 		return join(parts), nil
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ type Options struct {
 	*setup.Setup
 	Layout  solver.Layout // of this rank
 	Rank    int
-	Team    *roster.Team
+	Comm    *roster.Comm
 	Problem *problem.Problem
 	Driver  *driver.Driver // nil: the CPU computes
 	GPU     cuda.Options

@@ -29,7 +29,7 @@ func (o *Outputs) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*n
 			return nil, err
 		}
 	}
-	all, err := roster.GatherOn(ctx, o.Team, "accuracy", own)
+	all, err := roster.GatherOn(ctx, o.Comm, "accuracy", own)
 	if err != nil || all == nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 	a := accuracy.Run{Mesh: o.Layout.Mesh, Operator: o.Layout.Operator, Norm: result.Norm, Largest: n.Largest}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {
-		a.Later = result.Sweeps - o.lastNormed(result)
+		a.Later = result.Iterations - o.lastNormed(result)
 		correction = a.Correction(n.Part)
 	}
 	about, rounded, most := a.About(correction), a.Rounded(), a.AtMost()

@@ -57,7 +57,7 @@ func (h hashing) uses(view output.View) (uses []output.Use) {
 // digest passes the hash of the field from rank to rank and returns it on rank 0, whose rows it has already.
 func (o *Outputs) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
 	defer o.Tracer.Phase(trace.PhaseHash, time.Now())
-	state, err := o.Team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+	state, err := o.Comm.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
 		d := h.own
 		if d == nil {
 			var err error
@@ -114,7 +114,7 @@ func (o *Outputs) swap(ctx context.Context, tag string, row []byte, to, from int
 			if to < 0 {
 				break
 			}
-			if err := o.Team.Send(ctx, to, tag, part); err != nil {
+			if err := o.Comm.Send(ctx, to, tag, part); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (o *Outputs) swap(ctx context.Context, tag string, row []byte, to, from int
 	})
 	both.Go(func() error {
 		for from >= 0 && len(got) < o.Layout.Mesh.RowBytes() {
-			part, err := o.Team.Recv(ctx, from, tag)
+			part, err := o.Comm.Recv(ctx, from, tag)
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ func (o *Outputs) addObservers() (err error) {
 	c, view, timeout, start := o.Config.Output, o.view(), o.Timeout, o.Start
 	hx, hy := o.Problem.Spacings()
 	if c.Series() {
-		o.series = series.New(series.Options{Team: o.Team, Log: o.Log, Output: c, Place: o.place, View: view,
+		o.series = series.New(series.Options{Comm: o.Comm, Log: o.Log, Output: c, Place: o.place, View: view,
 			Format: o.fieldFormat(), Start: start, Timeout: timeout,
 			Open: func(t output.Ticket) (*output.FieldWriter, error) {
 				w, _, err := o.openRows(t)
@@ -44,11 +44,11 @@ func (o *Outputs) addObservers() (err error) {
 		o.observe(o.series)
 	}
 	if c.Animation != "" {
-		o.film = film.New(film.Options{Team: o.Team, View: view, HX: hx, HY: hy,
+		o.film = film.New(film.Options{Comm: o.Comm, View: view, HX: hx, HY: hy,
 			Every: c.AnimationInterval().Sweeps, Timeout: timeout})
 		o.observe(o.film)
 	}
-	o.probes, err = probes.New(probes.Options{Team: o.Team, Log: o.Log, Output: c, Place: o.place, View: view,
+	o.probes, err = probes.New(probes.Options{Comm: o.Comm, Log: o.Log, Output: c, Place: o.place, View: view,
 		HX: hx, HY: hy, Start: start, Timeout: timeout})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *Outputs) Finish(ctx context.Context, result solver.Result) error {
 
 // openFrames makes the run answer viewers. All ranks call it.
 func (o *Outputs) openFrames() (*frames.Sender, error) {
-	return frames.Open(frames.Options{Team: o.Team, View: o.view(), Stripes: o.Stripes, Norms: o.Layout.Norms,
+	return frames.Open(frames.Options{Comm: o.Comm, View: o.view(), Stripes: o.Stripes, Norms: o.Layout.Norms,
 		Goal: o.Goal, Run: o.describeRun(), Scale: o.Config.Output.PictureScale})
 }
 

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Config   configs.Config
 	Log      *zap.Logger
-	Team     *roster.Team
+	Comm     *roster.Comm
 	Conn     halo.Conn // nil for a rank alone
 	Launched bool      // by a launcher, which then holds output.dir
 	Problem  *problem.Problem
@@ -68,7 +68,7 @@ type Outputs struct {
 // observers. Each rank writes its rows of the field, rank 0 everything else. All ranks call it. The caller ends with
 // Abort.
 func Open(ctx context.Context, options Options) (*Outputs, error) {
-	o := &Outputs{Options: options, id: options.Team.Self().Identity}
+	o := &Outputs{Options: options, id: options.Comm.Self().Identity}
 	if err := o.open(ctx); err != nil {
 		o.Abort()
 		return nil, err
@@ -93,11 +93,11 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 		}
 	}
 	if o.Tracer != nil {
-		if o.trace, err = trace.Begin(ctx, o.Team, o.Tracer); err != nil {
+		if o.trace, err = trace.Begin(ctx, o.Comm, o.Tracer); err != nil {
 			return err
 		}
 	}
-	if err := o.Team.Barrier(ctx, "ready"); err != nil {
+	if err := o.Comm.Barrier(ctx, "ready"); err != nil {
 		return err
 	}
 	if err := o.addObservers(); err != nil {
@@ -118,7 +118,7 @@ func (o *Outputs) openField(ctx context.Context) (err error) {
 	if o.id.Rank == 0 {
 		t = o.files.field.Ticket()
 	}
-	if t, err = roster.BroadcastOn(ctx, o.Team, "field", t); err != nil {
+	if t, err = roster.BroadcastOn(ctx, o.Comm, "field", t); err != nil {
 		return err
 	}
 	o.rows, o.path, err = o.openRows(t)

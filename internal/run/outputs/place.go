@@ -41,7 +41,7 @@ func (o *Outputs) findPlace() (outputPlace, error) {
 		o.OnClose(func() error { stop(); return nil })
 		return place, nil
 	}
-	far, err := farfiles.Find(o.Team.Context(), o.Conn, o.id.RunID, o.Timeout)
+	far, err := farfiles.Find(o.Comm.Context(), o.Conn, o.id.RunID, o.Timeout)
 	if err != nil {
 		return outputPlace{}, err
 	}

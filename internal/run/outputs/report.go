@@ -12,11 +12,11 @@ import (
 func (o *Outputs) report(result solver.Result, parts []output.RankReport) output.Report {
 	c, times, mesh := o.Config.Solver, result.Times, o.Layout.Mesh
 	rep := o.Report
-	rep.Ranks, rep.Sweeps, rep.StopReason = parts, result.Sweeps, result.Reason
+	rep.Ranks, rep.Sweeps, rep.StopReason = parts, result.Iterations, result.Reason
 	rep.Converged, rep.Verdict = result.Reason == solver.Converged, c.Verdict(result.Reason)
 	rep.Times = output.TimesReport{Setup: o.readyAt.Sub(rep.Started).Seconds(), Sweeps: times.Total.Seconds(),
 		Samples: times.Sample.Seconds()}
-	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Sweeps-o.Start), times.Total.Seconds())
+	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Iterations-o.Start), times.Total.Seconds())
 	rep.Series, rep.Probes = o.series.Report(), o.probes.Report()
 	if d := result.Decisive; d != nil {
 		rep.Decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
@@ -42,7 +42,7 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 
 // lastNormed returns the last sweep that has a norm.
 func (o *Outputs) lastNormed(result solver.Result) int {
-	return o.Layout.Norms.Sweep(o.Layout.Norms.In(result.Sweeps) - 1)
+	return o.Layout.Norms.Sweep(o.Layout.Norms.In(result.Iterations) - 1)
 }
 
 // settleWires divides what the two ends of each link saw into the time on the wire and the lateness of a rank. Each

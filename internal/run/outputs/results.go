@@ -16,7 +16,7 @@ func (o *Outputs) results(ctx context.Context, tally *results.Tally) (*results.R
 		return nil, nil
 	}
 	defer o.Tracer.Phase(trace.PhaseResults, time.Now())
-	parts, err := roster.GatherOn(ctx, o.Team, "results", tally.Part())
+	parts, err := roster.GatherOn(ctx, o.Comm, "results", tally.Part())
 	if err != nil || parts == nil {
 		return nil, err
 	}

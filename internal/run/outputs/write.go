@@ -66,7 +66,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if fault != nil {
 		part.OutputError = fault.Error()
 	}
-	parts, err := roster.GatherOn(ctx, o.Team, "reports", part)
+	parts, err := roster.GatherOn(ctx, o.Comm, "reports", part)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (o *Outputs) writeRows(ctx context.Context, view output.View,
 		o.rows = nil // Abort has nothing to abandon any more
 	}
 	if c.Picture != "" {
-		picture, err = thumbnail.MergeAll(ctx, o.Team.Gather, "picture")
+		picture, err = thumbnail.MergeAll(ctx, o.Comm.Gather, "picture")
 	}
 	return picture, fault, err
 }
@@ -130,10 +130,10 @@ func (o *Outputs) publish(report output.Report) error {
 		return err
 	}
 	e := roster.Event{Kind: roster.Finished, Verdict: string(report.Verdict), Report: b}
-	err = o.Team.Publish(e)
+	err = o.Comm.Publish(e)
 	if errors.Is(err, nats.ErrMaxPayload) {
 		e.Report = nil
-		err = o.Team.Publish(e)
+		err = o.Comm.Publish(e)
 	}
 	return err
 }

@@ -62,8 +62,8 @@ func TestNoUniqueSolution(t *testing.T) {
 	insulated := []string{"problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
 		"problem.bottom=neumann(0)"}
 	const constant = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)": no side ` +
-		`has values, so any constant can be added to a solution; a value on a side, points in problem.fixed ` +
-		`("false"), or problem.screening above 0 is wanted`
+		`has values, so any constant can be added to a solution; give a value on a side, points in problem.fixed ` +
+		`("false"), or problem.screening above 0`
 	for _, c := range []struct {
 		keys []string
 		want string

@@ -19,10 +19,10 @@ func (r *run) fail(err error) error {
 	return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 }
 
-// blame returns the cause of err. The cause of the team's end replaces it: the abort of another rank, the silence of a
+// blame returns the cause of err. The cause of the comm's end replaces it: the abort of another rank, the silence of a
 // rank or the server, or a request to stop before the first sweep.
 func (r *run) blame(err error) error {
-	cause := context.Cause(r.team.Context())
+	cause := context.Cause(r.comm.Context())
 	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
 		return abort
 	}
@@ -57,5 +57,5 @@ func (r *run) abortOthers(err error) error {
 	if _, stop := errors.AsType[*StopError](err); stop && r.launched() {
 		return nil
 	}
-	return r.team.Abort(err)
+	return r.comm.Abort(err)
 }

@@ -10,7 +10,7 @@ import (
 	"jacobi/internal/net/roster"
 )
 
-// The cause of the team's end is reported, and not the error that it led to.
+// The cause of the comm's end is reported, and not the error that it led to.
 func TestBlame(t *testing.T) {
 	followed := errors.New("wait for halo rows: context canceled")
 	for _, test := range []struct {
@@ -33,10 +33,10 @@ func TestBlame(t *testing.T) {
 			cancel(test.cause)
 		}
 		if got := j.blame(followed); got != want {
-			t.Errorf("the team ends with %v: %v is blamed, want %v", test.cause, got, want)
+			t.Errorf("the comm ends with %v: %v is blamed, want %v", test.cause, got, want)
 		}
 		if got, want := j.fail(followed).Error(), "rank 0: "+want.Error(); got != want {
-			t.Errorf("the team ends with %v: reported is %q, want %q", test.cause, got, want)
+			t.Errorf("the comm ends with %v: reported is %q, want %q", test.cause, got, want)
 		}
 		cancel(nil)
 	}

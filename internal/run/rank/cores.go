@@ -22,12 +22,12 @@ func allowedCores() (unix.CPUSet, error) {
 }
 
 // mates returns the entries of the ranks that share this rank's node, and the first one of each other group.
-func mates(team *roster.Team) (members []roster.Member) {
-	self := team.Self()
-	for _, g := range team.Groups() {
+func mates(comm *roster.Comm) (members []roster.Member) {
+	self := comm.Self()
+	for _, g := range comm.Groups() {
 		members = append(members, g.First)
 		for rank := g.First.Rank + 1; rank < g.End && roster.SharesDevices(g.First, self); rank++ {
-			members = append(members, team.Member(rank))
+			members = append(members, comm.Member(rank))
 		}
 	}
 	return members

@@ -32,7 +32,7 @@ func (r *run) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, erro
 
 // firstIsBase reports whether the first norm of the run is that of the masked field.
 func (r *run) firstIsBase() bool {
-	return r.team.Whole().MaxGuess == 0 && !r.Config.Solver.FullStart() && r.layout.Norms.First == 0
+	return r.comm.Whole().MaxGuess == 0 && !r.Config.Solver.FullStart() && r.layout.Norms.First == 0
 }
 
 // firstNorm returns the norm of the first update of a field, over all ranks.
@@ -46,7 +46,7 @@ func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, e
 	}
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	bits, err := roster.DecideOn(ctx, r.team, "base", sum.AppendBinary(nil), func(parts [][]byte) (uint64, error) {
+	bits, err := roster.DecideOn(ctx, r.comm, "base", sum.AppendBinary(nil), func(parts [][]byte) (uint64, error) {
 		var total solver.Sum
 		for rank, part := range parts {
 			s, err := solver.SumFromBinary(part)

@@ -17,7 +17,7 @@ import (
 // they find out together which GPUs are shared.
 func (r *run) takeGPU(ctx context.Context) (err error) {
 	if r.sweepsOnGPU() {
-		readings, err := nodeReadings(device.Policy(r.Config.Device.Select), r.team.Self(), r.team.Groups())
+		readings, err := nodeReadings(device.Policy(r.Config.Device.Select), r.comm.Self(), r.comm.Groups())
 		if err != nil {
 			return err
 		}

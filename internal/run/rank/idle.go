@@ -37,7 +37,7 @@ func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
 			r.Log.Sugar().Warnf("the request to stop did not reach the other ranks: %v", err)
 		}
 	})()
-	data, err := r.team.AwaitEnd(ctx, "end")
+	data, err := r.comm.AwaitEnd(ctx, "end")
 	if err != nil {
 		return w, err
 	}
@@ -51,12 +51,12 @@ func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
 
 // end returns when all working ranks have arrived, and tells the idle ones how the run has ended.
 func (m *membership) end(ctx context.Context, result solver.Result) error {
-	if err := m.team.Barrier(ctx, "end"); err != nil {
+	if err := m.comm.Barrier(ctx, "end"); err != nil {
 		return err
 	}
 	data, err := json.Marshal(ending{result.Reason, roster.Number(result.Norm)})
 	if err != nil {
 		return err
 	}
-	return m.team.End(ctx, "end", data)
+	return m.comm.End(ctx, "end", data)
 }

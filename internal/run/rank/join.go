@@ -23,7 +23,7 @@ type membership struct {
 	working int             // ranks that have rows; the others stay idle
 	gpus    *device.Node    // WhyCPU is nil if a GPU sweeps; nil for an idle rank
 	id      roster.Identity // with the local rank and size, which the join may have set
-	team    *roster.Team
+	comm    *roster.Comm
 	cores   float64 // this rank's share of the node's cores
 }
 
@@ -38,17 +38,17 @@ func (r *run) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	team, err := roster.Join(ctx, r.conn, self, r.Config.Halo.Timeout)
+	comm, err := roster.Join(ctx, r.conn, self, r.Config.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", self.Rank, err)
 	}
-	r.open.add(func() error { team.Close(); return nil })
-	team.SetWorking(r.working)
-	r.id, r.team = team.Self().Identity, team // its Size is r.working
+	r.open.add(func() error { comm.Close(); return nil })
+	comm.SetWorking(r.working)
+	r.id, r.comm = comm.Self().Identity, comm // its Size is r.working
 	if !r.idle() {
-		near := mates(team)
-		r.id.LocalSize = localSize(r.id, near, team.Self())
-		if r.cores, err = shareOfCores(near, team.Self()); err != nil {
+		near := mates(comm)
+		r.id.LocalSize = localSize(r.id, near, comm.Self())
+		if r.cores, err = shareOfCores(near, comm.Self()); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (r *run) join(ctx context.Context) error {
 			return fmt.Errorf("remove the rendezvous file: %w", err)
 		}
 	}
-	if err := team.KeepAlive(r.Config.Run.Liveness); err != nil {
+	if err := comm.KeepAlive(r.Config.Run.Liveness); err != nil {
 		return fmt.Errorf("rank %d: %w", self.Rank, err)
 	}
 	return nil

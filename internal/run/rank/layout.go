@@ -23,7 +23,7 @@ type division struct {
 // layOut computes the set-up from the values with which all ranks joined and, for halo.depth auto, from the time that
 // links between nodes take.
 func (r *run) layOut(ctx context.Context) error {
-	whole := r.team.Whole()
+	whole := r.comm.Whole()
 	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (r *run) layOut(ctx context.Context) error {
 	if err := r.problem.CheckGuess(whole.MaxGuess, whole.MaxAbs, r.problem.Driven(whole.MaxSource)); err != nil {
 		return err
 	}
-	ranks := tune.Ranks{Team: r.team, Config: r.Config, Log: r.Log, Mesh: r.problem.Mesh(), OnGPU: r.sweepsOnGPU(),
+	ranks := tune.Ranks{Comm: r.comm, Config: r.Config, Log: r.Log, Mesh: r.problem.Mesh(), OnGPU: r.sweepsOnGPU(),
 		CPU: r.cpuOptions(), Divide: r.divide}
 	depth, measured, err := ranks.Depth(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *run) layOut(ctx context.Context) error {
 // divide returns the set-up of the ranks with what o leaves open.
 func (r *run) divide(o setup.Options) (*setup.Setup, error) {
 	o.Mesh, o.Operator, o.Ranks, o.MaxSweeps = r.problem.Mesh(), r.problem.Operator(), r.id.Size, math.MaxInt
-	for _, g := range r.team.Groups() {
+	for _, g := range r.comm.Groups() {
 		o.MaxSweeps = min(o.MaxSweeps, g.First.MaxSweeps)
 	}
 	return setup.New(o)
@@ -82,5 +82,5 @@ func (r *run) magnitude(whole roster.Part) solver.Magnitude {
 // neighbour returns the entry of the rank at the given side. The ranks form a ring, which a mesh that is not periodic
 // does not close.
 func (m *membership) neighbour(side solver.Side) roster.Member {
-	return m.team.Member((m.id.Rank + 2*int(side) - 1 + m.id.Size) % m.id.Size)
+	return m.comm.Member((m.id.Rank + 2*int(side) - 1 + m.id.Size) % m.id.Size)
 }

@@ -21,7 +21,7 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 	for side, has := range r.layout.Neighbour {
 		if has {
 			m := r.neighbour(solver.Side(side))
-			shares, why := roster.SharesMemory(r.team.Self(), m)
+			shares, why := roster.SharesMemory(r.comm.Self(), m)
 			members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
 		}
 	}
@@ -33,7 +33,7 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 		return nil, err
 	}
 	timeout := r.Config.Halo.Timeout
-	nats := halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.team.Prefix(), Log: r.Log, Timeout: timeout,
+	nats := halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.comm.Prefix(), Log: r.Log, Timeout: timeout,
 		Compress: compress}
 	peers := []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: r.spin()}}}
 	if mode == halo.ModeDirect {
@@ -65,7 +65,7 @@ func (r *run) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 	if err != nil {
 		return halo.Direct{}, fmt.Errorf("halo.direct.listen %q: %w", c.Listen, err)
 	}
-	here := oneHost(r.team.Groups())
+	here := oneHost(r.comm.Groups())
 	o := halo.DirectOptions{Listen: halo.ListenAt(at), Encrypt: c.Encrypt == "always" || c.Encrypt == "auto" && !here,
 		Trusted: here, NATS: nats}
 	if conn, ok := r.conn.(interface{ Shared() []byte }); ok {

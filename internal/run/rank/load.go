@@ -54,7 +54,7 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 	}
 	_, arrays := r.method.State()
 	state, err := checkpoint.Resume(ctx, checkpoint.ResumeOptions{
-		Team: r.team, Place: r.Config.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.Config.Solver,
+		Comm: r.comm, Place: r.Config.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.Config.Solver,
 		Layout: r.layout, Arrays: arrays, Boundary: r.problem, Log: r.Log,
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 		return nil, r.onGPU(fmt.Errorf("load the direction of %s: %w", state.Set, err))
 	}
 	if r.id.Rank == 0 {
-		r.Log.Sugar().Infof("going on after %s %d from %s", r.Config.Solver.Step(), state.Start.Sweeps-1, state.Set)
+		r.Log.Sugar().Infof("going on after %s %d from %s", r.Config.Solver.Step(), state.Start.Iterations-1, state.Set)
 	}
 	return state, nil
 }

@@ -21,7 +21,7 @@ func (r *run) openMethod(ctx context.Context) (err error) {
 	if err := r.takeGPU(ctx); err != nil {
 		return err
 	}
-	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Team: r.team, Problem: r.problem,
+	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
 		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add,
 		Full: r.Config.Solver.FullStart() && r.Config.Checkpoint.Resume == ""}
 	if r.sweepsOnGPU() {

@@ -23,14 +23,14 @@ func (r *run) openPage(ctx context.Context) error {
 	board := view.NewBoard()
 	live := view.NewLive(board)
 	r.open.add(func() error { server.Close(pageGrace); live.Close(); return nil })
-	detach, err := live.Attach(ctx, r.team.Conn(), r.id.RunID)
+	detach, err := live.Attach(ctx, r.comm.Conn(), r.id.RunID)
 	if err != nil {
 		return err
 	}
 	r.open.add(func() error {
 		detach()
 		live.EndIn(r.Config.Output.Dir)
-		server.Linger(r.team.Context(), func(text string) { r.Log.Info(text) })
+		server.Linger(r.comm.Context(), func(text string) { r.Log.Info(text) })
 		return nil
 	})
 	server.Serve(board, live)

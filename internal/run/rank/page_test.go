@@ -103,11 +103,11 @@ func TestFramesOfARun(t *testing.T) {
 			if t.Failed() {
 				return
 			}
-			for last.Sweeps < results[0].Sweeps {
+			for last.Sweeps < results[0].Iterations {
 				f, err := live.Frame(ctx, part, last.Number)
 				if err != nil {
-					t.Fatalf("the last frame is of sweep %d, and the run did %d: %v", last.Sweeps, results[0].Sweeps,
-						err)
+					t.Fatalf("the last frame is of sweep %d, and the run did %d: %v", last.Sweeps,
+						results[0].Iterations, err)
 				}
 				last = f
 			}

@@ -25,7 +25,7 @@ func prepareAlone(t *testing.T, change func(*Options)) *run {
 	return r
 }
 
-// joinAlone takes a rank alone through the phases up to join. ctx ends its team.
+// joinAlone takes a rank alone through the phases up to join. ctx ends its comm.
 func joinAlone(ctx context.Context, t *testing.T, change func(*Options)) *run {
 	t.Helper()
 	r := prepareAlone(t, change)
@@ -42,10 +42,10 @@ func TestJoinAlone(t *testing.T) {
 		if j.conn != nil || j.rawConn() != nil || j.retract != nil {
 			t.Errorf("job %q: connection %v, rendezvous %t", job, j.conn, j.retract != nil)
 		}
-		if j.id.RunID != want || len(j.team.Members()) != 1 {
-			t.Errorf("job %q: run %q of %d ranks, want run %q of 1", job, j.id.RunID, len(j.team.Members()), want)
+		if j.id.RunID != want || len(j.comm.Members()) != 1 {
+			t.Errorf("job %q: run %q of %d ranks, want run %q of 1", job, j.id.RunID, len(j.comm.Members()), want)
 		}
-		if m := j.team.Self(); m.Device != "cpu" || j.team.Whole() != j.part || m.FirstRows != j.firstRows ||
+		if m := j.comm.Self(); m.Device != "cpu" || j.comm.Whole() != j.part || m.FirstRows != j.firstRows ||
 			m.Depth < 1 {
 			t.Errorf("job %q: joined as %+v", job, m)
 		}

@@ -129,7 +129,7 @@ func (r *run) live(ctx context.Context) (written, error) {
 	case r.Task != nil:
 		work = r.task
 	}
-	w, err := work(r.team.Context())
+	w, err := work(r.comm.Context())
 	if err != nil {
 		return w, r.fail(err)
 	}
@@ -147,12 +147,12 @@ func (r *run) leave(opened int) {
 		r.Linger()
 	}
 	r.open.closeTo(opened)
-	ctx, cancel := awake.WithTimeout(r.team.Context(), r.fileTimeout()+r.Config.Metrics.Linger)
+	ctx, cancel := awake.WithTimeout(r.comm.Context(), r.fileTimeout()+r.Config.Metrics.Linger)
 	defer cancel()
 	if r.idle() {
-		_, _ = r.team.AwaitEnd(ctx, "leave")
-	} else if r.team.Barrier(ctx, "leave") == nil {
-		_ = r.team.End(ctx, "leave", nil)
+		_, _ = r.comm.AwaitEnd(ctx, "leave")
+	} else if r.comm.Barrier(ctx, "leave") == nil {
+		_ = r.comm.End(ctx, "leave", nil)
 	}
 }
 

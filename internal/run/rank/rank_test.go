@@ -92,8 +92,8 @@ func TestRunGivesOneAnswer(t *testing.T) {
 			t.Fatalf("%d ranks: %v", size, err)
 		}
 		for i, r := range results {
-			if r.Sweeps != 30 || r.Reason != solver.MaxIterations || r.Norm != results[0].Norm {
-				t.Errorf("%d ranks: rank %d did %d sweeps until %v, norm %g; rank 0 has norm %g", size, i, r.Sweeps,
+			if r.Iterations != 30 || r.Reason != solver.MaxIterations || r.Norm != results[0].Norm {
+				t.Errorf("%d ranks: rank %d did %d sweeps until %v, norm %g; rank 0 has norm %g", size, i, r.Iterations,
 					r.Reason, r.Norm, results[0].Norm)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 // rankReport returns this rank's part of the report.
 func (r *run) rankReport() output.RankReport {
-	self, s, result, about := r.team.Self(), r.layout.Stripe, r.result, r.method.About()
+	self, s, result, about := r.comm.Self(), r.layout.Stripe, r.result, r.method.About()
 	rep := output.RankReport{
 		Rank: r.id.Rank, Node: self.NodeID(), Host: self.Host, PID: self.PID, Device: about.Device, GPU: r.chosen,
 		Kernel: about.Kernel, Threads: r.threads(),
@@ -38,15 +38,15 @@ func (r *run) rankReport() output.RankReport {
 			continue
 		}
 		info := r.links.Info[side]
-		if r.direct[side].Transport != "" {
-			info = r.direct[side]
+		if r.deviceMemory[side].Transport != "" {
+			info = r.deviceMemory[side]
 		}
-		if why := r.indirect[side]; why != "" {
+		if why := r.whyLink[side]; why != "" {
 			info.Why += "; no peer memory: " + why
 		}
 		link := output.LinkReport{Neighbour: r.neighbour(solver.Side(side)).Rank, Transport: info.Transport,
 			Why: info.Why}
-		if r.direct[side].Transport != "" {
+		if r.deviceMemory[side].Transport != "" {
 			link.Traffic = peerTraffic(r.method.PeerTraffic(result.Times.Exchanges, result.Times.Exchanges))
 		} else {
 			link.Traffic = trafficReport(traffic[side], !r.sweepsOnGPU()) // on a GPU goroutines wait while it sweeps
@@ -76,7 +76,7 @@ func (r *run) memoryBytes() int64 {
 func (r *run) gpuWaits() bool {
 	waits := false
 	for side, has := range r.layout.Neighbour {
-		if has && r.direct[side].Transport == "" {
+		if has && r.deviceMemory[side].Transport == "" {
 			return false
 		}
 		waits = waits || has
@@ -90,8 +90,8 @@ func (r *run) openOutputs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := outputs.Options{Config: r.Config, Log: r.Log, Team: r.team, Conn: r.conn, Launched: r.launched(),
-		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Sweeps,
+	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
+		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
 		OnClose: r.open.add, Correction: r.method.About().Correction}
 	r.outputs, err = outputs.Open(ctx, o)
@@ -111,7 +111,7 @@ func (r *run) report() (output.Report, error) {
 		DepthReason: r.Depth.Why, Balance: r.balance.Why, Idle: c.Idle(),
 		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.accelerated(),
 		MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
-		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Sweeps,
+		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Iterations,
 	}
 	if c.Solver.NormEvery > 1 {
 		rep.NormEvery = c.Solver.NormEvery

@@ -38,7 +38,7 @@ func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	}
 	rows, arrays := r.method.State()
 	options := checkpoint.SaverOptions{
-		Team: r.team, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: rows, Arrays: arrays,
+		Comm: r.comm, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: rows, Arrays: arrays,
 		Every: c.Every.Time, Keep: c.Keep,
 		RunID: r.id.RunID, Program: version.String(), Fields: fields,
 		Norms: r.resumed.Norms, Base: r.goal.Base, Log: r.Log,

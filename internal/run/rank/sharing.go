@@ -19,8 +19,8 @@ func (r *run) soleUse(ctx context.Context, chosen *output.GPUReport) (bool, erro
 	}
 	ctx, cancel := awake.WithTimeout(ctx, r.Config.Halo.Timeout)
 	defer cancel()
-	shared, err := roster.DecideOn(ctx, r.team, "gpu", uuid, func(uuids []string) ([]string, error) {
-		for _, warning := range sharing(r.team.Members(), uuids) {
+	shared, err := roster.DecideOn(ctx, r.comm, "gpu", uuid, func(uuids []string) ([]string, error) {
+		for _, warning := range sharing(r.comm.Members(), uuids) {
 			r.Log.Warn(warning)
 		}
 		return takenTwice(uuids), nil

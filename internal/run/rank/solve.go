@@ -25,8 +25,8 @@ func (r *run) foresee(ctx context.Context) (err error) {
 // progressOptions says what the progress of the run takes of it.
 func (r *run) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
-	o := progress.Options{Team: r.team, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
-		Start: r.resumed.Start.Sweeps, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal}
+	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
+		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal}
 	o.NewCourse = func(target float64) progress.Course { return outlook.NewCourse(r.forecast, target, c.MaxIterations) }
 	if !c.Entry().Modes {
 		o.NewCourse = func(target float64) progress.Course { return outlook.NewCycles(target, 0, c.MaxIterations) }
@@ -77,11 +77,11 @@ func (r *run) solve(ctx context.Context) error {
 func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first int, norms []float64) error,
 	swept func(done int)) (solver.Result, error) {
 	sums := solver.NewReductions(r.reducer, &solver.Watch{OnStep: onStep})
-	it, err := r.method.Iteration(r.resumed.Start.Sweeps, r.initial, sums)
+	it, err := r.method.Iteration(r.resumed.Start.Iterations, r.initial, sums)
 	if err != nil {
 		return solver.Result{}, err
 	}
-	team, saver, first := r.team, r.saver, r.id.Rank == 0 // the callbacks run once a pass
+	comm, saver, first := r.comm, r.saver, r.id.Rank == 0 // the callbacks run once a pass
 	return solver.Drive(ctx, it, sums, solver.Options{
 		Start:         r.resumed.Start,
 		Magnitude:     r.layout.Magnitude,
@@ -92,7 +92,7 @@ func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first
 		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
 		Samples:       r.outputs.Samples(),
 		OnPass: func(done int) {
-			team.SetSweeps(done)
+			comm.SetIterations(done)
 			if first && r.layout.Norms.Stride > 1 {
 				swept(done)
 			}

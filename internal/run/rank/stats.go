@@ -14,7 +14,7 @@ func (r *run) watch(ctx context.Context) error {
 	if r.Watch == nil || r.launched() || r.id.Rank != 0 {
 		return nil
 	}
-	stop, err := r.team.Watch(ctx, r.Watch)
+	stop, err := r.comm.Watch(ctx, r.Watch)
 	if err == nil {
 		r.open.add(func() error { stop(); return nil })
 	}
@@ -27,10 +27,11 @@ func (r *run) startStats() *stats.Reporter {
 		return nil
 	}
 	s := r.layout.Stripe
-	o := stats.Options{Team: r.team, Step: r.step(), Max: r.Config.Solver.MaxIterations, HostWaits: !r.gpuWaits(),
+	o := stats.Options{Comm: r.comm, Step: r.step(), Max: r.Config.Solver.MaxIterations, HostWaits: !r.gpuWaits(),
 		Points: float64(s.Rows()) * float64(r.layout.Mesh.NX) * float64(r.sweepsOf(1)), Add: r.addStats,
-		Rank: stats.Rank{Host: r.team.Self().Host, Backend: r.deviceName(), Device: r.method.About().Device,
-			Stripe: [2]int{s.Lo, s.Hi}, Start: r.resumed.Start.Sweeps, Memory: stats.Memory{Field: r.memoryBytes()}}}
+		Rank: stats.Rank{Host: r.comm.Self().Host, Backend: r.deviceName(), Device: r.method.About().Device,
+			Stripe: [2]int{s.Lo, s.Hi}, Start: r.resumed.Start.Iterations,
+			Memory: stats.Memory{Field: r.memoryBytes()}}}
 	if g := r.chosen; g != nil {
 		o.GPU = &stats.GPU{Index: g.Index, Name: g.Name, UUID: g.UUID}
 	}
@@ -70,7 +71,7 @@ func (r *run) haloStats(posted, received uint64) (all []stats.Halo) {
 		h := stats.Halo{Side: solver.Side(side).String(), Neighbour: r.neighbour(solver.Side(side)).Rank,
 			Transport: r.links.Info[side].Transport, Sent: traffic[side].Sent,
 			Received: traffic[side].Bytes - traffic[side].Sent}
-		if t := r.direct[side].Transport; t != "" { // the GPU copies the rows
+		if t := r.deviceMemory[side].Transport; t != "" { // the GPU copies the rows
 			moved := r.method.PeerTraffic(posted, received)
 			h.Transport, h.Sent, h.Received = t, moved.Sent, moved.Received
 		} else if s := r.links.DirectStats(solver.Side(side)); s != nil && h.Transport == halo.TransportDirect {

@@ -126,7 +126,7 @@ func TestStatistics(t *testing.T) {
 				}
 				last := all[len(all)-1]
 				checkFinal(t, last, report.Ranks[rank])
-				if last.Sweeps != results[rank].Sweeps || last.Sweeps != report.Sweeps {
+				if last.Sweeps != results[rank].Iterations || last.Sweeps != report.Sweeps {
 					t.Errorf("rank %d: %d sweeps, the run did %d", rank, last.Sweeps, report.Sweeps)
 				}
 				if saved := report.Checkpoints; rank == 0 && saved != nil {

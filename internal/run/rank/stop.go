@@ -18,7 +18,7 @@ func (e *StopError) Error() string {
 // stopRequested returns a function that reports whether this rank should stop: Stop has ended, or the launcher has
 // asked all ranks to stop.
 func (r *run) stopRequested() func() bool {
-	stop, asked := r.Stop, r.team.StopRequested()
+	stop, asked := r.Stop, r.comm.StopRequested()
 	return func() bool {
 		if stop.Err() != nil {
 			return true

@@ -25,7 +25,7 @@ type Member struct {
 	Config   configs.Config
 	Log      *zap.Logger
 	Problem  *problem.Problem
-	Team     *roster.Team
+	Comm     *roster.Comm
 	Launched bool         // by a launcher
 	GPUs     *device.Node // of this rank's node
 	Cores    float64      // this rank's share of the node's cores
@@ -48,7 +48,7 @@ type Wired struct {
 
 // task has the ranks do their Task.
 func (r *run) task(ctx context.Context) (w written, err error) {
-	w.result, err = r.Task(ctx, &Member{Config: r.Config, Log: r.Log, Problem: r.problem, Team: r.team,
+	w.result, err = r.Task(ctx, &Member{Config: r.Config, Log: r.Log, Problem: r.problem, Comm: r.comm,
 		Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r})
 	return w, err
 }

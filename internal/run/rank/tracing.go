@@ -13,7 +13,7 @@ func (r *run) newTracer() (*trace.Recorder, error) {
 	}
 	t := r.Config.Trace
 	tracer := trace.New(trace.Options{Passes: t.Passes, From: t.From, To: t.To, Cycles: r.Levels != nil,
-		Done: r.resumed.Start.Sweeps})
+		Done: r.resumed.Start.Iterations})
 	r.links.Observe(tracer.OnTransfer())
 	gpu := r.method.About().GPU
 	if gpu == nil {

@@ -22,10 +22,10 @@ const (
 
 // windows are the windows of other ranks into which the GPU of this rank writes, and how rows travel without a link.
 type windows struct {
-	neighbours [2]*cuda.Window // by side; nil where the rows use a link
-	all        []*cuda.Window  // by rank, nil for the own one; empty unless every rank reaches every other
-	direct     [2]halo.Info    // by side: how the rows travel; empty where they use a link
-	indirect   [2]string       // by side: why a rank with a GPU uses a link and not peer memory
+	neighbours   [2]*cuda.Window // by side; nil where the rows use a link
+	all          []*cuda.Window  // by rank, nil for the own one; empty unless every rank reaches every other
+	deviceMemory [2]halo.Info    // by side: how rows travel without a link; empty where they use one
+	whyLink      [2]string       // by side: why a rank with a GPU uses a link and not peer memory
 }
 
 // windowAnswer is what a rank tells all others: its offer, and then which windows it could not map.
@@ -41,10 +41,10 @@ func (r *run) openWindows(ctx context.Context) (w windows, err error) {
 	onGPU := func(g roster.Group) bool { return g.First.Device == "cuda" }
 	if r.id.Size == 1 && r.sweepsOnGPU() {
 		self := halo.Info{Transport: transportSelf, Why: "the rank is its own neighbour"}
-		w.direct = [2]halo.Info{self, self}
+		w.deviceMemory = [2]halo.Info{self, self}
 	}
 	if r.id.Size == 1 || r.Config.Halo.Transport == string(halo.ModeNATS) ||
-		!slices.ContainsFunc(r.team.Groups(), onGPU) {
+		!slices.ContainsFunc(r.comm.Groups(), onGPU) {
 		return w, nil
 	}
 	ctx, cancel := awake.WithTimeout(ctx, r.Config.Halo.Timeout)
@@ -102,8 +102,8 @@ func (r *run) wanted() (ranks []int) {
 		neighbour[to.Rank] = true
 		return nil
 	})
-	self := r.team.Self()
-	for _, m := range r.team.Members() {
+	self := r.comm.Self()
+	for _, m := range r.comm.Members() {
 		if m.Rank != self.Rank && (r.ReachAll || neighbour[m.Rank]) && noWindow(self, m) == "" {
 			ranks = append(ranks, m.Rank)
 		}
@@ -123,7 +123,7 @@ func noWindow(self, m roster.Member) string {
 }
 
 // reachAll reports whether all ranks write into each other's windows if the driver lets them. All ranks find the same.
-func (r *run) reachAll() bool { return reachAll(r.team.Members(), r.Config.Halo.Transport) }
+func (r *run) reachAll() bool { return reachAll(r.comm.Members(), r.Config.Halo.Transport) }
 
 func reachAll(members []roster.Member, transport string) bool {
 	return len(members) > 1 && transport != string(halo.ModeNATS) &&
@@ -142,7 +142,7 @@ func (r *run) chooseWindows(mapped map[int]*cuda.Window, answers []windowAnswer)
 			answers[to.Rank].Faults[r.id.Rank]); err != nil {
 			return err
 		}
-		if w.direct[side].Transport != "" {
+		if w.deviceMemory[side].Transport != "" {
 			w.neighbours[side], keep[mapped[to.Rank]] = mapped[to.Rank], true
 		}
 		return nil
@@ -167,18 +167,18 @@ func (r *run) settleSide(w *windows, side solver.Side, to roster.Member, mine, t
 	if fault == "" && theirs != "" {
 		fault = fmt.Sprintf("rank %d: %s", to.Rank, theirs)
 	}
-	if f := noWindow(r.team.Self(), to); f != "" {
+	if f := noWindow(r.comm.Self(), to); f != "" {
 		fault = f
 	}
 	if fault == "" {
-		w.direct[side] = halo.Info{Transport: transportPeer, Why: "same node, device memory mapped by CUDA IPC"}
+		w.deviceMemory[side] = halo.Info{Transport: transportPeer, Why: "same node, device memory mapped by CUDA IPC"}
 		return nil
 	}
 	if r.Config.Halo.Transport == string(halo.ModeP2P) && to.Device == r.deviceName() {
 		return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank,
 			fault)
 	}
-	w.indirect[side] = fault
+	w.whyLink[side] = fault
 	r.Log.Sugar().Infof("no peer memory with rank %d: %s", to.Rank, fault)
 	return nil
 }
@@ -209,6 +209,6 @@ func (r *run) eachNeighbour(f func(side solver.Side, to roster.Member) error) er
 
 // tellAll gives every rank what each of them says, by rank.
 func (r *run) tellAll(ctx context.Context, what string, mine windowAnswer) (all []windowAnswer, err error) {
-	return roster.DecideOn(ctx, r.team, what, mine,
+	return roster.DecideOn(ctx, r.comm, what, mine,
 		func(all []windowAnswer) ([]windowAnswer, error) { return all, nil })
 }

@@ -36,7 +36,7 @@ func TestSettleSide(t *testing.T) {
 			to := roster.Member{Identity: roster.Identity{Rank: 1}, Device: test.device,
 				Node: shm.Node{Boot: test.node}}
 			if test.node == "" {
-				to.Node = j.team.Self().Node
+				to.Node = j.comm.Self().Node
 			}
 			var w windows
 			err := j.settleSide(&w, solver.Bottom, to, test.mine, test.theirs)
@@ -53,8 +53,8 @@ func TestSettleSide(t *testing.T) {
 			if test.why == "" {
 				direct = halo.Info{Transport: transportPeer, Why: "same node, device memory mapped by CUDA IPC"}
 			}
-			if w.direct != [2]halo.Info{{}, direct} || w.indirect != [2]string{"", test.why} {
-				t.Errorf("direct %+v, indirect %q", w.direct, w.indirect)
+			if w.deviceMemory != [2]halo.Info{{}, direct} || w.whyLink != [2]string{"", test.why} {
+				t.Errorf("through device memory %+v, over a link because %q", w.deviceMemory, w.whyLink)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestGPUWaits(t *testing.T) {
 		{[2]bool{false, true}, [2]halo.Info{link, peer}, true},
 		{[2]bool{false, true}, [2]halo.Info{link, link}, false},
 	} {
-		w := &run{wires: wires{windows: windows{direct: test.direct}}}
+		w := &run{wires: wires{windows: windows{deviceMemory: test.direct}}}
 		w.layout.Neighbour = test.neighbour
 		if got := w.gpuWaits(); got != test.want {
 			t.Errorf("%+v: %t", test, got)

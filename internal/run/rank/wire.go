@@ -39,7 +39,7 @@ func (r *run) wireUp(ctx context.Context) error {
 // openReducer opens the sum over all ranks.
 func (r *run) openReducer(ctx context.Context) (solver.Reducer, error) {
 	reducer, err := reduce.New(ctx, reduce.Options{
-		Team: r.team, MaxSums: r.Sums, Window: r.Ahead + 1,
+		Comm: r.comm, MaxSums: r.Sums, Window: r.Ahead + 1,
 		NATSOnly: r.Config.Halo.Transport == string(halo.ModeNATS), Timeout: r.Config.Halo.Timeout, Spin: r.spin(),
 		Log: r.Log,
 	})

@@ -54,9 +54,9 @@ type Setup struct {
 // Levels are the levels of multigrid.
 type Levels struct {
 	*multigrid.Plan
-	Points  int               // bounds the levels that every rank holds as a whole; see multigrid.Plan.Divide
-	Stripes [][]solver.Stripe // by level and rank
-	Tail    int               // the first level that every rank holds as a whole
+	Points       int               // bounds the levels that every rank holds as a whole; see multigrid.Plan.Divide
+	Stripes      [][]solver.Stripe // by level and rank
+	Agglomerated int               // the first level that every rank holds as a whole
 }
 
 // New divides a run.
@@ -76,11 +76,11 @@ func New(o Options) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Levels{Plan: plan, Points: multigrid.TailPoints}
+	l := &Levels{Plan: plan, Points: multigrid.AgglomeratedPoints}
 	if o.ReachAll {
 		l.Points = cuda.TailPoints
 	}
-	l.Stripes, l.Tail = plan.Divide(stripes, l.Points)
+	l.Stripes, l.Agglomerated = plan.Divide(stripes, l.Points)
 	return &Setup{Options: o, Stripes: stripes, Sweeps: 1, Ahead: 1, Sums: multigrid.ProductSums, Levels: l}, nil
 }
 
@@ -97,7 +97,7 @@ func (s *Setup) Layout(rank int) solver.Layout {
 
 // LevelLayout returns the rows of a rank on all levels of multigrid, without the magnitude and the fixed points.
 func (s *Setup) LevelLayout(rank int) multigrid.Layout {
-	l := s.Levels.LayoutOf(s.Levels.Stripes, s.Levels.Tail, rank)
-	l.Source = s.Operator.Source
+	l := s.Levels.LayoutOf(s.Levels.Stripes, s.Levels.Agglomerated, rank)
+	l.Values = s.Operator.Values
 	return l
 }

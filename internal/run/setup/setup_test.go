@@ -83,7 +83,7 @@ func TestDepthBeyondTheStripes(t *testing.T) {
 // Ranks that write into each other's memory hold more of the levels as a whole.
 func TestLevels(t *testing.T) {
 	mesh := solver.Mesh{NX: 2049, NY: 2049, DType: solver.Float64}
-	var tails []int
+	var whole []int
 	for _, all := range []bool{false, true} {
 		s, err := New(Options{Mesh: mesh, Ranks: 2, Depth: Depth{Rows: 8, Sweeps: 8},
 			Method: methods.Of(methods.Multigrid), ReachAll: all})
@@ -91,14 +91,15 @@ func TestLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := s.LevelLayout(1)
-		points := map[bool]int{false: multigrid.TailPoints, true: cuda.TailPoints}[all]
-		if s.Levels.Points != points || l.Tail != s.Levels.Tail || len(s.Levels.Stripes) != s.Levels.Tail {
+		points := map[bool]int{false: multigrid.AgglomeratedPoints, true: cuda.TailPoints}[all]
+		first := s.Levels.Agglomerated
+		if s.Levels.Points != points || l.Agglomerated != first || len(s.Levels.Stripes) != first {
 			t.Errorf("levels up to %d points and from %d on are whole, want %d points; %d are divided", s.Levels.Points,
-				l.Tail, points, len(s.Levels.Stripes))
+				l.Agglomerated, points, len(s.Levels.Stripes))
 		}
-		tails = append(tails, s.Levels.Tail)
+		whole = append(whole, first)
 	}
-	if got := fmt.Sprint(tails); got != "[3 1]" {
+	if got := fmt.Sprint(whole); got != "[3 1]" {
 		t.Errorf("the levels are whole from %s on, want [3 1]", got)
 	}
 }

@@ -46,10 +46,10 @@ func (r Ranks) Balance(ctx context.Context, depth setup.Depth) (b Balance, err e
 		return b, err
 	case weights != nil:
 		return Balance{weights, "run.balance " + r.Config.Run.Balance}, nil
-	case r.Config.Run.Balance == configs.BalanceEqual || r.Team.Self().Size == 1:
+	case r.Config.Run.Balance == configs.BalanceEqual || r.Comm.Self().Size == 1:
 		return b, nil
 	}
-	for _, g := range r.Team.Groups() {
+	for _, g := range r.Comm.Groups() {
 		if g.First.Device != "cpu" {
 			return Balance{Why: fmt.Sprintf("run.balance auto: equal, since rank %d sweeps on a GPU, whose speed is "+
 				"not measured", g.First.Rank)}, nil
@@ -58,7 +58,7 @@ func (r Ranks) Balance(ctx context.Context, depth setup.Depth) (b Balance, err e
 	ctx, cancel := awake.WithTimeout(ctx, r.Config.Halo.Timeout+balanceTime)
 	defer cancel()
 	if b, err = r.measureBalance(ctx, depth); err != nil {
-		return b, fmt.Errorf("rank %d: run.balance auto: %w", r.Team.Self().Rank, err)
+		return b, fmt.Errorf("rank %d: run.balance auto: %w", r.Comm.Self().Rank, err)
 	}
 	return b, nil
 }
@@ -70,14 +70,14 @@ func (r Ranks) measureBalance(ctx context.Context, depth setup.Depth) (b Balance
 	if err != nil {
 		return b, err
 	}
-	if err := r.Team.Barrier(ctx, "balance"); err != nil {
+	if err := r.Comm.Barrier(ctx, "balance"); err != nil {
 		return b, err
 	}
-	rate, err := cpu.MeanRate(ctx, s.Layout(r.Team.Self().Rank), r.CPU, s.Sweeps, balanceTime)
+	rate, err := cpu.MeanRate(ctx, s.Layout(r.Comm.Self().Rank), r.CPU, s.Sweeps, balanceTime)
 	if err != nil {
 		return b, fmt.Errorf("measure the speed of the CPU: %w", err)
 	}
-	return roster.DecideOn(ctx, r.Team, "speed", rate, func(rates []float64) (Balance, error) {
+	return roster.DecideOn(ctx, r.Comm, "speed", rate, func(rates []float64) (Balance, error) {
 		return balanceOf(rates), nil
 	})
 }

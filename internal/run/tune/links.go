@@ -32,7 +32,7 @@ const (
 // shared memory, the ranks measure these links and the speed of CPUs, and rank 0 decides. It also gets what it decided
 // by; that is nil on other ranks and without measurements. All ranks call it.
 func (r Ranks) Depth(ctx context.Context) (setup.Depth, *Deepening, error) {
-	mesh, groups, self := r.Mesh, r.Team.Groups(), r.Team.Self()
+	mesh, groups, self := r.Mesh, r.Comm.Groups(), r.Comm.Self()
 	preferred, auto := setup.DepthOf(r.Config, mesh, preferredDepth(groups))
 	if !auto {
 		return preferred, nil, nil
@@ -56,12 +56,12 @@ func (r Ranks) Depth(ctx context.Context) (setup.Depth, *Deepening, error) {
 	choose := func(links []linkTime, rates []float64) setup.Depth {
 		d = &Deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
 		depth := d.choose(preferred)
-		if text := d.alone(r.Team.Members(), depth); text != "" {
+		if text := d.alone(r.Comm.Members(), depth); text != "" {
 			r.Log.Warn(text)
 		}
 		return depth
 	}
-	depth, err := agreeOnDepth(ctx, r.Team, pairs, rate, probeTimeout, choose)
+	depth, err := agreeOnDepth(ctx, r.Comm, pairs, rate, probeTimeout, choose)
 	if err != nil {
 		return fail(err)
 	}
@@ -84,7 +84,7 @@ func (r Ranks) sweepRate(ctx context.Context, depth setup.Depth) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	rate, err := cpu.SweepRate(ctx, s.Layout(r.Team.Self().Rank), r.CPU, s.Sweeps)
+	rate, err := cpu.SweepRate(ctx, s.Layout(r.Comm.Self().Rank), r.CPU, s.Sweeps)
 	if err != nil {
 		return 0, fmt.Errorf("measure the speed of the CPU: %w", err)
 	}
@@ -120,12 +120,12 @@ type measured struct {
 
 // agreeOnDepth measures the links of pairs, all at once, and gives all ranks what rank 0 chooses by all measurements.
 // It begins when all ranks have measured their rate, so that no CPU sweeps meanwhile.
-func agreeOnDepth(ctx context.Context, team *roster.Team, pairs [][2]int, rate float64, timeout time.Duration,
+func agreeOnDepth(ctx context.Context, comm *roster.Comm, pairs [][2]int, rate float64, timeout time.Duration,
 	choose func(links []linkTime, rates []float64) setup.Depth) (depth setup.Depth, err error) {
-	if err := team.Barrier(ctx, "sweeps measured"); err != nil {
+	if err := comm.Barrier(ctx, "sweeps measured"); err != nil {
 		return depth, err
 	}
-	links, err := measureLinks(ctx, team, pairs, timeout)
+	links, err := measureLinks(ctx, comm, pairs, timeout)
 	if err != nil {
 		return depth, err
 	}
@@ -137,15 +137,15 @@ func agreeOnDepth(ctx context.Context, team *roster.Team, pairs [][2]int, rate f
 		}
 		return choose(links, rates), nil
 	}
-	return roster.DecideOn(ctx, team, "measurements", measured{links, rate}, decide)
+	return roster.DecideOn(ctx, comm, "measurements", measured{links, rate}, decide)
 }
 
 // measureLinks takes this rank's part in the measurements, and returns those that it made. A neighbour that does not
 // answer in time is no error but a Fault.
-func measureLinks(ctx context.Context, team *roster.Team, pairs [][2]int, timeout time.Duration) ([]linkTime, error) {
+func measureLinks(ctx context.Context, comm *roster.Comm, pairs [][2]int, timeout time.Duration) ([]linkTime, error) {
 	ctx, cancel := awake.WithTimeout(ctx, timeout)
 	defer cancel()
-	self := team.Self().Rank
+	self := comm.Self().Rank
 	var own []linkTime
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range pairs {
@@ -153,7 +153,7 @@ func measureLinks(ctx context.Context, team *roster.Team, pairs [][2]int, timeou
 		switch self {
 		case p[0]:
 			g.Go(func() error { // one pair alone has this rank above
-				l, err := timeLink(ctx, team, p[1], tag)
+				l, err := timeLink(ctx, comm, p[1], tag)
 				if err = unlessLate(err); err == nil && l.Large == 0 {
 					l.Fault = fmt.Sprintf("rank %d did not answer rank %d within %v", p[1], p[0], timeout)
 				}
@@ -163,7 +163,7 @@ func measureLinks(ctx context.Context, team *roster.Team, pairs [][2]int, timeou
 		case p[1]:
 			g.Go(func() error {
 				for {
-					data, err := team.Recv(ctx, p[0], tag)
+					data, err := comm.Recv(ctx, p[0], tag)
 					if err != nil {
 						return unlessLate(err) // the other rank knows
 					}
@@ -188,14 +188,14 @@ func unlessLate(err error) error {
 
 // timeLink measures the link to rank to. It keeps the least times. The first messages are slow because buffers still
 // grow, and other processes may slow down any of them.
-func timeLink(ctx context.Context, team *roster.Team, to int, tag string) (linkTime, error) {
-	l := linkTime{From: team.Self().Rank, To: to}
-	if _, err := timeMessage(ctx, team, to, tag, nil); err != nil { // waits until the other rank is there
+func timeLink(ctx context.Context, comm *roster.Comm, to int, tag string) (linkTime, error) {
+	l := linkTime{From: comm.Self().Rank, To: to}
+	if _, err := timeMessage(ctx, comm, to, tag, nil); err != nil { // waits until the other rank is there
 		return l, err
 	}
 	trip, large := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for range probeShort {
-		took, err := timeMessage(ctx, team, to, tag, nil)
+		took, err := timeMessage(ctx, comm, to, tag, nil)
 		if err != nil {
 			return l, err
 		}
@@ -206,7 +206,7 @@ func timeLink(ctx context.Context, team *roster.Team, to int, tag string) (linkT
 		if n == probeLong || n >= probeLeast && time.Since(begin) > probeTime {
 			data[0] = 1
 		}
-		took, err := timeMessage(ctx, team, to, tag, data)
+		took, err := timeMessage(ctx, comm, to, tag, data)
 		if err != nil {
 			return l, err
 		}
@@ -217,8 +217,8 @@ func timeLink(ctx context.Context, team *roster.Team, to int, tag string) (linkT
 }
 
 // timeMessage returns the time of a message from its Send until the other rank has acknowledged it.
-func timeMessage(ctx context.Context, team *roster.Team, to int, tag string, data []byte) (time.Duration, error) {
+func timeMessage(ctx context.Context, comm *roster.Comm, to int, tag string, data []byte) (time.Duration, error) {
 	begin := time.Now()
-	err := team.Send(ctx, to, tag, data)
+	err := comm.Send(ctx, to, tag, data)
 	return time.Since(begin), err
 }

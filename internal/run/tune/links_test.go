@@ -55,16 +55,16 @@ func TestLinksToMeasure(t *testing.T) {
 	}
 }
 
-// teamsOf joins size ranks at a server of their own.
-func teamsOf(t *testing.T, size int) []*roster.Team {
+// commsOf joins size ranks at a server of their own.
+func commsOf(t *testing.T, size int) []*roster.Comm {
 	t.Helper()
 	server := rostertest.Start(t, 0)
-	teams, errs := make([]*roster.Team, size), make([]error, size)
+	comms, errs := make([]*roster.Comm, size), make([]error, size)
 	var wg sync.WaitGroup
 	for rank := range size {
 		conn := wire.Over(server.Dial())
 		wg.Go(func() {
-			teams[rank], errs[rank] = roster.Join(t.Context(), conn, roster.Member{
+			comms[rank], errs[rank] = roster.Join(t.Context(), conn, roster.Member{
 				Identity: roster.Identity{RunID: "test", Rank: rank, Size: size, LocalSize: 1}, Version: "v1",
 				ConfigHash: "c", Functions: "f", FirstRows: "r", Platform: "p", Host: fmt.Sprint(rank), PID: 1 + rank,
 			}, 10*time.Second)
@@ -74,19 +74,19 @@ func teamsOf(t *testing.T, size int) []*roster.Team {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	for _, team := range teams {
-		t.Cleanup(team.Close)
+	for _, comm := range comms {
+		t.Cleanup(comm.Close)
 	}
-	return teams
+	return comms
 }
 
 // All ranks take what rank 0 chooses, once, by the measurements of all links and sweeps, in the order of ranks.
 func TestRanksAgreeOnDepth(t *testing.T) {
-	teams := teamsOf(t, 3)
+	comms := commsOf(t, 3)
 	var wg sync.WaitGroup
-	for rank, team := range teams {
+	for rank, comm := range comms {
 		wg.Go(func() {
-			got, err := agreeOnDepth(t.Context(), team, [][2]int{{0, 1}, {1, 2}, {2, 0}}, float64(rank),
+			got, err := agreeOnDepth(t.Context(), comm, [][2]int{{0, 1}, {1, 2}, {2, 0}}, float64(rank),
 				10*time.Second, func(links []linkTime, rates []float64) setup.Depth {
 					if !slices.Equal(rates, []float64{0, 1, 2}) {
 						t.Errorf("rates %v, want 0, 1 and 2", rates)
@@ -115,7 +115,7 @@ func TestSilentNeighbourIsNoError(t *testing.T) {
 		{0, []linkTime{{From: 0, To: 1, Fault: "rank 1 did not answer rank 0 within 50ms"}}},
 		{1, nil},
 	} {
-		got, err := measureLinks(t.Context(), teamsOf(t, 2)[c.rank], [][2]int{{0, 1}}, 50*time.Millisecond)
+		got, err := measureLinks(t.Context(), commsOf(t, 2)[c.rank], [][2]int{{0, 1}}, 50*time.Millisecond)
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("rank %d: %+v, %v, want %+v", c.rank, got, err, c.want)
 		}
@@ -127,8 +127,8 @@ func TestMeasurementEndsWithTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the run is over")
 	cancel(cause)
-	for rank, team := range teamsOf(t, 2) {
-		if _, err := measureLinks(ctx, team, [][2]int{{0, 1}}, time.Minute); !errors.Is(err, context.Canceled) &&
+	for rank, comm := range commsOf(t, 2) {
+		if _, err := measureLinks(ctx, comm, [][2]int{{0, 1}}, time.Minute); !errors.Is(err, context.Canceled) &&
 			!errors.Is(err, cause) {
 			t.Errorf("rank %d: %v, want %v", rank, err, cause)
 		}

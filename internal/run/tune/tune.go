@@ -19,7 +19,7 @@ import (
 
 // Ranks are the ranks of a run before the mesh is divided.
 type Ranks struct {
-	Team   *roster.Team
+	Comm   *roster.Comm
 	Config configs.Config
 	Log    *zap.Logger
 	Mesh   solver.Mesh

@@ -34,7 +34,7 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 		return diagnosis(faults, warnings), nil
 	}
 	for _, text := range p.Notes {
-		warnings = append(warnings, warning("give another file or grid.dtype if that is not wanted", "%s", text))
+		warnings = append(warnings, warning("give another file or grid.dtype if that is not meant", "%s", text))
 	}
 	if p.Idle != "" {
 		warnings = append(warnings, warning(fmt.Sprintf("-np %d does the same", len(p.Ranks)), "%s", p.Idle))

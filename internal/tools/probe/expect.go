@@ -34,7 +34,7 @@ func (b *Bound) UnmarshalJSON(data []byte) error {
 	type plain Bound // without this method
 	var p plain
 	if err := json.Unmarshal(data, &p); err != nil || p.Min == nil && p.Max == nil {
-		return fmt.Errorf(`%s: a number is wanted, or {"min": number, "max": number}`, show.Cut(string(data), 40))
+		return fmt.Errorf(`%s: must be a number, or {"min": number, "max": number}`, show.Cut(string(data), 40))
 	}
 	*b = Bound(p)
 	return nil

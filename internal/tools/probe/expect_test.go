@@ -57,8 +57,8 @@ func TestBounds(t *testing.T) {
 func TestBoundsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":               `bounds.json: it has no bounds; wanted is {"copies.gpu*.to_device.pinned": 50e9}`,
-		`{"a": "5"}`:       `bounds.json: "5": a number is wanted, or {"min": number, "max": number}`,
-		`{"a": {"low":1}}`: `bounds.json: {"low":1}: a number is wanted, or {"min": number, "max": number}`,
+		`{"a": "5"}`:       `bounds.json: "5": must be a number, or {"min": number, "max": number}`,
+		`{"a": {"low":1}}`: `bounds.json: {"low":1}: must be a number, or {"min": number, "max": number}`,
 		`{"a[": 5}`:        `bounds.json: "a[": syntax error in pattern`,
 		`[`:                `bounds.json: unexpected end of JSON input`,
 	} {

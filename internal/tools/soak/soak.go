@@ -61,7 +61,7 @@ func ParseFlip(text string) (*Flip, error) {
 	return f, nil
 }
 
-var errFlip = errors.New("rank=R,round=N,row=Y is wanted, with R and Y from 0 and N from 1")
+var errFlip = errors.New("must be rank=R,round=N,row=Y, with R and Y from 0 and N from 1")
 
 // Kind is the kind of a step.
 type Kind string

@@ -27,18 +27,18 @@ func Examine(node examine.Node) rank.Task {
 }
 
 func tellFindings(ctx context.Context, m *rank.Member, node examine.Node) error {
-	found := &examine.Rank{Rank: m.Team.Self().Rank, Node: node}
+	found := &examine.Rank{Rank: m.Comm.Self().Rank, Node: node}
 	if err := tryStart(ctx, m, found); err != nil {
 		cause := m.Blame(err)
 		found.Fault, found.Consequence = cause.Error(), follows(cause)
 		if report, told := json.Marshal(found); told == nil {
-			_ = m.Team.Publish(roster.Event{Kind: roster.Examined, Report: report}) // the abort reports the fault, too
+			_ = m.Comm.Publish(roster.Event{Kind: roster.Examined, Report: report}) // the abort reports the fault, too
 		}
 		return err
 	}
 	ctx, cancel := awake.WithTimeout(ctx, m.Config.Halo.Timeout)
 	defer cancel()
-	all, err := roster.GatherOn(ctx, m.Team, "examined", found)
+	all, err := roster.GatherOn(ctx, m.Comm, "examined", found)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func tellFindings(ctx context.Context, m *rank.Member, node examine.Node) error 
 		if err != nil {
 			return err
 		}
-		if err := m.Team.Publish(roster.Event{Kind: roster.Finished, Report: report}); err != nil {
+		if err := m.Comm.Publish(roster.Event{Kind: roster.Finished, Report: report}); err != nil {
 			return err
 		}
 	}
@@ -100,25 +100,25 @@ func tryStart(ctx context.Context, m *rank.Member, found *examine.Rank) error {
 func askServer(ctx context.Context, m *rank.Member, n *examine.Node) error {
 	ctx, cancel := awake.WithTimeout(ctx, m.Config.Halo.Timeout)
 	defer cancel()
-	trip, err := m.Team.RoundTrip(ctx)
+	trip, err := m.Comm.RoundTrip(ctx)
 	if err != nil {
 		return err
 	}
 	n.NATSRoundTrip = trip.Seconds()
 	wallClock := func() int64 { return time.Now().UnixNano() }
-	switch self := m.Team.Self(); {
+	switch self := m.Comm.Self(); {
 	case self.Rank > 0 && self.LocalRank > 0:
 		return nil
 	case self.Rank > 0:
-		ahead, bound, err := m.Team.CompareClock(ctx, wallClock)
+		ahead, bound, err := m.Comm.CompareClock(ctx, wallClock)
 		n.Clock = &examine.Clock{Ahead: ahead.Seconds(), Error: bound.Seconds()}
 		return err
 	}
-	for _, other := range m.Team.Members()[1:] {
+	for _, other := range m.Comm.Members()[1:] {
 		if other.LocalRank > 0 {
 			continue
 		}
-		if err := m.Team.TellTime(ctx, other.Rank, wallClock); err != nil {
+		if err := m.Comm.TellTime(ctx, other.Rank, wallClock); err != nil {
 			return err
 		}
 	}

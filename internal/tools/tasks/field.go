@@ -77,7 +77,7 @@ func (s *soaking) openAlone(ctx context.Context, onGPU bool, c cpu.Options) (f *
 		return nil, err
 	}
 	links, err := halo.Connect(ctx, halo.Options{ // with itself, as a mesh with periodic rows needs
-		Ends: halo.Ends(halo.RunIDOf(s.Team.Self().RunID), mesh, []solver.Stripe{whole.Stripe}, whole.Depth, 0),
+		Ends: halo.Ends(halo.RunIDOf(s.Comm.Self().RunID), mesh, []solver.Stripe{whole.Stripe}, whole.Depth, 0),
 		Mode: halo.ModeAuto,
 		NATS: halo.NATSOptions{Timeout: s.Config.Halo.Timeout},
 	})

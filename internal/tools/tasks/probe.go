@@ -33,7 +33,7 @@ func Probe(request probe.Request, show func(probe.Event) error) rank.Task {
 func (p probing) run(ctx context.Context) error {
 	ctx, cancel := awake.WithTimeout(ctx, probe.Limit)
 	defer cancel()
-	self, nodes := p.Team.Self().Rank, nodesOf(p.Team.Members())
+	self, nodes := p.Comm.Self().Rank, nodesOf(p.Comm.Members())
 	var m *probe.Machine
 	if node := slices.IndexFunc(nodes, func(ranks []int) bool { return ranks[0] == self }); node >= 0 {
 		var err error
@@ -41,7 +41,7 @@ func (p probing) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.Team.Barrier(ctx, "machines"); err != nil {
+	if err := p.Comm.Barrier(ctx, "machines"); err != nil {
 		return err
 	}
 	reports := 0
@@ -53,12 +53,12 @@ func (p probing) run(ctx context.Context) error {
 		reports += n
 	}
 	if self == 0 {
-		err := p.Team.Publish(roster.Event{Kind: roster.Finished, Report: strconv.AppendInt(nil, int64(reports), 10)})
+		err := p.Comm.Publish(roster.Event{Kind: roster.Finished, Report: strconv.AppendInt(nil, int64(reports), 10)})
 		if err != nil {
 			return err
 		}
 	}
-	return p.Team.Barrier(ctx, "end")
+	return p.Comm.Barrier(ctx, "end")
 }
 
 // nodesOf returns the ranks of each node, in the order of their lowest ranks.
@@ -81,17 +81,17 @@ func nodesOf(members []roster.Member) (nodes [][]int) {
 
 // machine opens the devices of a node and starts its echo.
 func (p probing) machine(ctx context.Context, nodes [][]int, node int) (*probe.Machine, error) {
-	m := &probe.Machine{Host: p.Team.Self().Host, Node: node, Ranks: len(nodes[node]), DType: p.Config.Grid.DType,
+	m := &probe.Machine{Host: p.Comm.Self().Host, Node: node, Ranks: len(nodes[node]), DType: p.Config.Grid.DType,
 		Weight: p.request.Weight}
 	for _, ranks := range nodes {
-		m.Nodes = append(m.Nodes, p.Team.Member(ranks[0]).Host)
+		m.Nodes = append(m.Nodes, p.Comm.Member(ranks[0]).Host)
 	}
 	m.OpenGPUs(p.Config.Device.Backend)
 	p.OnClose(m.Close)
 	if !p.Connected() {
 		return m, nil
 	}
-	m.Echo = func(node int) string { return p.Team.Subject(fmt.Sprintf("echo.%d", node)) }
+	m.Echo = func(node int) string { return p.Comm.Subject(fmt.Sprintf("echo.%d", node)) }
 	m.Dial = func(ctx context.Context) (pubsub.Conn, func(), error) {
 		conn, err := p.Dial(ctx)
 		if err != nil {
@@ -115,7 +115,7 @@ func (p probing) machine(ctx context.Context, nodes [][]int, node int) (*probe.M
 // measure measures one part on each node. On rank 0 it returns when all nodes have measured it, with the number of
 // their reports.
 func (p probing) measure(ctx context.Context, m *probe.Machine, part probe.Part) (reports int, err error) {
-	if p.Team.Self().Rank == 0 {
+	if p.Comm.Self().Rank == 0 {
 		if err := p.tell(probe.Event{Begins: part.Name}); err != nil {
 			return 0, err
 		}
@@ -124,7 +124,7 @@ func (p probing) measure(ctx context.Context, m *probe.Machine, part probe.Part)
 	if m != nil {
 		mine = new(part.Run(ctx, m))
 	}
-	all, err := roster.GatherOn(ctx, p.Team, "probe", mine)
+	all, err := roster.GatherOn(ctx, p.Comm, "probe", mine)
 	if err != nil {
 		return 0, err
 	}
@@ -149,5 +149,5 @@ func (p probing) tell(e probe.Event) error {
 	if err != nil {
 		return err
 	}
-	return p.Team.Publish(roster.Event{Kind: roster.Probed, Report: data})
+	return p.Comm.Publish(roster.Event{Kind: roster.Probed, Report: data})
 }

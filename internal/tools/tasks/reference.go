@@ -16,12 +16,12 @@ import (
 // computes them with all of the rank's cores, one time. stopped says that the rank was told to stop meanwhile.
 func (s *soaking) makeReference(ctx context.Context) (stopped bool, err error) {
 	var table []byte
-	if s.Team.Self().Rank == 0 {
+	if s.Comm.Self().Rank == 0 {
 		if table, err = s.computeReference(ctx); err != nil {
 			return false, fmt.Errorf("reference: %w", err)
 		}
 	}
-	if table, err = s.Team.Broadcast(ctx, "reference", table); err != nil { // signs of life bound the wait
+	if table, err = s.Comm.Broadcast(ctx, "reference", table); err != nil { // signs of life bound the wait
 		return false, err
 	}
 	mesh := s.Layout.Mesh
@@ -61,7 +61,7 @@ func (s *soaking) computeReference(ctx context.Context) (table []byte, err error
 		return nil, err
 	}
 	field, _ := digest.Sums()
-	s.tell(soak.Event{Event: "reference", Reference: &soak.Reference{Host: s.Team.Self().Host, Sweeps: sweeps,
+	s.tell(soak.Event{Event: "reference", Reference: &soak.Reference{Host: s.Comm.Self().Host, Sweeps: sweeps,
 		Seconds: took, FieldSHA256: field}})
 	return hashes.table(), nil
 }

@@ -47,14 +47,14 @@ func Soak(order soak.Order) rank.Task {
 		if verdict.Stopped {
 			result.Reason = solver.Interrupted
 		}
-		if m.Team.Self().Rank == 0 {
+		if m.Comm.Self().Rank == 0 {
 			report, err := json.Marshal(soak.Event{Event: "end", End: &s.total})
 			if err != nil {
 				return result, err
 			}
 			e := roster.Event{Kind: roster.Finished, Report: report,
 				Verdict: string(m.Config.Solver.Verdict(result.Reason))}
-			if err := m.Team.Publish(e); err != nil {
+			if err := m.Comm.Publish(e); err != nil {
 				return result, err
 			}
 		}
@@ -74,7 +74,7 @@ func prepareSoak(ctx context.Context, m *rank.Member, order soak.Order) (*soakin
 		return nil, err
 	}
 	s.fields = []*field{ring}
-	if m.Team.Self().Size == 1 {
+	if m.Comm.Self().Size == 1 {
 		ring.kind = soak.Alone
 	} else {
 		alone, err := s.openAlone(ctx, s.GPU != nil, w.CPU)
@@ -90,7 +90,7 @@ func prepareSoak(ctx context.Context, m *rank.Member, order soak.Order) (*soakin
 
 // openHealth describes this rank's device and opens what reads it.
 func (s *soaking) openHealth() {
-	self := s.Team.Self()
+	self := s.Comm.Self()
 	s.device = soak.Device{Rank: self.Rank, Host: self.Host, Device: s.Device}
 	if s.GPU == nil {
 		s.device.Unread = "a CPU sweeps"
@@ -134,7 +134,7 @@ func (s *soaking) step(ctx context.Context, f *field, round int) (soak.Rank, err
 	watch := newWatch(s, &result, soak.Working{Round: round, Kind: f.kind, Of: s.Config.Solver.MaxIterations})
 	var initial solver.RowSource = s.Problem
 	flip := s.order.Flip
-	if flip != nil && f.kind == soak.Alone && flip.Round == round && flip.Rank == s.Team.Self().Rank {
+	if flip != nil && f.kind == soak.Alone && flip.Round == round && flip.Rank == s.Comm.Self().Rank {
 		initial = flipped{s.Problem, flip.Row}
 	}
 	begin := time.Now()
@@ -159,7 +159,7 @@ func (s *soaking) step(ctx context.Context, f *field, round int) (soak.Rank, err
 // conclude gathers the results of a step. Rank 0 tells the launcher, and all ranks whether the soak ends.
 func (s *soaking) conclude(ctx context.Context, f *field, round int, result soak.Rank) (soakVerdict, error) {
 	// signs of life bound the wait
-	return roster.DecideOn(ctx, s.Team, "soak step", result, func(ranks []soak.Rank) (v soakVerdict, err error) {
+	return roster.DecideOn(ctx, s.Comm, "soak step", result, func(ranks []soak.Rank) (v soakVerdict, err error) {
 		step := soak.Step{Round: round, Kind: f.kind, Sweeps: s.Config.Solver.MaxIterations,
 			Elapsed: time.Since(s.started).Seconds(), Ranks: ranks}
 		v.Stopped = slices.ContainsFunc(ranks, func(r soak.Rank) bool { return r.Stop })
@@ -174,6 +174,6 @@ func (s *soaking) conclude(ctx context.Context, f *field, round int, result soak
 // tell publishes e. A failure to tell of a step does not fail the soak; the total at its end counts.
 func (s *soaking) tell(e soak.Event) {
 	if report, err := json.Marshal(e); err == nil {
-		_ = s.Team.Publish(roster.Event{Kind: roster.Soaked, Report: report})
+		_ = s.Comm.Publish(roster.Event{Kind: roster.Soaked, Report: report})
 	}
 }

@@ -31,7 +31,7 @@ func (w *watch) see(sweeps int) {
 		w.read = now
 		w.result.Health = w.s.health(w.result.Health)
 	}
-	if w.s.Team.Self().Rank == 0 && now.Sub(w.told) >= workingInterval {
+	if w.s.Comm.Self().Rank == 0 && now.Sub(w.told) >= workingInterval {
 		w.told = now
 		w.working.Sweeps = sweeps
 		w.s.tell(soak.Event{Event: "working", Working: &w.working})

@@ -20,8 +20,10 @@ type CGFactory func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error)
 
 // RunCG compares the scalar products and the steps of conjugate gradients with the definitions of
 // multigrid.CG, bit by bit.
-func RunCG(t *testing.T, open CGFactory) {
-	for _, c := range Sample(someCases()) {
+func RunCG(t *testing.T, open CGFactory) { runCG(t, open, someCases()) }
+
+func runCG(t *testing.T, open CGFactory, cases []Case) {
+	for _, c := range Sample(cases) {
 		t.Run(c.String(), func(t *testing.T) {
 			if err := CheckCG(t.Context(), c, open); err != nil {
 				t.Fatal(err)
@@ -32,17 +34,9 @@ func RunCG(t *testing.T, open CGFactory) {
 
 // CheckCG compares the ranks of a case with the definitions.
 func CheckCG(ctx context.Context, c Case, open CGFactory) error {
-	plan, err := multigrid.NewPlan(c.Mesh, c.Operator)
+	plan, op, v, err := c.problem()
 	if err != nil {
 		return err
-	}
-	v := newValues(c)
-	op := c.Operator
-	if c.Source {
-		op.Source = source{v}
-	}
-	if c.Fixed {
-		op.Fixed = pattern{c.Mesh}
 	}
 	var accelerators []multigrid.CG
 	ranks, err := newRanks(ctx, c, plan, op, v, func(l multigrid.Layout) (multigrid.Device, error) {
@@ -54,7 +48,10 @@ func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 		return err
 	}
 	defer ranks.close()
-	o := &cgOracle{values: v, op: c.Operator.General(), source: c.Source, p: make([]float64, len(v.field))}
+	if err := ranks.setUp(ctx, nil); err != nil {
+		return fmt.Errorf("set-up: %w", err)
+	}
+	o := &cgOracle{values: v, op: op.General(), source: c.Source, p: make([]float64, len(v.field))}
 	for k, s := range accelerators {
 		var direction solver.RowSource // the last rank begins with a direction of 0 that was saved
 		if k == len(accelerators)-1 {
@@ -188,9 +185,12 @@ func (o *cgOracle) repeat(f []float64) {
 	}
 }
 
-// defect returns d of v, halved on Neumann walls, and 0 where no sweep updates.
+// defect returns d of v, halved on Neumann walls or times C, and 0 where no sweep updates.
 func (o *cgOracle) defect(v []float64, source bool) []float64 {
 	m := o.values.mesh
+	if o.op.Weighted {
+		return o.op.Values.(*coefficients).residual(v, source)
+	}
 	d := make([]float64, len(v))
 	rows := m.Interior()
 	lo, hi := m.InteriorColumns()
@@ -207,12 +207,12 @@ func (o *cgOracle) defect(v []float64, source bool) []float64 {
 		for x := lo; x < hi; x++ {
 			west, east := mirror(x, m.NX)
 			north, south := mirror(y, m.NY)
-			b := 0.0
+			var values reference.Values
 			if source {
-				b = 0.01 * o.values.field[y*m.NX+x]
+				values[solver.Source] = 0.01 * o.values.field[y*m.NX+x]
 			}
 			r := reference.Update(solver.Float64, o.op, v[y*m.NX+west], v[y*m.NX+east], v[north*m.NX+x],
-				v[south*m.NX+x], b)
+				v[south*m.NX+x], values)
 			r -= v[y*m.NX+x]
 			if x == 0 || x == m.NX-1 {
 				r /= 2

@@ -68,17 +68,9 @@ type full struct {
 
 // newFull opens both meshes; it returns nil for a mesh that is not coarsened.
 func newFull(ctx context.Context, c Case, open Factory) (*full, error) {
-	plan, err := multigrid.NewPlan(c.Mesh, c.Operator)
+	plan, op, values, err := c.problem()
 	if err != nil {
 		return nil, err
-	}
-	values := newValues(c)
-	op := c.Operator
-	if c.Source {
-		op.Source = source{values}
-	}
-	if c.Fixed {
-		op.Fixed = pattern{c.Mesh}
 	}
 	f := &full{}
 	if f.oracle, err = reference.NewMultigrid(plan, op, values, c.Magnitude); err != nil {
@@ -88,7 +80,7 @@ func newFull(ctx context.Context, c Case, open Factory) (*full, error) {
 		return nil, err
 	}
 	for k := range c.Ranks {
-		stages, err := multigrid.StagesOf(f.fine.layouts[k], f.fine.stripes, k, values, tailPoints)
+		stages, err := multigrid.StagesOf(f.fine.layouts[k], f.fine.stripes, k, values, agglomeratedPoints)
 		if err != nil || len(stages) == 0 {
 			f.fine.close()
 			return nil, err
@@ -104,7 +96,7 @@ func newFull(ctx context.Context, c Case, open Factory) (*full, error) {
 // add opens the coarser mesh of rank k.
 func (f *full) add(ctx context.Context, k int, s multigrid.StageLayout) (err error) {
 	if k == 0 {
-		op := solver.Operator{Source: s.Source}
+		op := solver.Operator{Values: s.Values}
 		if s.Fixed != nil {
 			op.Fixed = s.Rows.(solver.FixedRows)
 		}
@@ -114,7 +106,7 @@ func (f *full) add(ctx context.Context, k int, s multigrid.StageLayout) (err err
 		}
 	}
 	if k == 0 || len(s.Stripes[0]) == 1 {
-		f.coarse = append(f.coarse, &ranks{plan: s.Plan, stripes: s.Stripes, tail: s.Tail})
+		f.coarse = append(f.coarse, &ranks{plan: s.Plan, stripes: s.Stripes, agglomerated: s.Agglomerated})
 	}
 	d, err := f.fine.devices[k].Coarser(s.Layout)
 	if err != nil {

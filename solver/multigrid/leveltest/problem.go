@@ -61,8 +61,8 @@ func (v values) Values(iy int, cols []int, dst []float64) error {
 // source yields the source of a case.
 type source struct{ values }
 
-// SourceRow implements solver.SourceRows.
-func (s source) SourceRow(iy int, dst []byte) error { return s.row(iy, dst, 0.01) }
+// ValueRow implements solver.ValueRows.
+func (s source) ValueRow(iy int, _ solver.Value, dst []byte) error { return s.row(iy, dst, 0.01) }
 
 // pattern yields the fixed points of a case.
 type pattern struct{ mesh solver.Mesh }
@@ -79,8 +79,13 @@ func (p pattern) FixedRow(iy int, dst []bool) error {
 			from = 1 + (x-1+nx-2)%(nx-2)
 		}
 		bar := iy == ny/3 && from > nx/4 && from < 2*nx/3
-		square := iy > ny/2 && iy < ny/2+9 && from > nx/2 && from < nx/2+12
-		dst[x] = bar || square || (iy*nx+from)%397 == 5
+		dst[x] = bar || p.square(iy, from) || (iy*nx+from)%397 == 5
 	}
 	return nil
+}
+
+// square reports whether a point belongs to the square.
+func (p pattern) square(iy, ix int) bool {
+	nx, ny := p.mesh.NX, p.mesh.NY
+	return iy > ny/2 && iy < ny/2+9 && ix > nx/2 && ix < nx/2+12
 }

@@ -19,7 +19,7 @@ type Factory func(l multigrid.Layout) (multigrid.Device, error)
 // Case is a problem on a mesh and the number of ranks that divide it.
 type Case struct {
 	Mesh      solver.Mesh
-	Operator  solver.Operator // Scale and Blend
+	Operator  solver.Operator // Scale and Blend, or Weighted and Ratio
 	Source    bool
 	Fixed     bool             // a bar, a square and single points inside are fixed
 	Magnitude solver.Magnitude // the values are that large
@@ -27,8 +27,12 @@ type Case struct {
 }
 
 func (c Case) String() string {
-	return fmt.Sprintf("%dx%d walls%v h%.3g q%.3g source %t fixed %t 2^%d ranks %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.Walls,
-		c.Operator.Scale, c.Operator.Blend, c.Source, c.Fixed, c.Magnitude, c.Ranks)
+	numbers := fmt.Sprintf("h%.3g q%.3g", c.Operator.Scale, c.Operator.Blend)
+	if c.Operator.Weighted {
+		numbers = fmt.Sprintf("weighted ratio %.3g", c.Operator.Ratio)
+	}
+	return fmt.Sprintf("%dx%d walls%v %s source %t fixed %t 2^%d ranks %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.Walls, numbers,
+		c.Source, c.Fixed, c.Magnitude, c.Ranks)
 }
 
 // Cases returns the cases of the suite.
@@ -107,8 +111,8 @@ func mesh(nx, ny int, w solver.Walls) solver.Mesh {
 // cycles is the number of cycles of a case.
 const cycles = 2
 
-// tailPoints makes ranks divide several levels of small meshes.
-const tailPoints = 500
+// agglomeratedPoints makes ranks divide several levels of small meshes.
+const agglomeratedPoints = 500
 
 // Run runs the cases without fixed points inside the mesh.
 func Run(t *testing.T, open Factory) { runCases(t, open, Cases()) }
@@ -136,29 +140,56 @@ func Sample(cases []Case) (some []Case) {
 	return some
 }
 
-// Check compares the ranks of a case with the oracle.
-func Check(ctx context.Context, c Case, open Factory) (err error) {
-	plan, err := multigrid.NewPlan(c.Mesh, c.Operator)
-	if err != nil {
-		return err
-	}
-	values := newValues(c)
-	op := c.Operator
-	if c.Source {
-		op.Source = source{values}
-	}
+// oracle is one of internal/compute/reference.
+type oracle interface {
+	Cycle() solver.Sum
+	Rows(level int, s solver.Stripe) []byte
+	RightSide(level int, s solver.Stripe) []byte
+}
+
+// problem returns the levels of a case, its operator with all rows, and the initial field.
+func (c Case) problem() (*multigrid.Plan, solver.Operator, values, error) {
+	v, op := newValues(c), c.Operator
 	if c.Fixed {
 		op.Fixed = pattern{c.Mesh}
 	}
-	oracle, err := reference.NewMultigrid(plan, op, values, c.Magnitude)
+	switch {
+	case op.Weighted:
+		op.Values = newCoefficients(c, v, spread)
+	case c.Source:
+		op.Values = source{v}
+	}
+	p, err := multigrid.NewPlan(c.Mesh, op)
+	if err == nil && op.Weighted {
+		p.Twice = twice
+	}
+	return p, op, v, err
+}
+
+// Check compares the ranks of a case with the oracle.
+func Check(ctx context.Context, c Case, open Factory) (err error) {
+	plan, op, values, err := c.problem()
 	if err != nil {
 		return err
 	}
+	var oracle oracle
 	ranks, err := newRanks(ctx, c, plan, op, values, open)
 	if err != nil {
 		return err
 	}
 	defer ranks.close()
+	if op.Weighted {
+		weighted, err := reference.NewWeighted(plan, op, values, c.Magnitude)
+		if err != nil {
+			return err
+		}
+		if err := ranks.setUp(ctx, weighted); err != nil {
+			return fmt.Errorf("set-up: %w", err)
+		}
+		oracle = weighted
+	} else if oracle, err = reference.NewMultigrid(plan, op, values, c.Magnitude); err != nil {
+		return err
+	}
 	for k := range cycles {
 		if err := ranks.down(ctx); err != nil {
 			return fmt.Errorf("cycle %d: %w", k, err)
@@ -167,7 +198,7 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 			return fmt.Errorf("cycle %d: after the way down: %w", k, err)
 		}
 		want := oracle.Cycle()
-		for l := 1; l <= ranks.tail; l++ {
+		for l := 1; l <= ranks.agglomerated; l++ {
 			if err := ranks.compare(ctx, l, multigrid.RightSide, oracle.RightSide); err != nil {
 				return fmt.Errorf("cycle %d: %w", k, err)
 			}
@@ -178,7 +209,7 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 		if err := ranks.up(ctx); err != nil {
 			return fmt.Errorf("cycle %d: %w", k, err)
 		}
-		for l := ranks.tail; l >= 0; l-- {
+		for l := ranks.agglomerated; l >= 0; l-- {
 			if err := ranks.compare(ctx, l, multigrid.Unknowns, oracle.Rows); err != nil {
 				return fmt.Errorf("cycle %d: %w", k, err)
 			}
@@ -189,11 +220,11 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 
 // ranks are the devices of a case.
 type ranks struct {
-	plan    *multigrid.Plan
-	devices []multigrid.Device
-	layouts []multigrid.Layout
-	stripes [][]solver.Stripe // by level and rank
-	tail    int
+	plan         *multigrid.Plan
+	devices      []multigrid.Device
+	layouts      []multigrid.Layout
+	stripes      [][]solver.Stripe // by level and rank
+	agglomerated int
 }
 
 func newRanks(ctx context.Context, c Case, p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
@@ -203,7 +234,7 @@ func newRanks(ctx context.Context, c Case, p *multigrid.Plan, op solver.Operator
 		return nil, err
 	}
 	r := &ranks{plan: p}
-	r.stripes, r.tail = p.Divide(finest, tailPoints)
+	r.stripes, r.agglomerated = p.Divide(finest, agglomeratedPoints)
 	var fixed []multigrid.FixedRuns
 	if op.Fixed != nil {
 		if fixed, err = p.FixedPoints(op.Fixed); err != nil {
@@ -211,8 +242,8 @@ func newRanks(ctx context.Context, c Case, p *multigrid.Plan, op solver.Operator
 		}
 	}
 	for k := range c.Ranks {
-		l := p.LayoutOf(r.stripes, r.tail, k)
-		l.Magnitude, l.Source, l.Fixed = c.Magnitude, op.Source, fixed
+		l := p.LayoutOf(r.stripes, r.agglomerated, k)
+		l.Magnitude, l.Values, l.Fixed = c.Magnitude, op.Values, fixed
 		d, err := open(l)
 		if err != nil {
 			r.close()
@@ -233,9 +264,9 @@ func (r *ranks) close() {
 	}
 }
 
-// down does Down on all levels that are divided, and gives every rank the right-hand side of the tail.
+// down does Down on all levels that are divided, and gives every rank the right-hand side of the first other level.
 func (r *ranks) down(ctx context.Context) error {
-	for l := range r.tail {
+	for l := range r.agglomerated {
 		a := multigrid.RightSide
 		if l == 0 {
 			a = multigrid.Unknowns
@@ -249,9 +280,14 @@ func (r *ranks) down(ctx context.Context) error {
 			}
 		}
 	}
+	return r.gather(ctx, multigrid.RightSide)
+}
+
+// gather gives every rank an array of the agglomerated level.
+func (r *ranks) gather(ctx context.Context, a multigrid.Array) error {
 	for from := range r.devices {
 		for to := range r.devices {
-			if err := r.copy(ctx, r.tail, multigrid.RightSide, from, to, r.layouts[from].TailRows(), 0); err != nil {
+			if err := r.copy(ctx, r.agglomerated, a, from, to, r.layouts[from].AgglomeratedRows(), 0); err != nil {
 				return err
 			}
 		}
@@ -259,15 +295,15 @@ func (r *ranks) down(ctx context.Context) error {
 	return nil
 }
 
-// up does Tail and Up on all levels that are divided.
+// up does Agglomerate, and Up on all levels that are divided.
 func (r *ranks) up(ctx context.Context) error {
 	for k, d := range r.devices {
-		if err := d.Tail(ctx); err != nil {
-			return fmt.Errorf("rank %d: tail: %w", k, err)
+		if err := d.Agglomerate(ctx); err != nil {
+			return fmt.Errorf("rank %d: agglomerate: %w", k, err)
 		}
 	}
-	for l := r.tail - 1; l >= 0; l-- {
-		if l+1 < r.tail {
+	for l := r.agglomerated - 1; l >= 0; l-- {
+		if l+1 < r.agglomerated {
 			if err := r.swap(ctx, l+1, multigrid.Unknowns); err != nil {
 				return err
 			}
@@ -281,7 +317,7 @@ func (r *ranks) up(ctx context.Context) error {
 	return nil
 }
 
-// swap fills the overlaps of a level.
+// swap fills the halos of a level.
 func (r *ranks) swap(ctx context.Context, level int, a multigrid.Array) error {
 	n := len(r.devices)
 	m := r.plan.Levels[level].Mesh
@@ -293,8 +329,8 @@ func (r *ranks) swap(ctx context.Context, level int, a multigrid.Array) error {
 				shift = m.NY - 2
 			}
 			below := r.stripes[level][(k+1)%n]
-			mine := solver.Stripe{Lo: s.Hi - multigrid.Overlap, Hi: s.Hi}
-			theirs := solver.Stripe{Lo: below.Lo, Hi: below.Lo + multigrid.Overlap}
+			mine := solver.Stripe{Lo: s.Hi - multigrid.HaloDepth, Hi: s.Hi}
+			theirs := solver.Stripe{Lo: below.Lo, Hi: below.Lo + multigrid.HaloDepth}
 			if err := r.copy(ctx, level, a, k, (k+1)%n, mine, -shift); err != nil {
 				return err
 			}
@@ -309,7 +345,7 @@ func (r *ranks) swap(ctx context.Context, level int, a multigrid.Array) error {
 // copy copies rows of one rank to another one, which has them shift rows further down.
 func (r *ranks) copy(ctx context.Context, level int, a multigrid.Array, from, to int, s solver.Stripe,
 	shift int) error {
-	buf := make([]byte, s.Rows()*r.plan.Levels[level].Mesh.RowBytes())
+	buf := make([]byte, s.Rows()*r.plan.RowBytes(level, a))
 	if err := r.devices[from].CopyRows(ctx, level, a, s, buf); err != nil {
 		return fmt.Errorf("rank %d: copy rows: %w", from, err)
 	}
@@ -336,23 +372,31 @@ func (r *ranks) sum(ctx context.Context) (solver.Sum, error) {
 // compare compares the interior points of the rows that each rank owns with those of the oracle.
 func (r *ranks) compare(ctx context.Context, level int, a multigrid.Array,
 	oracle func(int, solver.Stripe) []byte) error {
-	m := r.plan.Levels[level].Mesh
-	lo, hi := m.InteriorColumns()
-	lo, hi = lo*m.DType.Size(), hi*m.DType.Size()
-	for k, d := range r.devices {
-		s := m.Interior()
-		if level < r.tail {
+	for k := range r.devices {
+		s := r.plan.Levels[level].Mesh.Interior()
+		if level < r.agglomerated {
 			s = r.stripes[level][k]
 		}
-		got, want := make([]byte, s.Rows()*m.RowBytes()), oracle(level, s)
-		if err := d.CopyRows(ctx, level, a, s, got); err != nil {
-			return fmt.Errorf("rank %d: copy rows of level %d: %w", k, level, err)
+		if err := r.compareRows(ctx, k, level, a, s, oracle); err != nil {
+			return err
 		}
-		for i := range s.Rows() {
-			at := i * m.RowBytes()
-			if !bytes.Equal(got[at+lo:at+hi], want[at+lo:at+hi]) {
-				return fmt.Errorf("rank %d: level %d, array %d: row %d of %v differs", k, level, a, s.Lo+i, s)
-			}
+	}
+	return nil
+}
+
+// compareRows compares the interior points of rows of rank k with those of the oracle.
+func (r *ranks) compareRows(ctx context.Context, k, level int, a multigrid.Array, s solver.Stripe,
+	oracle func(int, solver.Stripe) []byte) error {
+	m, bytesPerRow := r.plan.Levels[level].Mesh, r.plan.RowBytes(level, a)
+	lo, hi := m.InteriorColumns()
+	lo, hi = lo*bytesPerRow/m.NX, hi*bytesPerRow/m.NX
+	got, want := make([]byte, s.Rows()*bytesPerRow), oracle(level, s)
+	if err := r.devices[k].CopyRows(ctx, level, a, s, got); err != nil {
+		return fmt.Errorf("rank %d: copy rows of level %d: %w", k, level, err)
+	}
+	for i := range s.Rows() {
+		if at := i * bytesPerRow; !bytes.Equal(got[at+lo:at+hi], want[at+lo:at+hi]) {
+			return fmt.Errorf("rank %d: level %d, array %d: row %d of %v differs", k, level, a, s.Lo+i, s)
 		}
 	}
 	return nil

@@ -6,19 +6,25 @@ import "unsafe"
 
 func kernelAVX2F32() Kernel {
 	t := Kernel{Lanes: 8}
-	t.Sweep = sweepAVX2F32
-	t.Stream = streamAVX2F32
-	t.Edge = edgeAVX2F32
-	t.Fixed.Sweep = fixedAVX2F32
-	t.Fixed.Stream = streamFixedAVX2F32
-	t.Whole.Sweep = wholeAVX2F32
-	t.Whole.Stream = streamWholeAVX2F32
-	t.General.Sweep = generalAVX2F32
-	t.General.Stream = streamGeneralAVX2F32
-	t.Bare.Sweep = bareAVX2F32
-	t.Bare.Stream = streamBareAVX2F32
-	t.BareWhole.Sweep = bareWholeAVX2F32
-	t.BareWhole.Stream = streamBareWholeAVX2F32
+	t.Sweeps[Plain].Whole.Sweep = sweepAVX2F32
+	t.Sweeps[Plain].Whole.Stream = streamAVX2F32
+	t.Sweeps[Plain].Edge = edgeAVX2F32
+	t.Sweeps[Plain].Masked.Sweep = fixedAVX2F32
+	t.Sweeps[Plain].Masked.Stream = streamFixedAVX2F32
+	t.Sweeps[General].Whole.Sweep = wholeAVX2F32
+	t.Sweeps[General].Whole.Stream = streamWholeAVX2F32
+	t.Sweeps[General].Masked.Sweep = generalAVX2F32
+	t.Sweeps[General].Masked.Stream = streamGeneralAVX2F32
+	t.Sweeps[Plain].Bare.Sweep = bareAVX2F32
+	t.Sweeps[Plain].Bare.Stream = streamBareAVX2F32
+	t.Sweeps[General].Bare.Sweep = bareWholeAVX2F32
+	t.Sweeps[General].Bare.Stream = streamBareWholeAVX2F32
+	t.Sweeps[Weighted].Whole.Sweep = weightedAVX2F32
+	t.Sweeps[Weighted].Whole.Stream = streamWeightedAVX2F32
+	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedAVX2F32
+	t.Sweeps[Weighted].Masked.Stream = streamMaskedWeightedAVX2F32
+	t.Sweeps[Weighted].Bare.Sweep = bareWeightedAVX2F32
+	t.Sweeps[Weighted].Bare.Stream = streamBareWeightedAVX2F32
 	t.collect = collectAVX2F32
 	return t
 }
@@ -63,23 +69,47 @@ func bareWholeAVX2F32(s *Span)
 func streamBareWholeAVX2F32(s *Span)
 
 //go:noescape
+func weightedAVX2F32(s *Span)
+
+//go:noescape
+func streamWeightedAVX2F32(s *Span)
+
+//go:noescape
+func maskedWeightedAVX2F32(s *Span)
+
+//go:noescape
+func streamMaskedWeightedAVX2F32(s *Span)
+
+//go:noescape
+func bareWeightedAVX2F32(s *Span)
+
+//go:noescape
+func streamBareWeightedAVX2F32(s *Span)
+
+//go:noescape
 func collectAVX2F32(c *Collector, acc unsafe.Pointer, n int) bool
 
 func kernelAVX2F64() Kernel {
 	t := Kernel{Lanes: 4}
-	t.Sweep = sweepAVX2F64
-	t.Stream = streamAVX2F64
-	t.Edge = edgeAVX2F64
-	t.Fixed.Sweep = fixedAVX2F64
-	t.Fixed.Stream = streamFixedAVX2F64
-	t.Whole.Sweep = wholeAVX2F64
-	t.Whole.Stream = streamWholeAVX2F64
-	t.General.Sweep = generalAVX2F64
-	t.General.Stream = streamGeneralAVX2F64
-	t.Bare.Sweep = bareAVX2F64
-	t.Bare.Stream = streamBareAVX2F64
-	t.BareWhole.Sweep = bareWholeAVX2F64
-	t.BareWhole.Stream = streamBareWholeAVX2F64
+	t.Sweeps[Plain].Whole.Sweep = sweepAVX2F64
+	t.Sweeps[Plain].Whole.Stream = streamAVX2F64
+	t.Sweeps[Plain].Edge = edgeAVX2F64
+	t.Sweeps[Plain].Masked.Sweep = fixedAVX2F64
+	t.Sweeps[Plain].Masked.Stream = streamFixedAVX2F64
+	t.Sweeps[General].Whole.Sweep = wholeAVX2F64
+	t.Sweeps[General].Whole.Stream = streamWholeAVX2F64
+	t.Sweeps[General].Masked.Sweep = generalAVX2F64
+	t.Sweeps[General].Masked.Stream = streamGeneralAVX2F64
+	t.Sweeps[Plain].Bare.Sweep = bareAVX2F64
+	t.Sweeps[Plain].Bare.Stream = streamBareAVX2F64
+	t.Sweeps[General].Bare.Sweep = bareWholeAVX2F64
+	t.Sweeps[General].Bare.Stream = streamBareWholeAVX2F64
+	t.Sweeps[Weighted].Whole.Sweep = weightedAVX2F64
+	t.Sweeps[Weighted].Whole.Stream = streamWeightedAVX2F64
+	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedAVX2F64
+	t.Sweeps[Weighted].Masked.Stream = streamMaskedWeightedAVX2F64
+	t.Sweeps[Weighted].Bare.Sweep = bareWeightedAVX2F64
+	t.Sweeps[Weighted].Bare.Stream = streamBareWeightedAVX2F64
 	t.collect = collectAVX2F64
 	return t
 }
@@ -122,6 +152,24 @@ func bareWholeAVX2F64(s *Span)
 
 //go:noescape
 func streamBareWholeAVX2F64(s *Span)
+
+//go:noescape
+func weightedAVX2F64(s *Span)
+
+//go:noescape
+func streamWeightedAVX2F64(s *Span)
+
+//go:noescape
+func maskedWeightedAVX2F64(s *Span)
+
+//go:noescape
+func streamMaskedWeightedAVX2F64(s *Span)
+
+//go:noescape
+func bareWeightedAVX2F64(s *Span)
+
+//go:noescape
+func streamBareWeightedAVX2F64(s *Span)
 
 //go:noescape
 func collectAVX2F64(c *Collector, acc unsafe.Pointer, n int) bool

@@ -6,19 +6,25 @@ import "unsafe"
 
 func kernelAVX512F32() Kernel {
 	t := Kernel{Lanes: 16}
-	t.Sweep = sweepAVX512F32
-	t.Stream = streamAVX512F32
-	t.Edge = edgeAVX512F32
-	t.Fixed.Sweep = fixedAVX512F32
-	t.Fixed.Stream = streamFixedAVX512F32
-	t.Whole.Sweep = wholeAVX512F32
-	t.Whole.Stream = streamWholeAVX512F32
-	t.General.Sweep = generalAVX512F32
-	t.General.Stream = streamGeneralAVX512F32
-	t.Bare.Sweep = bareAVX512F32
-	t.Bare.Stream = streamBareAVX512F32
-	t.BareWhole.Sweep = bareWholeAVX512F32
-	t.BareWhole.Stream = streamBareWholeAVX512F32
+	t.Sweeps[Plain].Whole.Sweep = sweepAVX512F32
+	t.Sweeps[Plain].Whole.Stream = streamAVX512F32
+	t.Sweeps[Plain].Edge = edgeAVX512F32
+	t.Sweeps[Plain].Masked.Sweep = fixedAVX512F32
+	t.Sweeps[Plain].Masked.Stream = streamFixedAVX512F32
+	t.Sweeps[General].Whole.Sweep = wholeAVX512F32
+	t.Sweeps[General].Whole.Stream = streamWholeAVX512F32
+	t.Sweeps[General].Masked.Sweep = generalAVX512F32
+	t.Sweeps[General].Masked.Stream = streamGeneralAVX512F32
+	t.Sweeps[Plain].Bare.Sweep = bareAVX512F32
+	t.Sweeps[Plain].Bare.Stream = streamBareAVX512F32
+	t.Sweeps[General].Bare.Sweep = bareWholeAVX512F32
+	t.Sweeps[General].Bare.Stream = streamBareWholeAVX512F32
+	t.Sweeps[Weighted].Whole.Sweep = weightedAVX512F32
+	t.Sweeps[Weighted].Whole.Stream = streamWeightedAVX512F32
+	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedAVX512F32
+	t.Sweeps[Weighted].Masked.Stream = streamMaskedWeightedAVX512F32
+	t.Sweeps[Weighted].Bare.Sweep = bareWeightedAVX512F32
+	t.Sweeps[Weighted].Bare.Stream = streamBareWeightedAVX512F32
 	t.collect = collectAVX512F32
 	t.Pack = packAVX512F32
 	t.Unpack = unpackAVX512F32
@@ -65,6 +71,24 @@ func bareWholeAVX512F32(s *Span)
 func streamBareWholeAVX512F32(s *Span)
 
 //go:noescape
+func weightedAVX512F32(s *Span)
+
+//go:noescape
+func streamWeightedAVX512F32(s *Span)
+
+//go:noescape
+func maskedWeightedAVX512F32(s *Span)
+
+//go:noescape
+func streamMaskedWeightedAVX512F32(s *Span)
+
+//go:noescape
+func bareWeightedAVX512F32(s *Span)
+
+//go:noescape
+func streamBareWeightedAVX512F32(s *Span)
+
+//go:noescape
 func collectAVX512F32(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
@@ -75,19 +99,25 @@ func unpackAVX512F32(dst, src unsafe.Pointer, blocks int)
 
 func kernelAVX512F64() Kernel {
 	t := Kernel{Lanes: 8}
-	t.Sweep = sweepAVX512F64
-	t.Stream = streamAVX512F64
-	t.Edge = edgeAVX512F64
-	t.Fixed.Sweep = fixedAVX512F64
-	t.Fixed.Stream = streamFixedAVX512F64
-	t.Whole.Sweep = wholeAVX512F64
-	t.Whole.Stream = streamWholeAVX512F64
-	t.General.Sweep = generalAVX512F64
-	t.General.Stream = streamGeneralAVX512F64
-	t.Bare.Sweep = bareAVX512F64
-	t.Bare.Stream = streamBareAVX512F64
-	t.BareWhole.Sweep = bareWholeAVX512F64
-	t.BareWhole.Stream = streamBareWholeAVX512F64
+	t.Sweeps[Plain].Whole.Sweep = sweepAVX512F64
+	t.Sweeps[Plain].Whole.Stream = streamAVX512F64
+	t.Sweeps[Plain].Edge = edgeAVX512F64
+	t.Sweeps[Plain].Masked.Sweep = fixedAVX512F64
+	t.Sweeps[Plain].Masked.Stream = streamFixedAVX512F64
+	t.Sweeps[General].Whole.Sweep = wholeAVX512F64
+	t.Sweeps[General].Whole.Stream = streamWholeAVX512F64
+	t.Sweeps[General].Masked.Sweep = generalAVX512F64
+	t.Sweeps[General].Masked.Stream = streamGeneralAVX512F64
+	t.Sweeps[Plain].Bare.Sweep = bareAVX512F64
+	t.Sweeps[Plain].Bare.Stream = streamBareAVX512F64
+	t.Sweeps[General].Bare.Sweep = bareWholeAVX512F64
+	t.Sweeps[General].Bare.Stream = streamBareWholeAVX512F64
+	t.Sweeps[Weighted].Whole.Sweep = weightedAVX512F64
+	t.Sweeps[Weighted].Whole.Stream = streamWeightedAVX512F64
+	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedAVX512F64
+	t.Sweeps[Weighted].Masked.Stream = streamMaskedWeightedAVX512F64
+	t.Sweeps[Weighted].Bare.Sweep = bareWeightedAVX512F64
+	t.Sweeps[Weighted].Bare.Stream = streamBareWeightedAVX512F64
 	t.collect = collectAVX512F64
 	t.Pack = packAVX512F64
 	t.Unpack = unpackAVX512F64
@@ -132,6 +162,24 @@ func bareWholeAVX512F64(s *Span)
 
 //go:noescape
 func streamBareWholeAVX512F64(s *Span)
+
+//go:noescape
+func weightedAVX512F64(s *Span)
+
+//go:noescape
+func streamWeightedAVX512F64(s *Span)
+
+//go:noescape
+func maskedWeightedAVX512F64(s *Span)
+
+//go:noescape
+func streamMaskedWeightedAVX512F64(s *Span)
+
+//go:noescape
+func bareWeightedAVX512F64(s *Span)
+
+//go:noescape
+func streamBareWeightedAVX512F64(s *Span)
 
 //go:noescape
 func collectAVX512F64(c *Collector, acc unsafe.Pointer, n int) bool

@@ -32,19 +32,20 @@ type Span struct {
 	// Carry holds one vector for each row: vector 3 of the block to the left, as in Src. The call replaces it with that
 	// of its last block.
 	Carry   unsafe.Pointer
-	Masks   unsafe.Pointer // for Edge, one block: all bits set in the columns to sweep, clear in those to keep
+	Masks   unsafe.Pointer // for Edge: all bits set in the columns to sweep, clear in those to keep
 	Rows    int            // 1 to Rows
 	Break   int            // 1 to the number of rows; kernels that leave Acc alone do not read it
 	AccNext int
-	Blocks  int // >= 1; Edge does one
+	Blocks  int // >= 1; 1 for Edge
 	Restart int // 1: start Acc from 0 instead of reading it; else 0
 
-	// The rest is for Fixed, General and Whole. Swept has a row of masks for each row: for each block 4 masks of
-	// MaskBytes, one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the first
-	// block's masks. Source has a row of b for each row, in the order of the field. Weights is h in every lane of a
-	// vector, then q.
+	// The rest is for Masked, and for operators with values. Swept has a row of masks for each row: for each block 4
+	// masks of MaskBytes, one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the
+	// first block's masks. Values has a row of values for each row: for each block of the field as many blocks as the
+	// operator has values, in their order, so the first one is Off times this number from the pointer. Weights is h of
+	// the general operator in every lane of a vector, then q.
 	Swept    [Rows]unsafe.Pointer
-	Source   [Rows]unsafe.Pointer
+	Values   [Rows]unsafe.Pointer
 	SweptOff int
 	Weights  unsafe.Pointer
 }
@@ -55,23 +56,12 @@ const MaxVector = 64
 // MaskBytes returns the bytes of a mask for a vector of the given number of lanes.
 func MaskBytes(lanes int) int { return max(1, lanes/8) }
 
-// Kernel is one implementation for one type of value. Rows and Acc are aligned to vectors. Sweep and Edge read one
-// vector beyond the last block of a source row; its lane 0 matters if the column before it is swept.
+// Kernel is one implementation for one type of value. Rows and Acc are aligned to vectors. Sweeps read one vector
+// beyond the last block of a row of Src; its lane 0 matters if the column before it is swept.
 type Kernel struct {
-	Name  string
-	Lanes int
-	// Sweep sweeps whole blocks.
-	Sweep func(*Span)
-	// Stream is Sweep with stores that bypass the caches, for a Dst too large for them; nil if the processor has no
-	// such stores. Any synchronisation of the Go runtime drains them, so another thread sees them after it.
-	Stream func(*Span)
-	// Edge sweeps one block under masks.
-	Edge func(*Span)
-	// Fixed sweeps blocks, edges among them, under the masks in Swept. General does so with the general operator, and
-	// Whole has that operator for blocks whose masks are full.
-	Fixed, General, Whole Pair
-	// Bare and BareWhole are Sweep and Whole of a sweep without a norm. They leave Acc alone.
-	Bare, BareWhole Pair
+	Name   string
+	Lanes  int
+	Sweeps [operators]Functions // by Operator
 	// Pack converts 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
 	// fast.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)
@@ -80,7 +70,20 @@ type Kernel struct {
 	collect func(c *Collector, acc unsafe.Pointer, n int) bool
 }
 
-// Pair is two functions for the same work. Stream is Sweep with stores that bypass the caches.
+// Functions are the sweeps with one operator.
+type Functions struct {
+	// Whole sweeps whole blocks, Bare in a sweep without a norm: it leaves Acc alone.
+	Whole, Bare Pair
+	// Masked sweeps blocks, edges among them, under the masks in Swept.
+	Masked Pair
+	// Edge sweeps one block under Masks, which are the same for all rows. It is nil for operators with values: Masked
+	// does their edges.
+	Edge func(*Span)
+}
+
+// Pair is two functions for the same work. Stream is Sweep with stores that bypass the caches, for a Dst too large for
+// them; nil if the processor has no such stores. Any synchronisation of the Go runtime drains them, so another thread
+// sees them after it.
 type Pair struct{ Sweep, Stream func(*Span) }
 
 // family is a kernel for both types of value.

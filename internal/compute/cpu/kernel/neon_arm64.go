@@ -6,13 +6,16 @@ import "unsafe"
 
 func kernelNEONF32() Kernel {
 	t := Kernel{Lanes: 4}
-	t.Sweep = sweepNEONF32
-	t.Edge = edgeNEONF32
-	t.Fixed.Sweep = fixedNEONF32
-	t.Whole.Sweep = wholeNEONF32
-	t.General.Sweep = generalNEONF32
-	t.Bare.Sweep = bareNEONF32
-	t.BareWhole.Sweep = bareWholeNEONF32
+	t.Sweeps[Plain].Whole.Sweep = sweepNEONF32
+	t.Sweeps[Plain].Edge = edgeNEONF32
+	t.Sweeps[Plain].Masked.Sweep = fixedNEONF32
+	t.Sweeps[General].Whole.Sweep = wholeNEONF32
+	t.Sweeps[General].Masked.Sweep = generalNEONF32
+	t.Sweeps[Plain].Bare.Sweep = bareNEONF32
+	t.Sweeps[General].Bare.Sweep = bareWholeNEONF32
+	t.Sweeps[Weighted].Whole.Sweep = weightedNEONF32
+	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedNEONF32
+	t.Sweeps[Weighted].Bare.Sweep = bareWeightedNEONF32
 	t.collect = collectNEONF32
 	t.Pack = packNEONF32
 	t.Unpack = unpackNEONF32
@@ -41,6 +44,15 @@ func bareNEONF32(s *Span)
 func bareWholeNEONF32(s *Span)
 
 //go:noescape
+func weightedNEONF32(s *Span)
+
+//go:noescape
+func maskedWeightedNEONF32(s *Span)
+
+//go:noescape
+func bareWeightedNEONF32(s *Span)
+
+//go:noescape
 func collectNEONF32(c *Collector, acc unsafe.Pointer, n int) bool
 
 //go:noescape
@@ -51,13 +63,16 @@ func unpackNEONF32(dst, src unsafe.Pointer, blocks int)
 
 func kernelNEONF64() Kernel {
 	t := Kernel{Lanes: 2}
-	t.Sweep = sweepNEONF64
-	t.Edge = edgeNEONF64
-	t.Fixed.Sweep = fixedNEONF64
-	t.Whole.Sweep = wholeNEONF64
-	t.General.Sweep = generalNEONF64
-	t.Bare.Sweep = bareNEONF64
-	t.BareWhole.Sweep = bareWholeNEONF64
+	t.Sweeps[Plain].Whole.Sweep = sweepNEONF64
+	t.Sweeps[Plain].Edge = edgeNEONF64
+	t.Sweeps[Plain].Masked.Sweep = fixedNEONF64
+	t.Sweeps[General].Whole.Sweep = wholeNEONF64
+	t.Sweeps[General].Masked.Sweep = generalNEONF64
+	t.Sweeps[Plain].Bare.Sweep = bareNEONF64
+	t.Sweeps[General].Bare.Sweep = bareWholeNEONF64
+	t.Sweeps[Weighted].Whole.Sweep = weightedNEONF64
+	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedNEONF64
+	t.Sweeps[Weighted].Bare.Sweep = bareWeightedNEONF64
 	t.collect = collectNEONF64
 	t.Pack = packNEONF64
 	t.Unpack = unpackNEONF64
@@ -84,6 +99,15 @@ func bareNEONF64(s *Span)
 
 //go:noescape
 func bareWholeNEONF64(s *Span)
+
+//go:noescape
+func weightedNEONF64(s *Span)
+
+//go:noescape
+func maskedWeightedNEONF64(s *Span)
+
+//go:noescape
+func bareWeightedNEONF64(s *Span)
 
 //go:noescape
 func collectNEONF64(c *Collector, acc unsafe.Pointer, n int) bool

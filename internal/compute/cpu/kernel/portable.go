@@ -9,25 +9,16 @@ type float interface{ float32 | float64 }
 func portable[F float]() Kernel {
 	var f F
 	size := int(unsafe.Sizeof(f))
-	fixed := func(s *Span) {
-		maskedPortable(s, func(west, east, north, south, _ F) F { return update(west, east, north, south) })
+	k := Kernel{Lanes: 1}
+	for o := range operators {
+		masked := Pair{Sweep: func(s *Span) { maskedPortable[F](s, o) }}
+		bare := Pair{Sweep: func(s *Span) { bareValuesPortable[F](s, o) }}
+		k.Sweeps[o] = Functions{Whole: masked, Masked: masked, Bare: bare}
 	}
-	general := func(s *Span) {
-		w := (*[2]F)(s.Weights)
-		maskedPortable(s, func(west, east, north, south, b F) F {
-			return General(west, east, north, south, w[0], w[1], b)
-		})
-	}
-	return Kernel{
-		Lanes:     1,
-		Sweep:     sweepPortable[F],
-		Edge:      func(s *Span) { edgePortable[F](s, size) },
-		Fixed:     Pair{Sweep: fixed},
-		General:   Pair{Sweep: general},
-		Whole:     Pair{Sweep: general},
-		Bare:      Pair{Sweep: barePortable[F]},
-		BareWhole: Pair{Sweep: bareWholePortable[F]},
-	}
+	plain := &k.Sweeps[Plain]
+	plain.Whole.Sweep, plain.Bare.Sweep = sweepPortable[F], barePortable[F]
+	plain.Edge = func(s *Span) { edgePortable[F](s, size) }
+	return k
 }
 
 func sweepPortable[F float](s *Span) {
@@ -105,8 +96,8 @@ func edgePortable[F float](s *Span, size int) {
 }
 
 // maskedPortable sweeps blocks under the masks in Swept.
-func maskedPortable[F float](s *Span, update func(west, east, north, south, b F) F) {
-	n := 4 * s.Blocks
+func maskedPortable[F float](s *Span, o Operator) {
+	n, update, each := 4*s.Blocks, updaterOf[F](o, s), 4*o.Values()
 	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
 	if s.Restart != 0 {
 		clear(acc)
@@ -117,9 +108,9 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 		acc = nextGroups(s, r, acc)
 		north, row, south, dst := rowsPortable[F](s, r, n)
 		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
-		source := north // not read
-		if s.Source[r] != nil {
-			source = unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), n)
+		values := north // not read
+		if each > 0 {
+			values = valuesPortable[F](s, r, o)
 		}
 		west := carry[r]
 		for k := range acc {
@@ -128,7 +119,7 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 				i := 4*k + j
 				v := row[i]
 				if swept[i] != 0 {
-					v = update(west, row[i+1], north[i], south[i], source[i])
+					v = update(west, row[i+1], north[i], south[i], values[k*each+j:])
 				}
 				west = row[i]
 				d[j] = v - row[i]
@@ -138,6 +129,12 @@ func maskedPortable[F float](s *Span, update func(west, east, north, south, b F)
 		}
 		carry[r] = west
 	}
+}
+
+// valuesPortable returns the values of the blocks of row r of a span.
+func valuesPortable[F float](s *Span, r int, o Operator) []F {
+	n := o.Values()
+	return unsafe.Slice((*F)(unsafe.Add(s.Values[r], n*s.Off)), 4*n*s.Blocks)
 }
 
 func barePortable[F float](s *Span) {
@@ -154,15 +151,15 @@ func barePortable[F float](s *Span) {
 	}
 }
 
-func bareWholePortable[F float](s *Span) {
-	h := (*[2]F)(s.Weights)
+// bareValuesPortable is barePortable for an operator with values.
+func bareValuesPortable[F float](s *Span, o Operator) {
+	update, each := updaterOf[F](o, s), 4*o.Values()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
 		north, row, south, dst := rowsPortable[F](s, r, 4*s.Blocks)
-		source := unsafe.Slice((*F)(unsafe.Add(s.Source[r], s.Off)), len(dst))
-		west := carry[r]
+		values, west := valuesPortable[F](s, r, o), carry[r]
 		for i := range dst {
-			v := General(west, row[i+1], north[i], south[i], h[0], h[1], source[i])
+			v := update(west, row[i+1], north[i], south[i], values[i/4*each+i%4:])
 			west = row[i]
 			dst[i] = v
 		}

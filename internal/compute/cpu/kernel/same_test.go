@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -34,24 +35,25 @@ func TestSameBits(t *testing.T) {
 // sameBits compares k with the portable kernel at random spans.
 func sameBits[F float](t *testing.T, k Kernel) {
 	want, random := portable[F](), rand.New(rand.NewPCG(uint64(k.Lanes), 7))
-	both := func(name string, got, want Pair, edge, masked bool) {
+	both := func(name string, got, want Pair, o Operator, edge, masked bool) {
 		for _, f := range []func(*Span){got.Sweep, got.Stream} {
 			if f == nil {
 				continue
 			}
 			for range 60 {
-				c := newSpanCase[F](random, k.Lanes, edge, masked)
+				c := newSpanCase[F](random, k.Lanes, o, edge, masked)
 				c.check(t, name, f, want.Sweep)
 			}
 		}
 	}
-	both("Sweep", Pair{k.Sweep, k.Stream}, Pair{Sweep: want.Sweep}, false, false)
-	both("Edge", Pair{Sweep: k.Edge}, want.Fixed, true, true)
-	both("Fixed", k.Fixed, want.Fixed, false, true)
-	both("General", k.General, want.General, false, true)
-	both("Whole", k.Whole, want.General, false, false)
-	both("Bare", k.Bare, want.Bare, false, false)
-	both("BareWhole", k.BareWhole, want.BareWhole, false, false)
+	both("edge", Pair{Sweep: k.Sweeps[Plain].Edge}, want.Sweeps[Plain].Masked, Plain, true, true)
+	for o := range operators {
+		got, want := k.Sweeps[o], want.Sweeps[o]
+		for name, f := range map[string][2]Pair{"whole": {got.Whole, want.Whole}, "bare": {got.Bare, want.Bare}} {
+			both(fmt.Sprintf("operator %d %s", o, name), f[0], f[1], o, false, false)
+		}
+		both(fmt.Sprintf("operator %d masked", o), got.Masked, want.Masked, o, false, true)
+	}
 }
 
 // spanCase is the work of one call: rows of random values, the result of the row above in the place of the row itself
@@ -61,13 +63,13 @@ type spanCase[F float] struct {
 	restart, groupBreak int
 	inPlace             bool
 	src                 [Rows + 2][]F // dense, with a block more than is swept
-	source              [Rows][]F
+	values              [Rows][][]F   // by value
 	swept               [Rows][]bool
 	west, acc           []F // by row, by group: those of the first rows, then those of the rows after groupBreak
 	h, q                F
 }
 
-func newSpanCase[F float](random *rand.Rand, lanes int, edge, masked bool) *spanCase[F] {
+func newSpanCase[F float](random *rand.Rand, lanes int, o Operator, edge, masked bool) *spanCase[F] {
 	c := &spanCase[F]{lanes: lanes, rows: 1 + random.IntN(Rows), blocks: 1 + random.IntN(4), restart: random.IntN(2),
 		inPlace: random.IntN(2) == 1, h: F(random.Float64()), q: F(random.Float64())}
 	if edge {
@@ -97,8 +99,11 @@ func newSpanCase[F float](random *rand.Rand, lanes int, edge, masked bool) *span
 	for i := range c.src {
 		c.src[i] = values(columns + 4*lanes)
 	}
-	for i := range c.source {
-		c.source[i], c.swept[i] = values(columns), make([]bool, columns)
+	for i := range c.values {
+		for range o.Values() {
+			c.values[i] = append(c.values[i], values(columns))
+		}
+		c.swept[i] = make([]bool, columns)
 		for x := range columns {
 			c.swept[i][x] = !masked || random.IntN(4) > 0
 			if edge && i > 0 {
@@ -161,7 +166,14 @@ func (c *spanCase[F]) span(lanes int) *span[F] {
 			s.dst[i] = aligned[F](len(row))
 		}
 		s.Dst[i] = pointer(s.dst[i])
-		s.Source[i] = pointer(place(c.source[i]))
+		n, block := len(c.values[i]), 4*lanes
+		rows := aligned[F](n * s.Blocks * block)
+		for k, dense := range c.values[i] {
+			for b := range s.Blocks {
+				copy(rows[(b*n+k)*block:][:block], place(dense)[b*block:])
+			}
+		}
+		s.Values[i] = pointer(rows)
 		size, valueBytes := MaskBytes(lanes), int(unsafe.Sizeof(F(0)))
 		masks := make([]byte, s.Blocks*4*size)
 		edge := aligned[byte](s.Blocks * 4 * lanes * valueBytes)

@@ -21,7 +21,7 @@ func (ones) Row(_ int, dst []byte) error {
 	return nil
 }
 
-func (o ones) SourceRow(_ int, dst []byte) error {
+func (o ones) ValueRow(_ int, _ solver.Value, dst []byte) error {
 	for x := range o.mesh.NX {
 		copy(dst[8*x:], "\x00\x00\x00\x00\x00\x00\xf0\x3e") // 2^-16
 	}
@@ -57,9 +57,9 @@ func benchmarkCycle(b *testing.B, name string, nx, ny int, accelerated bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	stripes, tail := p.Divide([]solver.Stripe{mesh.Interior()}, multigrid.TailPoints)
-	l := p.LayoutOf(stripes, tail, 0)
-	l.Source = ones{mesh}
+	stripes, agglomerated := p.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
+	l := p.LayoutOf(stripes, agglomerated, 0)
+	l.Values = ones{mesh}
 	d, err := New(l, 1, name)
 	if err != nil {
 		b.Fatal(err)
@@ -77,7 +77,7 @@ func benchmarkCycle(b *testing.B, name string, nx, ny int, accelerated bool) {
 		if err := d.Down(ctx, 0); err != nil {
 			b.Fatal(err)
 		}
-		if err := d.Tail(ctx); err != nil {
+		if err := d.Agglomerate(ctx); err != nil {
 			b.Fatal(err)
 		}
 		if accelerated {

@@ -66,7 +66,7 @@ func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
 	return nil
 }
 
-// held returns the rows that are held once each: those of the stripe, and walls or overlaps beside it.
+// held returns the rows that are held once each: those of the stripe, and walls or halos beside it.
 func (s *CG) held() solver.Stripe {
 	l := s.level
 	if l.whole && l.Mesh.PeriodicRows() {

@@ -31,20 +31,23 @@ type Device struct {
 
 // New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
 func New(l multigrid.Layout, threads int, name string) (*Device, error) {
-	if threads < 1 || l.Tail < 1 || l.Tail >= len(l.Plan.Levels) || len(l.Stripes) != l.Tail {
-		return nil, fmt.Errorf("cpu levels: %d threads, tail %d of %d levels, %d stripes", threads, l.Tail,
-			len(l.Plan.Levels), len(l.Stripes))
+	if threads < 1 || l.Agglomerated < 1 || l.Agglomerated >= len(l.Plan.Levels) || len(l.Stripes) != l.Agglomerated {
+		return nil, fmt.Errorf("cpu levels: %d threads, %d levels, whole from %d on, %d stripes", threads,
+			len(l.Plan.Levels), l.Agglomerated, len(l.Stripes))
+	}
+	if l.Plan.Weighted {
+		return nil, errors.New("cpu levels: a weighted operator is not supported")
 	}
 	k, e, err := findEngine(name)
 	if err != nil {
 		return nil, err
 	}
 	d := &Device{layout: l, threads: threads, kernel: k.Name}
-	d.finest = newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Source != nil, e)
+	d.finest = newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Values != nil, e)
 	d.finest.scale = math.Ldexp(1, int(l.Magnitude))
 	for i, level := range l.Plan.Levels[1:] {
 		var own *solver.Stripe
-		if i+1 < l.Tail {
+		if i+1 < l.Agglomerated {
 			own = &l.Stripes[i+1]
 		}
 		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true, e))
@@ -89,10 +92,10 @@ func ownFinest(l multigrid.Layout) *solver.Stripe {
 
 // restricts returns the rows of a level whose right-hand side this rank computes.
 func (d *Device) restricts(level int) solver.Stripe {
-	if level != d.layout.Tail {
+	if level != d.layout.Agglomerated {
 		return d.coarse[level-1].own
 	}
-	return d.layout.TailRows()
+	return d.layout.AgglomeratedRows()
 }
 
 // Load implements multigrid.Device.
@@ -112,10 +115,10 @@ func (d *Device) Load(ctx context.Context, rows solver.RowSource) error {
 		}
 		d.finest.set(d.finest.u, y, buf)
 		d.finest.set(d.finest.v, y, buf)
-		if d.layout.Source == nil {
+		if d.layout.Values == nil {
 			continue
 		}
-		if err := d.layout.Source.SourceRow(row, buf); err != nil {
+		if err := d.layout.Values.ValueRow(row, solver.Source, buf); err != nil {
 			return fmt.Errorf("source of row %d: %w", row, err)
 		}
 		d.finest.set(d.finest.b, y, buf)
@@ -194,16 +197,16 @@ func (l *level[F]) each(rows solver.Stripe, run func(p *pipe[F], rows solver.Str
 	helpers.Wait()
 }
 
-// Tail implements multigrid.Device.
-func (d *Device) Tail(ctx context.Context) error {
+// Agglomerate implements multigrid.Device.
+func (d *Device) Agglomerate(ctx context.Context) error {
 	last := len(d.coarse)
-	for l := d.layout.Tail; l < last; l++ {
+	for l := d.layout.Agglomerated; l < last; l++ {
 		if err := d.Down(ctx, l); err != nil {
 			return err
 		}
 	}
 	d.coarsest.solve(d.coarse[last-1])
-	for l := last - 1; l >= d.layout.Tail; l-- {
+	for l := last - 1; l >= d.layout.Agglomerated; l-- {
 		if err := d.Up(ctx, l); err != nil {
 			return err
 		}
@@ -305,7 +308,7 @@ func MemoryBytes(l multigrid.Layout) int64 {
 	bytes += 2 * 8 * int64(slots*blocks)
 	for i := range l.Plan.Levels {
 		arrays := 3
-		if i == 0 && l.Source == nil {
+		if i == 0 && l.Values == nil {
 			arrays = 2
 		}
 		bytes += int64(arrays) * arrayBytes(l, i)
@@ -318,7 +321,7 @@ func arrayBytes(l multigrid.Layout, level int) int64 {
 	m := l.Plan.Levels[level].Mesh
 	rows := m.NY
 	if level < len(l.Stripes) && (l.Neighbour[solver.Top] || l.Neighbour[solver.Bottom]) {
-		rows = min(rows, l.Stripes[level].Rows()+2*multigrid.Overlap)
+		rows = min(rows, l.Stripes[level].Rows()+2*multigrid.HaloDepth)
 	}
 	return int64(rows) * int64(stride(m.NX)) * int64(m.DType.Size())
 }

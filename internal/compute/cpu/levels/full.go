@@ -26,7 +26,7 @@ func (d *Device) finestOf(coarse multigrid.Device) (*level[float64], error) {
 		return nil, fmt.Errorf("cpu levels: %T is no device of this package", coarse)
 	}
 	if m, want := c.finest.Mesh, d.coarse[0].Mesh; m.NX != want.NX || m.NY != want.NY {
-		return nil, fmt.Errorf("cpu levels: a mesh of %d x %d points, %d x %d are wanted", m.NX, m.NY, want.NX,
+		return nil, fmt.Errorf("cpu levels: a mesh of %d x %d points, not %d x %d", m.NX, m.NY, want.NX,
 			want.NY)
 	}
 	return c.finest, nil

@@ -60,22 +60,22 @@ func newLevel[F float](l multigrid.Level, own *solver.Stripe, neighbour [2]bool,
 }
 
 // newArray allocates an array with the rows that the rank holds of the level: the whole mesh, or the stripe with its
-// overlaps or walls.
+// halos or walls.
 func (l *level[F]) newArray() array[F] {
 	held := solver.Stripe{Lo: 0, Hi: l.Mesh.NY}
 	canonical := func(y int) int { return y }
 	if l.whole && l.Mesh.PeriodicRows() {
-		held = solver.Stripe{Lo: l.own.Lo - multigrid.Overlap, Hi: l.own.Hi + multigrid.Overlap}
+		held = solver.Stripe{Lo: l.own.Lo - multigrid.HaloDepth, Hi: l.own.Hi + multigrid.HaloDepth}
 		canonical = func(y int) int {
 			y, _ = l.Mesh.Canonical(y)
 			return y
 		}
 	}
 	if l.neighbour[solver.Top] {
-		held.Lo = l.own.Lo - multigrid.Overlap
+		held.Lo = l.own.Lo - multigrid.HaloDepth
 	}
 	if l.neighbour[solver.Bottom] {
-		held.Hi = l.own.Hi + multigrid.Overlap
+		held.Hi = l.own.Hi + multigrid.HaloDepth
 	}
 	return newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
 }

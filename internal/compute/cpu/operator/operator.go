@@ -2,6 +2,13 @@
 // kernel, and of the rows of package levels.
 package operator
 
+import (
+	"fmt"
+
+	"jacobi/internal/compute/cpu/kernel"
+	"jacobi/solver"
+)
+
 // Quarter is the weight of the sum of the four neighbours.
 const Quarter = 0.25
 
@@ -38,4 +45,28 @@ func (o Operator[M, R]) Average(sum, to R, tiny bool) { o.Quarter(sum, to, tiny)
 func (o Operator[M, R]) General(s, n R, b M) R {
 	o.Subtract(s, n, n)
 	return o.Scale(b, o.Blend(s, n))
+}
+
+// Terms writes the updates that add products of neighbours and weights to the source, both values of the point: the
+// weighted operator
+//
+//	new = fma(w, west, fma(e, east, fma(n, north, fma(s, south, b))))
+//
+// R and M are as for Operator.
+type Terms[M, R any] struct {
+	Load func(v M) R // the first sum
+	// Fma and Into return the register of fma(weight, value, sum). Fma may overwrite the sum, Into the value.
+	Fma, Into func(weight M, value, sum R) R
+}
+
+// Update returns the register of the new value of a point by o, whose values are v. The northern value is overwritten.
+func (t Terms[M, R]) Update(o kernel.Operator, v []M, west, east, north, south R) R {
+	if o != kernel.Weighted {
+		panic(fmt.Sprintf("operator %d has no terms", o))
+	}
+	sum := t.Load(v[solver.Source])
+	sum = t.Fma(v[solver.South], south, sum)
+	sum = t.Into(v[solver.North], north, sum)
+	sum = t.Fma(v[solver.East], east, sum)
+	return t.Fma(v[solver.West], west, sum)
 }

@@ -258,7 +258,7 @@ var microseconds = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
 // exactly returns a number of microseconds with three decimals.
 func exactly(n json.Number) (time.Duration, error) {
 	if !microseconds.MatchString(n.String()) {
-		return 0, fmt.Errorf("%q: microseconds with three decimals are wanted", n)
+		return 0, fmt.Errorf("%q: must be microseconds with three decimals", n)
 	}
 	ns, err := strconv.ParseInt(strings.Replace(n.String(), ".", "", 1), 10, 64)
 	return time.Duration(ns), err

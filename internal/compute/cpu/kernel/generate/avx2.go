@@ -13,8 +13,8 @@ import (
 	"jacobi/solver"
 )
 
-// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14, and h
-// of the general operator in 15. Other constants are in memory.
+// avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14, and in
+// 15 h of the general operator, or the sum of the terms of a point. Other constants are in memory.
 type avx2 struct {
 	*generator
 	t       solver.DType
@@ -24,6 +24,7 @@ type avx2 struct {
 	masks   blockMem
 	h       reg.VecPhysical // weights of the general operator
 	q       operand.Mem
+	sum     reg.VecPhysical // of terms
 	add     func(...operand.Op)
 	sub     func(...operand.Op)
 	mul     func(...operand.Op)
@@ -39,7 +40,7 @@ func newAVX2(t solver.DType) machine {
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12,
 		reg.Y13, reg.Y14, reg.Y15,
 	}
-	m.acc, m.h = m.ymm[14], m.ymm[15]
+	m.acc, m.h, m.sum = m.ymm[14], m.ymm[15], m.ymm[15]
 	return m
 }
 
@@ -75,13 +76,14 @@ func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 }
 
 func (m *avx2) prologue(v variant, masks blockMem, weights reg.Register) {
-	if v.general {
+	switch v.operator {
+	case kernel.General:
 		m.VMOVUPS(operand.Mem{Base: weights}, m.h)
 		m.q = operand.Mem{Base: weights, Disp: m.vectorBytes()}
-		return
+	case kernel.Plain:
+		m.quarter = m.spread("quarter", float(m.t.Size(), operator.Quarter))
+		m.masks = masks
 	}
-	m.quarter = m.spread("quarter", float(m.t.Size(), operator.Quarter))
-	m.masks = masks
 }
 
 func (m *avx2) load(r reg.VecPhysical, p operand.Mem) { m.VMOVUPS(p, r) }
@@ -175,13 +177,15 @@ func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
 func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 	g, t, w := m.generator, m.ymm[12], m.ymm[13]
 	u := m.operator()
-	for j := range n {
-		u.Neighbours(s[j], n[j], n[j])
+	if !v.termed() {
+		for j := range n {
+			u.Neighbours(s[j], n[j], n[j])
+		}
 	}
 	// combine takes the sum of west and east of vector j.
 	combine := func(sum reg.VecPhysical, j int) { u.Sum(sum, n[j], n[j]) }
-	if v.general {
-		combine = func(sum reg.VecPhysical, j int) { u.General(sum, n[j], mem.source[j]) }
+	if v.operator == kernel.General {
+		combine = func(sum reg.VecPhysical, j int) { u.General(sum, n[j], mem.values[0][j]) }
 	}
 	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
 	size := m.t.Size()
@@ -190,16 +194,20 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 	g.VMOVUPS(c[3], mem.carry)
 	g.VPERM2F128(operand.U8(0x21), mem.east, c[0], w) // upper half of c[0], lower half of east
 	g.VPALIGNR(operand.U8(size), c[0], w, w)
-	u.Neighbours(c[1], t, t)
-	combine(t, 0)
-	u.Neighbours(w, c[2], w)
-	combine(w, 3)
-	u.Neighbours(c[2], c[0], t)
-	combine(t, 1)
-	u.Neighbours(c[3], c[1], w)
-	combine(w, 2)
+	if v.termed() {
+		m.terms(n, c, s, t, w, mem, v)
+	} else {
+		u.Neighbours(c[1], t, t)
+		combine(t, 0)
+		u.Neighbours(w, c[2], w)
+		combine(w, 3)
+		u.Neighbours(c[2], c[0], t)
+		combine(t, 1)
+		u.Neighbours(c[3], c[1], w)
+		combine(w, 2)
+	}
 	for j := range n {
-		if !v.general {
+		if v.operator == kernel.Plain {
 			u.Average(n[j], n[j], v.tiny)
 		}
 		if v.masked {
@@ -234,6 +242,29 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 	m.fma(n[3], n[3], n[2])
 	m.add(n[2], n[0], n[0])
 	m.add(n[0], m.acc, m.acc)
+}
+
+// terms leaves the new values by an operator of terms in n. west and east are the neighbours of the first and of the
+// last vector.
+func (m *avx2) terms(n, c, s blockRegs, west, east reg.VecPhysical, mem rowMem, v variant) {
+	u := operator.Terms[operand.Op, reg.VecPhysical]{
+		Load: func(b operand.Op) reg.VecPhysical {
+			m.VMOVUPS(b, m.sum)
+			return m.sum
+		},
+		Fma: func(weight operand.Op, value, sum reg.VecPhysical) reg.VecPhysical {
+			m.fma(weight, value, sum)
+			return sum
+		},
+		Into: func(weight operand.Op, value, sum reg.VecPhysical) reg.VecPhysical {
+			m.fmaBlend(weight, sum, value)
+			return value
+		},
+	}
+	west4, east4 := [4]reg.VecPhysical{west, c[0], c[1], c[2]}, [4]reg.VecPhysical{c[1], c[2], c[3], east}
+	for j := range n {
+		u.Update(v.operator, mem.vector(j), west4[j], east4[j], n[j], s[j])
+	}
 }
 
 func (m *avx2) operator() operator.Operator[operand.Op, reg.VecPhysical] {

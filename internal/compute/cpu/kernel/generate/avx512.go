@@ -7,6 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/internal/compute/cpu/operator"
 	"jacobi/solver"
 )
@@ -79,9 +80,11 @@ func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register) {
 	g, size := m.generator, m.t.Size()
 	m.spread("one", bits(size, 1), m.one)
-	if v.general {
-		m.ops.mov(operand.Mem{Base: weights}, m.h)
-		m.ops.mov(operand.Mem{Base: weights, Disp: m.vectorBytes()}, m.q)
+	if v.operator != kernel.Plain {
+		if v.operator == kernel.General {
+			m.ops.mov(operand.Mem{Base: weights}, m.h)
+			m.ops.mov(operand.Mem{Base: weights, Disp: m.vectorBytes()}, m.q)
+		}
 		m.spread("smallest", float(size, smallest(size)), m.start)
 		return
 	}
@@ -212,6 +215,10 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	m.align(operand.U8(1), c[0], t[3], t[3])
 	m.align(operand.U8(m.lanes()-1), mem.carry, c[3], t[0])
 	o.mov(c[3], mem.carry)
+	if v.termed() {
+		m.terms(n, c, s, t[0], t[3], mem, v, store)
+		return
+	}
 	// Two units of an AMD core add, and two others multiply. Two sums and the differences below go to the latter, which
 	// have less to do. 1*west + east is rounded as west + east.
 	u, one := m.operator(), m.operator()
@@ -226,9 +233,9 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	if v.swept {
 		m.loadMasks(mem.swept)
 	}
-	if v.general {
+	if v.operator == kernel.General {
 		for j := range n {
-			u.General(t[j], n[j], mem.source[j])
+			u.General(t[j], n[j], mem.values[0][j])
 		}
 	} else {
 		for j := range n {
@@ -237,14 +244,14 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	}
 	for j := range n {
 		switch {
-		case v.general:
+		case v.operator == kernel.General:
 		case v.kept() && !v.tiny:
 			o.mov(c[j], n[j])
 			o.mul(m.quarter, t[j], laneMasks[j], n[j])
 		default:
 			u.Average(t[j], n[j], v.tiny)
 		}
-		if v.kept() && (v.general || v.tiny) {
+		if v.kept() && (v.operator == kernel.General || v.tiny) {
 			m.blend(c[j], n[j], laneMasks[j])
 		}
 		store(n[j], mem.dst[j])
@@ -256,7 +263,7 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 		switch {
 		case v.tiny:
 			m.subtractTiny(n[j], c[j], t[j])
-		case v.general:
+		case v.operator == kernel.General:
 			o.sub(c[j], n[j], t[j])
 		// As n - c: the product is exact or denormal, and then only one of n and c matters for the sums.
 		case v.kept():
@@ -265,13 +272,53 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 			o.fmaLess(c[j], m.quarter, t[j])
 		}
 	}
-	// Pairs of squares, from the smallest normal number on: no result is denormal.
+	m.addSquares(t)
+}
+
+// addSquares adds the squares of t to the sums. Pairs of squares begin with the smallest normal number: no result is
+// denormal.
+func (m *avx512) addSquares(t []reg.VecPhysical) {
+	o := m.ops
 	o.fmaStart(m.start, t[0], t[0])
 	o.fmaStart(m.start, t[2], t[2])
 	o.fma(t[1], t[1], t[0])
 	o.fma(t[3], t[3], t[2])
 	o.add(t[2], t[0], t[0])
 	o.add(t[0], m.acc, m.acc)
+}
+
+// terms is the rest of row for an operator of terms. west and east are the neighbours of the first and of the last
+// vector.
+func (m *avx512) terms(n, c, s blockRegs, west, east reg.VecPhysical, mem rowMem, v variant,
+	store func(...operand.Op)) {
+	if v.swept {
+		m.loadMasks(mem.swept)
+	}
+	fma := func(weight operand.Op, value, sum reg.VecPhysical) reg.VecPhysical {
+		m.ops.fma(weight, value, sum)
+		return sum
+	}
+	sums := m.zmm[24:28]
+	west4, east4 := [4]reg.VecPhysical{west, c[0], c[1], c[2]}, [4]reg.VecPhysical{c[1], c[2], c[3], east}
+	for j := range n {
+		u := operator.Terms[operand.Op, reg.VecPhysical]{Fma: fma, Into: fma}
+		u.Load = func(b operand.Op) reg.VecPhysical {
+			m.ops.mov(b, sums[j])
+			return sums[j]
+		}
+		u.Update(v.operator, mem.vector(j), west4[j], east4[j], n[j], s[j])
+		if v.swept {
+			m.blend(c[j], sums[j], laneMasks[j])
+		}
+		store(sums[j], mem.dst[j])
+	}
+	if v.bare {
+		return
+	}
+	for j := range n {
+		m.ops.sub(c[j], sums[j], sums[j])
+	}
+	m.addSquares(sums)
 }
 
 func (m *avx512) operator() operator.Operator[operand.Op, reg.VecPhysical] {

@@ -176,10 +176,11 @@ func (m *arm64) bits(v float64) uint64 {
 // constants loads what all blocks need.
 func (m *arm64) constants(v variant) {
 	var span kernel.Span
-	if v.general {
+	switch v.operator {
+	case kernel.General:
 		m.field(unsafe.Offsetof(span.Weights), regScratch)
 		m.LoadPair(regScratch, 0, m.h, m.q)
-	} else {
+	case kernel.Plain:
 		m.Constant(m.t, m.bits(operator.Quarter), regScratch, m.quarter)
 	}
 	m.Constant(m.t, m.bits(smallest(int(m.t))), regScratch, m.start)
@@ -242,29 +243,39 @@ func (m *arm64) row(i int, n, c, s vectors, v variant) {
 	m.Store(c[3], regCarry, i*neon.VectorBytes)
 	m.Extract(neon.VectorBytes-int(m.t), c[3], carry, t[0])
 	m.Extract(int(m.t), east, c[0], t[3])
-	u.Neighbours(c[1], t[0], t[0])
-	u.Neighbours(c[2], c[0], t[1])
-	u.Neighbours(c[3], c[1], t[2])
-	u.Neighbours(t[3], c[2], t[3])
-	for j := range n {
-		u.Neighbours(s[j], n[j], n[j])
+	if !v.termed() {
+		u.Neighbours(c[1], t[0], t[0])
+		u.Neighbours(c[2], c[0], t[1])
+		u.Neighbours(c[3], c[1], t[2])
+		u.Neighbours(t[3], c[2], t[3])
+		for j := range n {
+			u.Neighbours(s[j], n[j], n[j])
+		}
 	}
 	m.rowAt(unsafe.Offsetof(span.Dst)+uintptr(8*i), regOff, regDst)
 	value := t
-	if v.general {
-		source := from(16)
-		m.rowAt(unsafe.Offsetof(span.Source)+uintptr(8*i), regOff, regScratch)
-		m.load(regScratch, source)
-		for j := range n {
-			value[j] = u.General(t[j], n[j], source[j])
+	if values := v.operator.Values(); values > 0 {
+		m.rowAt(unsafe.Offsetof(span.Values)+uintptr(8*i), regOff, regScratch)
+		for range values - 1 {
+			m.Op("ADD", regOff, regScratch)
 		}
-	} else {
+	}
+	switch v.operator {
+	case kernel.Plain:
 		for j := range n {
 			u.Sum(n[j], t[j], t[j])
 		}
 		for j := range n {
 			u.Average(t[j], t[j], false)
 		}
+	case kernel.General:
+		source := from(16)
+		m.load(regScratch, source)
+		for j := range n {
+			value[j] = u.General(t[j], n[j], source[j])
+		}
+	default:
+		value = m.terms(v.operator, vectors{t[0], c[0], c[1], c[2]}, vectors{c[1], c[2], c[3], t[3]}, n, s)
 	}
 	if v.swept {
 		m.loadMasks(i)
@@ -278,6 +289,31 @@ func (m *arm64) row(i int, n, c, s vectors, v variant) {
 	if !v.bare {
 		m.addSquares(n, c, value)
 	}
+}
+
+// terms returns the new values by an operator of terms, whose values begin at regScratch.
+func (m *arm64) terms(o kernel.Operator, west, east, n, s vectors) vectors {
+	load := func(k int, v vectors) {
+		m.LoadPair(regScratch, 4*k*neon.VectorBytes, v[0], v[1])
+		m.LoadPair(regScratch, (4*k+2)*neon.VectorBytes, v[2], v[3])
+	}
+	sums, weights := from(16), vectors{13, 14, 22, 23}
+	fma := func(k int, value, sum vectors) vectors {
+		load(k, weights)
+		for j := range sum {
+			m.MultiplyAdd(m.t, weights[j], value[j], sum[j])
+		}
+		return sum
+	}
+	u := operator.Terms[int, vectors]{Fma: fma, Into: fma, Load: func(k int) vectors {
+		load(k, sums)
+		return sums
+	}}
+	places := make([]int, o.Values())
+	for k := range places {
+		places[k] = k
+	}
+	return u.Update(o, places, west, east, n, s)
 }
 
 func (m *arm64) operator() operator.Operator[neon.Reg, neon.Reg] {

@@ -12,6 +12,7 @@ import (
 	"github.com/mmcloughlin/avo/gotypes"
 
 	"jacobi/internal/compute/cpu/declare"
+	"jacobi/internal/compute/cpu/kernel"
 )
 
 // declarations are the Go signatures of the functions, as in package kernel.
@@ -54,19 +55,27 @@ var sweeps = []struct {
 	name, field string
 	variant
 }{
-	{"sweep", "Sweep", variant{}},
-	{"stream", "Stream", variant{stream: true}},
-	{"edge", "Edge", variant{masked: true}},
-	{"fixed", "Fixed.Sweep", variant{swept: true}},
-	{"streamFixed", "Fixed.Stream", variant{swept: true, stream: true}},
-	{"whole", "Whole.Sweep", variant{general: true}},
-	{"streamWhole", "Whole.Stream", variant{general: true, stream: true}},
-	{"general", "General.Sweep", variant{swept: true, general: true}},
-	{"streamGeneral", "General.Stream", variant{swept: true, general: true, stream: true}},
-	{"bare", "Bare.Sweep", variant{bare: true}},
-	{"streamBare", "Bare.Stream", variant{bare: true, stream: true}},
-	{"bareWhole", "BareWhole.Sweep", variant{general: true, bare: true}},
-	{"streamBareWhole", "BareWhole.Stream", variant{general: true, bare: true, stream: true}},
+	{"sweep", "Sweeps[Plain].Whole.Sweep", variant{}},
+	{"stream", "Sweeps[Plain].Whole.Stream", variant{stream: true}},
+	{"edge", "Sweeps[Plain].Edge", variant{masked: true}},
+	{"fixed", "Sweeps[Plain].Masked.Sweep", variant{swept: true}},
+	{"streamFixed", "Sweeps[Plain].Masked.Stream", variant{swept: true, stream: true}},
+	{"whole", "Sweeps[General].Whole.Sweep", variant{operator: kernel.General}},
+	{"streamWhole", "Sweeps[General].Whole.Stream", variant{operator: kernel.General, stream: true}},
+	{"general", "Sweeps[General].Masked.Sweep", variant{operator: kernel.General, swept: true}},
+	{"streamGeneral", "Sweeps[General].Masked.Stream", variant{operator: kernel.General, swept: true, stream: true}},
+	{"bare", "Sweeps[Plain].Bare.Sweep", variant{bare: true}},
+	{"streamBare", "Sweeps[Plain].Bare.Stream", variant{bare: true, stream: true}},
+	{"bareWhole", "Sweeps[General].Bare.Sweep", variant{operator: kernel.General, bare: true}},
+	{"streamBareWhole", "Sweeps[General].Bare.Stream", variant{operator: kernel.General, bare: true, stream: true}},
+	{"weighted", "Sweeps[Weighted].Whole.Sweep", variant{operator: kernel.Weighted}},
+	{"streamWeighted", "Sweeps[Weighted].Whole.Stream", variant{operator: kernel.Weighted, stream: true}},
+	{"maskedWeighted", "Sweeps[Weighted].Masked.Sweep", variant{operator: kernel.Weighted, swept: true}},
+	{"streamMaskedWeighted", "Sweeps[Weighted].Masked.Stream",
+		variant{operator: kernel.Weighted, swept: true, stream: true}},
+	{"bareWeighted", "Sweeps[Weighted].Bare.Sweep", variant{operator: kernel.Weighted, bare: true}},
+	{"streamBareWeighted", "Sweeps[Weighted].Bare.Stream",
+		variant{operator: kernel.Weighted, bare: true, stream: true}},
 }
 
 // table begins the table of functions for one type of value.

@@ -49,13 +49,27 @@ type machine interface {
 type rowMem struct {
 	carry, east operand.Mem // vector 3 of the block before, and vector 0 of the next block
 	dst         blockMem
-	swept       blockMem // masks with a bit for each lane
-	source      blockMem
+	swept       blockMem   // masks with a bit for each lane
+	values      []blockMem // of the operator
 }
 
-// variant is a kind of sweep: under the masks of Edge, with stores that bypass the caches, for tiny values, under masks
-// that differ from row to row, of the general operator, or bare, which is without sums for a norm.
-type variant struct{ masked, stream, tiny, swept, general, bare bool }
+// variant is a kind of sweep: of an operator, under the masks of Edge, with stores that bypass the caches, for tiny
+// values, under masks that differ from row to row, or bare, which is without sums for a norm.
+type variant struct {
+	operator                          kernel.Operator
+	masked, stream, tiny, swept, bare bool
+}
+
+// termed reports whether the operator is one of operator.Terms.
+func (v variant) termed() bool { return v.operator > kernel.General }
+
+// vector returns the memory of the values of the points of a vector of a block.
+func (m rowMem) vector(j int) (values []operand.Op) {
+	for _, v := range m.values {
+		values = append(values, v[j])
+	}
+	return values
+}
 
 // kept reports whether the sweep keeps the values of some points.
 func (v variant) kept() bool { return v.masked || v.swept }
@@ -119,8 +133,8 @@ func (g *generator) block(base, index reg.Register) blockMem {
 //
 // Processors take over a hundred cycles for an operation with a denormal factor, and most also for one with a denormal
 // result. A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the
-// span has a tiny value. The choice affects speed alone, since both bodies compute the same. The general operator has
-// the first body alone.
+// span has a tiny value. The choice affects speed alone, since both bodies compute the same. Operators with
+// values have the first body alone.
 func (g *generator) sweep(name, to string, v variant) {
 	var span kernel.Span
 	g.function(name, to, "sweep")
@@ -140,12 +154,12 @@ func (g *generator) sweep(name, to string, v variant) {
 		}
 	}
 	var weights reg.Register
-	if v.general {
+	if v.operator == kernel.General {
 		weights = g.loadField(s, unsafe.Offsetof(span.Weights))
 	}
 	g.prologue(v, masks, weights)
 	var sample reg.GPVirtual
-	if !v.general {
+	if v.operator == kernel.Plain {
 		sample = g.loadField(s, unsafe.Offsetof(span.Rows))
 		g.SHRQ(operand.U8(1), sample)
 		g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
@@ -163,7 +177,7 @@ func (g *generator) sweep(name, to string, v variant) {
 		g.MOVQ(field(s, unsafe.Offsetof(span.Break)), p.end)
 		g.MOVQ(p.acc, p.groups)
 	}
-	if !v.general {
+	if v.operator == kernel.Plain {
 		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
 	}
 	g.rows(p)
@@ -181,7 +195,7 @@ func (g *generator) sweep(name, to string, v variant) {
 	g.VZEROUPPER()
 	g.RET()
 	g.breaks(p)
-	if v.general {
+	if v.operator != kernel.Plain {
 		return
 	}
 	g.Label("tiny")
@@ -262,9 +276,7 @@ func (g *generator) rows(p pass) {
 					Disp: j * kernel.MaskBytes(g.lanes())}
 			}
 		}
-		if p.general {
-			m.source = g.block(g.loadField(p.span, unsafe.Offsetof(span.Source)+uintptr(8*i)), p.off)
-		}
+		m.values = g.values(p, i)
 		g.row(g.line(i), g.line(i+1), g.line(i+2), m, p.variant)
 		at = below
 		if i+1 < kernel.Rows {
@@ -276,6 +288,28 @@ func (g *generator) rows(p pass) {
 			g.JE(operand.LabelRef(end))
 		}
 	}
+}
+
+// values returns the values of a block of row i: a block for each, from a multiple of the offset to the block of the
+// field on.
+func (g *generator) values(p pass, i int) (values []blockMem) {
+	var span kernel.Span
+	n := p.operator.Values()
+	if n == 0 {
+		return nil
+	}
+	row := g.loadField(p.span, unsafe.Offsetof(span.Values)+uintptr(8*i))
+	if n > 1 {
+		g.LEAQ(operand.Mem{Base: row, Index: p.off, Scale: uint8(n - 1)}, row)
+	}
+	for k := range n {
+		block := g.block(row, p.off)
+		for j := range block {
+			block[j].Disp += 4 * k * g.vectorBytes()
+		}
+		values = append(values, block)
+	}
+	return values
 }
 
 // bits returns the bits of v in the type of the given size.

@@ -9,7 +9,7 @@ import (
 
 // middle is rank 1 of three: rows [8, 24) of 64 values, halos of the given depth, and peers on both sides. It has no
 // GPU.
-func middle(depth int) *direct {
+func middle(depth int) *peerStores {
 	l := solver.Layout{Mesh: solver.Mesh{NX: 64, NY: 40, DType: solver.Float32}, Stripe: solver.Stripe{Lo: 8, Hi: 24},
 		Depth: depth, Neighbour: [2]bool{true, true}}
 	d := &device{layout: l, flags: 0x5000}
@@ -19,7 +19,7 @@ func middle(depth int) *direct {
 	below := field{base: 0x400000, rows: solver.Stripe{Lo: 24 - depth, Hi: 40}, pitch: 256, index: 1}
 	top := &peer{side: solver.Top, depth: depth, theirs: [2]field{{}, above}, words: 0x6000}
 	bottom := &peer{side: solver.Bottom, depth: depth, theirs: [2]field{{}, below}, words: 0x7000}
-	return &direct{dev: d, peers: []*peer{top, bottom}}
+	return &peerStores{dev: d, peers: []*peer{top, bottom}}
 }
 
 // The kernel of a pass gets the addresses of the rows to fill and of the words to set. Each exchange is awaited once.

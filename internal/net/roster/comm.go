@@ -39,7 +39,7 @@ type Member struct {
 	Device     string          `json:"device,omitempty"`
 	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
 	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
-	Part       Part            `json:"part"`                 // only in what the rank tells rank 0; see Team.Whole
+	Part       Part            `json:"part"`                 // only in what the rank tells rank 0; see Comm.Whole
 	Extra      json.RawMessage `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
 }
 
@@ -61,11 +61,11 @@ func (m Member) String() string {
 	return fmt.Sprintf("rank %d (host %s, pid %d)", m.Rank, m.Host, m.PID)
 }
 
-// ErrClosed is the cause of a Team's context after Close.
+// ErrClosed is the cause of a Comm's context after Close.
 var ErrClosed = errors.New("the rank has left its run")
 
-// Team is a rank's view of all ranks of its run, from Join to Close.
-type Team struct {
+// Comm is a rank's view of all ranks of its run, from Join to Close.
+type Comm struct {
 	self    Member
 	working int // ranks that take part in collective calls; see SetWorking
 	members *list
@@ -87,9 +87,9 @@ type Team struct {
 	watch    func(Event) // of a run without a server; nil: nobody watches
 }
 
-// newTeam subscribes to the subjects that every rank reads. The team has no members yet.
-func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
-	t := &Team{self: self, working: self.Size, conn: conn, id: rand.Text(), stop: make(chan struct{})}
+// newComm subscribes to the subjects that every rank reads. The comm has no members yet.
+func newComm(ctx context.Context, conn Conn, self Member) (*Comm, error) {
+	t := &Comm{self: self, working: self.Size, conn: conn, id: rand.Text(), stop: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	if conn == nil {
 		return t, nil
@@ -107,7 +107,7 @@ func newTeam(ctx context.Context, conn Conn, self Member) (*Team, error) {
 	return t, nil
 }
 
-func (t *Team) subscribe(subject string, handle func(pubsub.Message)) error {
+func (t *Comm) subscribe(subject string, handle func(pubsub.Message)) error {
 	sub, err := t.conn.Subscribe(subject, handle)
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
@@ -119,10 +119,10 @@ func (t *Team) subscribe(subject string, handle func(pubsub.Message)) error {
 }
 
 // Self returns the entry of this rank.
-func (t *Team) Self() Member { return t.Member(t.self.Rank) }
+func (t *Comm) Self() Member { return t.Member(t.self.Rank) }
 
 // Member returns the entry of a rank, without its Part. Its Size is the number of working ranks.
-func (t *Team) Member(rank int) Member {
+func (t *Comm) Member(rank int) Member {
 	m := t.members.member(rank)
 	m.Size = t.working
 	return m
@@ -130,7 +130,7 @@ func (t *Team) Member(rank int) Member {
 
 // Groups returns the entries of the working ranks in the order of the ranks, those of ranks that are alike together:
 // about one for each node of a large run.
-func (t *Team) Groups() (groups []Group) {
+func (t *Comm) Groups() (groups []Group) {
 	for _, g := range t.members.groups() {
 		if g.First.Rank < t.working {
 			g.First.Size, g.End = t.working, min(g.End, t.working)
@@ -142,7 +142,7 @@ func (t *Team) Groups() (groups []Group) {
 
 // Members returns the entries of the working ranks, by rank, without their Parts. They are made at each call, since
 // those of a large run take much time and memory; see Groups.
-func (t *Team) Members() []Member {
+func (t *Comm) Members() []Member {
 	members := make([]Member, t.working)
 	for r := range members {
 		members[r] = t.Member(r)
@@ -151,30 +151,30 @@ func (t *Team) Members() []Member {
 }
 
 // Whole returns the Parts of all ranks together.
-func (t *Team) Whole() Part { return t.members.head.Whole }
+func (t *Comm) Whole() Part { return t.members.head.Whole }
 
 // Conn returns the connection of this rank; nil for a run of one rank without a server.
-func (t *Team) Conn() Conn { return t.conn }
+func (t *Comm) Conn() Conn { return t.conn }
 
 // Subject returns the subject called name of this run, for users outside this package.
-func (t *Team) Subject(name string) string { return Subject(t.self.RunID, name) }
+func (t *Comm) Subject(name string) string { return Subject(t.self.RunID, name) }
 
-// Subject returns the subject that Team.Subject returns, for those who watch a run.
+// Subject returns the subject that Comm.Subject returns, for those who watch a run.
 func Subject(runID, name string) string { return prefix(runID) + ".x." + name }
 
 // Prefix returns the prefix of all subjects of this run, in whose terms a server's permissions are given.
-func (t *Team) Prefix() string { return prefix(t.self.RunID) }
+func (t *Comm) Prefix() string { return prefix(t.self.RunID) }
 
 // Context returns a context that ends with the one given to Join. Its cause is an *AbortError if a rank or the launcher
 // aborted the run, and ErrClosed after Close.
-func (t *Team) Context() context.Context { return t.ctx }
+func (t *Comm) Context() context.Context { return t.ctx }
 
 // StopRequested returns a channel that is closed when the launcher asks all ranks to stop.
-func (t *Team) StopRequested() <-chan struct{} { return t.stop }
+func (t *Comm) StopRequested() <-chan struct{} { return t.stop }
 
 // Cause returns the abort that explains the end of the run, or nil: the first one that is no consequence of others,
 // else the first. The result may change while messages of failing ranks arrive.
-func (t *Team) Cause() *AbortError {
+func (t *Comm) Cause() *AbortError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.aborts {
@@ -190,7 +190,7 @@ func (t *Team) Cause() *AbortError {
 
 // Abort ends the run of all ranks because this rank failed with cause. If cause is another rank's abort, Abort tells
 // the launcher alone. It returns when the server has the message, after at most 2 s.
-func (t *Team) Abort(cause error) error {
+func (t *Comm) Abort(cause error) error {
 	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()),
 		Consequence: IsConsequence(cause)}
 	defer t.cancel(abort)
@@ -209,7 +209,7 @@ func (t *Team) Abort(cause error) error {
 	return errors.Join(err, flush(ctx, t.conn, flushTimeout))
 }
 
-func (t *Team) receiveAbort(m pubsub.Message) {
+func (t *Comm) receiveAbort(m pubsub.Message) {
 	a := new(AbortError)
 	if json.Unmarshal(m.Data, a) != nil || a.Rank < -1 || a.Rank >= t.self.Size {
 		return
@@ -220,7 +220,7 @@ func (t *Team) receiveAbort(m pubsub.Message) {
 
 // keepAbort keeps a. It bounds the number it keeps: a correct run has at most one abort from each rank and one from the
 // launcher.
-func (t *Team) keepAbort(a *AbortError) {
+func (t *Comm) keepAbort(a *AbortError) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.aborts) <= t.self.Size {
@@ -229,7 +229,7 @@ func (t *Team) keepAbort(a *AbortError) {
 }
 
 // Close leaves the run: this rank receives no more messages. The connection stays open.
-func (t *Team) Close() {
+func (t *Comm) Close() {
 	t.cancel(ErrClosed)
 	if t.post != nil {
 		t.post.close()
@@ -256,8 +256,8 @@ func flush(ctx context.Context, conn Conn, d time.Duration) error {
 	return nil
 }
 
-// within returns ctx, which also ends when the team's context does, with the same cause.
-func (t *Team) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// within returns ctx, which also ends when the comm's context does, with the same cause.
+func (t *Comm) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
 	return ctx, func() { stop(); cancel(nil) }

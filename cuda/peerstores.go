@@ -7,11 +7,11 @@ import (
 	"jacobi/solver"
 )
 
-// direct is the path on which kernels write rows: into the memory of peers, if this rank has its GPU to itself, so that
-// a kernel may wait for neighbours; or into the rank's own halos, if it is its own neighbour. The kernel of a pass of
-// several sweeps waits for halos and hands rows on itself. For a pass of one sweep, one more kernel writes the rows of
-// both sides and another waits for both halos. See kernels/exchange.cu.
-type direct struct {
+// peerStores is the path on which kernels store rows: into the memory of peers, if this rank has its GPU to itself, so
+// that a kernel may wait for neighbours; or into the rank's own halos, if it is its own neighbour. The kernel of a pass
+// of several sweeps waits for halos and hands rows on itself. For a pass of one sweep, one more kernel writes the rows
+// of both sides and another waits for both halos. See kernels/exchange.cu.
+type peerStores struct {
 	dev                 *device
 	peers               []*peer // none if the rank is its own neighbour
 	push, await         *driver.Function
@@ -47,8 +47,8 @@ const (
 	pushBlocks  = 32
 )
 
-func newDirect(dev *device, peers []*peer) (*direct, error) {
-	d := &direct{dev: dev, peers: peers, pushArg: new(push), awaitArg: new(await)}
+func newPeerStores(dev *device, peers []*peer) (*peerStores, error) {
+	d := &peerStores{dev: dev, peers: peers, pushArg: new(push), awaitArg: new(await)}
 	var err error
 	if d.push, err = dev.module.Function("push_rows"); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func newDirect(dev *device, peers []*peer) (*direct, error) {
 }
 
 // sides returns the addresses of the edges of next and of the halos that they fill.
-func (d *direct) sides() (sides [2]pushSide) {
+func (d *peerStores) sides() (sides [2]pushSide) {
 	next, layout := d.dev.next, d.dev.layout
 	for side := range sides {
 		s := solver.Side(side)
@@ -85,7 +85,7 @@ func (d *direct) sides() (sides [2]pushSide) {
 
 // inKernel returns what the kernel of a pass of several sweeps does with halos: it waits for those of now and hands the
 // edges of next on for exchange n. n is 0 if no exchange follows.
-func (d *direct) inKernel(n solver.ExchangeNumber) (h halos) {
+func (d *peerStores) inKernel(n solver.ExchangeNumber) (h halos) {
 	if h.awaited = d.awaited; h.awaited > 0 {
 		for _, p := range d.peers {
 			h.sides[p.side].came = d.dev.flags.came(p.side)
@@ -103,7 +103,7 @@ func (d *direct) inKernel(n solver.ExchangeNumber) (h halos) {
 }
 
 // post implements path.
-func (d *direct) post(_ context.Context, n solver.ExchangeNumber) error {
+func (d *peerStores) post(_ context.Context, n solver.ExchangeNumber) error {
 	if d.handed == n {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (d *direct) post(_ context.Context, n solver.ExchangeNumber) error {
 }
 
 // wait implements path. It leaves the waiting to the next work that reads halos.
-func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
+func (d *peerStores) wait(_ context.Context, n solver.ExchangeNumber) error {
 	if len(d.peers) > 0 {
 		d.awaited = n
 	}
@@ -123,7 +123,7 @@ func (d *direct) wait(_ context.Context, n solver.ExchangeNumber) error {
 }
 
 // settle makes the fast stream wait for rows that are still awaited.
-func (d *direct) settle() error {
+func (d *peerStores) settle() error {
 	if d.awaited == 0 {
 		return nil
 	}

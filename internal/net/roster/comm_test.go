@@ -20,16 +20,16 @@ import (
 	"jacobi/internal/net/wire"
 )
 
-// together runs f on all teams at once.
-func together(t *testing.T, teams []*Team, f func(ctx context.Context, team *Team) error) {
+// together runs f on all comms at once.
+func together(t *testing.T, comms []*Comm, f func(ctx context.Context, comm *Comm) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, team := range teams {
+	for _, comm := range comms {
 		wg.Go(func() {
-			if err := f(ctx, team); err != nil {
-				t.Errorf("rank %d: %v", team.Self().Rank, err)
+			if err := f(ctx, comm); err != nil {
+				t.Errorf("rank %d: %v", comm.Self().Rank, err)
 			}
 		})
 	}
@@ -44,23 +44,23 @@ func bytesOf(seed uint64, n int) []byte {
 	return b
 }
 
-func alone(t *testing.T) []*Team {
-	team, err := Join(t.Context(), nil, member(0, 1), time.Second)
+func alone(t *testing.T) []*Comm {
+	comm, err := Join(t.Context(), nil, member(0, 1), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(team.Close)
-	return []*Team{team}
+	t.Cleanup(comm.Close)
+	return []*Comm{comm}
 }
 
-// exercise calls every collective operation of the teams, several times with one name.
-func exercise(t *testing.T, teams []*Team, largest int) {
+// exercise calls every collective operation of the comms, several times with one name.
+func exercise(t *testing.T, comms []*Comm, largest int) {
 	t.Helper()
-	together(t, teams, func(ctx context.Context, team *Team) error {
-		rank := team.Self().Rank
+	together(t, comms, func(ctx context.Context, comm *Comm) error {
+		rank := comm.Self().Rank
 		for round, size := range []int{0, 1, 1000, largest} {
 			seed := uint64(10*round + rank)
-			got, err := team.Gather(ctx, "data", bytesOf(seed, size+rank))
+			got, err := comm.Gather(ctx, "data", bytesOf(seed, size+rank))
 			if err != nil {
 				return err
 			}
@@ -72,30 +72,30 @@ func exercise(t *testing.T, teams []*Team, largest int) {
 			if (got == nil) != (rank != 0) {
 				return fmt.Errorf("gather returned %d parts", len(got))
 			}
-			word, err := team.Broadcast(ctx, "data", bytesOf(seed, size))
+			word, err := comm.Broadcast(ctx, "data", bytesOf(seed, size))
 			if err != nil {
 				return err
 			}
 			if !bytes.Equal(word, bytesOf(uint64(10*round), size)) {
 				return fmt.Errorf("round %d: the broadcast arrived changed", round)
 			}
-			if err := team.Barrier(ctx, "data"); err != nil {
+			if err := comm.Barrier(ctx, "data"); err != nil {
 				return err
 			}
 		}
-		if err := decideSums(ctx, team); err != nil {
+		if err := decideSums(ctx, comm); err != nil {
 			return err
 		}
-		return relayHash(ctx, team)
+		return relayHash(ctx, comm)
 	})
 }
 
 // decideSums has rank 0 decide twice by what all ranks say.
-func decideSums(ctx context.Context, team *Team) error {
-	rank, size := team.Self().Rank, len(team.Members())
+func decideSums(ctx context.Context, comm *Comm) error {
+	rank, size := comm.Self().Rank, len(comm.Members())
 	for round := range 2 {
 		calls := 0
-		got, err := DecideOn(ctx, team, "numbers", rank+round, func(all []int) (map[string][]int, error) {
+		got, err := DecideOn(ctx, comm, "numbers", rank+round, func(all []int) (map[string][]int, error) {
 			calls++
 			return map[string][]int{"all": all}, nil
 		})
@@ -114,22 +114,22 @@ func decideSums(ctx context.Context, team *Team) error {
 }
 
 // relayHash continues one SHA-256 from rank to rank.
-func relayHash(ctx context.Context, team *Team) error {
-	state, err := team.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
+func relayHash(ctx context.Context, comm *Comm) error {
+	state, err := comm.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
 		h := sha256.New()
 		if state != nil {
 			if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
 				return nil, err
 			}
 		}
-		h.Write(bytesOf(uint64(team.Self().Rank), 1001))
+		h.Write(bytesOf(uint64(comm.Self().Rank), 1001))
 		return h.(encoding.BinaryMarshaler).MarshalBinary()
 	})
-	if err != nil || team.Self().Rank != 0 {
+	if err != nil || comm.Self().Rank != 0 {
 		return err
 	}
 	want, got := sha256.New(), sha256.New()
-	for r := range team.Members() {
+	for r := range comm.Members() {
 		want.Write(bytesOf(uint64(r), 1001))
 	}
 	if err := got.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
@@ -155,12 +155,12 @@ func TestCollectivesWithFaults(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			teams := joined(t, faulty(rostertest.Start(t, 2048), seed, 0.1), 4)
-			for _, team := range teams {
-				team.post.pace = wire.Pace{First: 5 * time.Millisecond, Last: time.Second}
+			comms := joined(t, faulty(rostertest.Start(t, 2048), seed, 0.1), 4)
+			for _, comm := range comms {
+				comm.post.pace = wire.Pace{First: 5 * time.Millisecond, Last: time.Second}
 			}
-			exercise(t, teams, 50_000)
-			if teams[1].Conn().(*rostertest.Faulty).Lost() == 0 {
+			exercise(t, comms, 50_000)
+			if comms[1].Conn().(*rostertest.Faulty).Lost() == 0 {
 				t.Error("no message was lost")
 			}
 		})
@@ -169,9 +169,9 @@ func TestCollectivesWithFaults(t *testing.T) {
 
 func TestServerRestart(t *testing.T) {
 	s := rostertest.Start(t, 2048)
-	teams := joined(t, plain(s), 3)
-	for _, team := range teams {
-		team.post.pace = wire.Pace{First: 5 * time.Millisecond, Last: time.Second}
+	comms := joined(t, plain(s), 3)
+	for _, comm := range comms {
+		comm.post.pace = wire.Pace{First: 5 * time.Millisecond, Last: time.Second}
 	}
 	began := make(chan struct{})
 	var wg sync.WaitGroup
@@ -179,8 +179,8 @@ func TestServerRestart(t *testing.T) {
 		<-began
 		s.Restart()
 	})
-	together(t, teams, func(ctx context.Context, team *Team) error {
-		got, err := team.Gather(ctx, "before", nil)
+	together(t, comms, func(ctx context.Context, comm *Comm) error {
+		got, err := comm.Gather(ctx, "before", nil)
 		if err != nil {
 			return err
 		}
@@ -189,17 +189,17 @@ func TestServerRestart(t *testing.T) {
 		}
 		return nil
 	})
-	exercise(t, teams, 1_000_000)
+	exercise(t, comms, 1_000_000)
 	wg.Wait()
 }
 
 func TestTimeoutsNameRanks(t *testing.T) {
-	teams := joined(t, plain(rostertest.Start(t, 0)), 4)
+	comms := joined(t, plain(rostertest.Start(t, 0)), 4)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	done := make(chan error)
-	go func() { _, err := teams[2].Gather(ctx, "parts", nil); done <- err }()
-	_, err := teams[0].Gather(ctx, "parts", nil)
+	go func() { _, err := comms[2].Gather(ctx, "parts", nil); done <- err }()
+	_, err := comms[0].Gather(ctx, "parts", nil)
 	var late *TimeoutError
 	if want := `gather "parts": timed out waiting for ranks 1, 3`; err == nil || err.Error() != want ||
 		!errors.As(err, &late) {
@@ -208,15 +208,15 @@ func TestTimeoutsNameRanks(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("rank 2: %v", err)
 	}
-	_, err = teams[3].Broadcast(ctx, "word", nil)
+	_, err = comms[3].Broadcast(ctx, "word", nil)
 	if want := "timed out waiting for rank 0"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
-	if err := teams[3].Send(ctx, 4, "x", nil); err == nil ||
+	if err := comms[3].Send(ctx, 4, "x", nil); err == nil ||
 		!strings.Contains(err.Error(), "rank 4 is not another rank of a run of 4") {
 		t.Errorf("send to rank 4 of 4: %v", err)
 	}
-	if err := teams[3].Send(ctx, 0, "x", make([]byte, MaxMessage+1)); err == nil ||
+	if err := comms[3].Send(ctx, 0, "x", make([]byte, MaxMessage+1)); err == nil ||
 		!strings.Contains(err.Error(), "at most") {
 		t.Errorf("send of too much: %v", err)
 	}
@@ -224,9 +224,9 @@ func TestTimeoutsNameRanks(t *testing.T) {
 
 func TestAbortEndsAll(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	teams := joined(t, plain(s), 4)
-	for _, team := range teams { // the events of joining have been delivered
-		if err := flush(t.Context(), team.Conn(), flushTimeout); err != nil {
+	comms := joined(t, plain(s), 4)
+	for _, comm := range comms { // the events of joining have been delivered
+		if err := flush(t.Context(), comm.Conn(), flushTimeout); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -245,37 +245,37 @@ func TestAbortEndsAll(t *testing.T) {
 	defer stop()
 	failed := make(chan struct{})
 	var wg sync.WaitGroup
-	for _, team := range teams {
+	for _, comm := range comms {
 		wg.Go(func() {
-			if team.Self().Rank == 2 {
+			if comm.Self().Rank == 2 {
 				<-failed
-				if err := team.Abort(errors.New("sweep 17: the norm is no number")); err != nil {
+				if err := comm.Abort(errors.New("sweep 17: the norm is no number")); err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if team.Self().Rank == 1 {
+			if comm.Self().Rank == 1 {
 				close(failed)
 			}
-			err := team.Barrier(context.Background(), "never")
+			err := comm.Barrier(context.Background(), "never")
 			abort, ok := errors.AsType[*AbortError](err)
 			if want := (AbortError{Rank: 2, Host: "host2", Cause: "sweep 17: the norm is no number"}); !ok ||
 				*abort != want {
-				t.Errorf("rank %d: %v, want %v", team.Self().Rank, err, want)
+				t.Errorf("rank %d: %v, want %v", comm.Self().Rank, err, want)
 			}
 			if !IsConsequence(err) {
-				t.Errorf("rank %d: %v is no consequence", team.Self().Rank, err)
+				t.Errorf("rank %d: %v is no consequence", comm.Self().Rank, err)
 			}
-			if err := team.Abort(err); err != nil {
+			if err := comm.Abort(err); err != nil {
 				t.Error(err)
 			}
-			if c := team.Cause(); c == nil || c.Rank != 2 {
-				t.Errorf("rank %d blames %v", team.Self().Rank, c)
+			if c := comm.Cause(); c == nil || c.Rank != 2 {
+				t.Errorf("rank %d blames %v", comm.Self().Rank, c)
 			}
 		})
 	}
 	wg.Wait()
-	for range teams {
+	for range comms {
 		<-told
 	}
 	mu.Lock()
@@ -288,20 +288,20 @@ func TestAbortEndsAll(t *testing.T) {
 
 // TestFirstCause checks that the abort of a rank that failed first is the cause, in whatever order the aborts arrive.
 func TestFirstCause(t *testing.T) {
-	teams := joined(t, plain(rostertest.Start(t, 0)), 3)
+	comms := joined(t, plain(rostertest.Start(t, 0)), 3)
 	late := fmt.Errorf("sweep 9: %w", &TimeoutError{Op: "halo", Ranks: []int{2}})
-	if err := teams[1].Abort(late); err != nil {
+	if err := comms[1].Abort(late); err != nil {
 		t.Fatal(err)
 	}
-	<-teams[0].Context().Done()
-	if c := teams[0].Cause(); c == nil || c.Rank != 1 || !c.Consequence {
+	<-comms[0].Context().Done()
+	if c := comms[0].Cause(); c == nil || c.Rank != 1 || !c.Consequence {
 		t.Errorf("rank 0 blames %v", c)
 	}
-	if err := teams[2].Abort(errors.New("disk full")); err != nil {
+	if err := comms[2].Abort(errors.New("disk full")); err != nil {
 		t.Fatal(err)
 	}
 	// Rank 2's list is the same as rank 0's once both messages have arrived.
-	if c := teams[2].Cause(); c == nil || c.Rank != 2 {
+	if c := comms[2].Cause(); c == nil || c.Rank != 2 {
 		t.Errorf("rank 2 blames %v", c)
 	}
 	for _, err := range []error{late, os.ErrDeadlineExceeded, context.DeadlineExceeded, &AbortError{}} {
@@ -316,14 +316,14 @@ func TestFirstCause(t *testing.T) {
 
 func TestLauncherAbortsAndStops(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	teams := joined(t, plain(s), 3)
+	comms := joined(t, plain(s), 3)
 	launcher := wire.Over(s.Dial())
 	if err := RequestStop(t.Context(), launcher, "test"); err != nil {
 		t.Fatal(err)
 	}
-	for _, team := range teams {
-		<-team.StopRequested()
-		if err := team.Context().Err(); err != nil {
+	for _, comm := range comms {
+		<-comm.StopRequested()
+		if err := comm.Context().Err(); err != nil {
 			t.Errorf("a stop ended the context: %v", err)
 		}
 	}
@@ -331,9 +331,9 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 		AbortError{Rank: 1, Host: "b", Cause: "killed by signal 9"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, team := range teams {
-		<-team.Context().Done()
-		if got, want := context.Cause(team.Context()).Error(),
+	for _, comm := range comms {
+		<-comm.Context().Done()
+		if got, want := context.Cause(comm.Context()).Error(),
 			"run aborted by rank 1 on b: killed by signal 9"; got != want {
 			t.Errorf("cause %q, want %q", got, want)
 		}
@@ -342,11 +342,11 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	teams := joined(t, plain(s), 2)
+	comms := joined(t, plain(s), 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for _, team := range teams { // the events of joining have been delivered
-		if err := team.Conn().FlushWithContext(ctx); err != nil {
+	for _, comm := range comms { // the events of joining have been delivered
+		if err := comm.Conn().FlushWithContext(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,22 +357,22 @@ func TestEvents(t *testing.T) {
 	}
 	defer stop()
 	// A message on another rank's subject, and one that is no event, are dropped.
-	if err := teams[1].Conn().Publish(eventSubject("test", "0"), []byte(`{"kind":"finished","rank":1}`)); err != nil {
+	if err := comms[1].Conn().Publish(eventSubject("test", "0"), []byte(`{"kind":"finished","rank":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := teams[1].Conn().Publish(eventSubject("test", "1"), []byte(`nonsense`)); err != nil {
+	if err := comms[1].Conn().Publish(eventSubject("test", "1"), []byte(`nonsense`)); err != nil {
 		t.Fatal(err)
 	}
 	sent := Event{Kind: Progress, Rank: 1, Host: "host1", Sweeps: 100, MaxSweeps: 1000, Norm: 0.25, GLUPs: 3,
 		Elapsed: time.Second, Report: []byte(`{"a":1}`)}
-	if err := teams[1].Publish(sent); err != nil {
+	if err := comms[1].Publish(sent); err != nil {
 		t.Fatal(err)
 	}
 	e := <-got
 	if fmt.Sprint(e) != fmt.Sprint(sent) {
 		t.Errorf("got %+v, want %+v", e, sent)
 	}
-	if err := teams[1].Publish(Event{Kind: Finished, Norm: Number(math.NaN()),
+	if err := comms[1].Publish(Event{Kind: Finished, Norm: Number(math.NaN()),
 		Text: strings.Repeat("x", 10*maxText)}); err != nil {
 		t.Fatal(err)
 	}
@@ -419,14 +419,14 @@ func TestWatchRanks(t *testing.T) {
 
 // A barrier ends on all ranks though rank 0 has no time left to wait for their acknowledgements.
 func TestBarrierReleasesAll(t *testing.T) {
-	teams := joined(t, plain(rostertest.Start(t, 0)), 5)
+	comms := joined(t, plain(rostertest.Start(t, 0)), 5)
 	for i := range 20 {
 		name := fmt.Sprint("hurry ", i)
-		together(t, teams, func(ctx context.Context, team *Team) error {
-			if team.Self().Rank == 0 {
-				return team.release(ctx, "barrier", name, 1, team.working, nil, 0)
+		together(t, comms, func(ctx context.Context, comm *Comm) error {
+			if comm.Self().Rank == 0 {
+				return comm.release(ctx, "barrier", name, 1, comm.working, nil, 0)
 			}
-			_, err := team.recvTold(ctx, "barrier", name)
+			_, err := comm.recvTold(ctx, "barrier", name)
 			return err
 		})
 	}

@@ -1,0 +1,399 @@
+package reference
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// Weighted is the cycles of a weighted operator over whole meshes in memory, each step by its definition in
+// docs/numerics.md.
+type Weighted struct {
+	plan     *multigrid.Plan
+	finest   *Jacobi // field is that of level 0
+	stencils []*stencil
+	levels   []*weightedLevel
+	factors  *multigrid.Factors
+	scaling  float64 // 2^E
+}
+
+// weightedLevel is what a sweep and the transfers read.
+type weightedLevel struct {
+	*stencil
+	arithmetic
+	couplings *stencil        // those of a sweep; centre is R on level 0 and q on all others
+	p         [2][2][]float64 // P'
+	field, b  []float64       // unknowns; right-hand side
+}
+
+// NewWeighted loads the initial field and the values of the points, and computes the levels.
+func NewWeighted(p *multigrid.Plan, op solver.Operator, rows solver.RowSource, e solver.Magnitude) (*Weighted, error) {
+	m := &Weighted{plan: p, scaling: math.Ldexp(1, int(e))}
+	var err error
+	loaded := solver.Operator{Scale: 0.5, Blend: 0.5, Values: op.Values, Fixed: op.Fixed} // field, source, fixed points
+	if m.finest, err = New(p.Levels[0].Mesh, loaded, rows, e); err != nil {
+		return nil, err
+	}
+	for i, l := range p.Levels {
+		s := newStencil(l)
+		m.stencils = append(m.stencils, s)
+		if i == 0 {
+			err = m.load(op, s)
+		} else {
+			m.stencils[i-1].interpolate()
+			m.stencils[i-1].galerkin(s)
+			s.scale()
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.levels = append(m.levels, m.level(i))
+	}
+	for i, l := range m.levels[:len(m.levels)-1] {
+		l.transfers(m.levels[i+1], i == 0)
+	}
+	last := m.stencils[len(m.stencils)-1]
+	m.factors, err = multigrid.Layout{Plan: p}.NewFactors(func(x, y int) multigrid.Point {
+		i, _ := last.index(y, x)
+		return multigrid.Point{C: last.centre[i], E: last.east[i], S: last.south[i], SE: last.southEast[i],
+			SW: last.southWest[i]}
+	})
+	return m, err
+}
+
+// load reads the stencil of the finest level. The first level's couplings for sweeps have all faces.
+func (m *Weighted) load(op solver.Operator, s *stencil) error {
+	mesh, row := s.mesh, make([]byte, s.mesh.RowBytes())
+	for y := range mesh.NY {
+		for k, a := range map[solver.Value][]float64{solver.Diagonal: s.centre, solver.EastFace: s.east,
+			solver.SouthFace: s.south} {
+			if err := op.Values.ValueRow(y, k, row); err != nil {
+				return fmt.Errorf("value %d of row %d: %w", k, y, err)
+			}
+			mesh.DType.Decode(a[y*mesh.NX:(y+1)*mesh.NX], row)
+		}
+		for x := range mesh.NX {
+			if !m.finest.swept(y, x) {
+				s.centre[y*mesh.NX+x] = 0
+			}
+		}
+	}
+	return nil
+}
+
+// level prepares the sweeps of a level, and makes the couplings of level 0 those between unknowns.
+func (m *Weighted) level(i int) *weightedLevel {
+	s := m.stencils[i]
+	n := len(s.centre)
+	l := &weightedLevel{stencil: s, arithmetic: arithmetic(s.mesh.DType), couplings: newStencil(m.plan.Levels[i]),
+		b: make([]float64, n)}
+	for k := range 4 {
+		l.p[k/2][k%2] = make([]float64, n)
+	}
+	k := l.couplings
+	if i > 0 {
+		l.field = make([]float64, n)
+		s.each(func(y, x int) {
+			at, _ := s.index(y, x)
+			k.centre[at] = l.round(s.centre[at] * (s.g[at] * s.g[at]))
+			for a, b := range map[*[]float64][2]int{&k.east: {0, 1}, &k.south: {1, 0}, &k.southEast: {1, 1},
+				&k.southWest: {1, -1}} {
+				(*a)[at] = l.round(s.coupling(y, x, b[0], b[1]) * (s.g[at] * s.at(s.g, y+b[0], x+b[1])))
+			}
+		})
+		return l
+	}
+	l.field = m.finest.field
+	copy(k.east, s.east)
+	copy(k.south, s.south)
+	clear(s.east)
+	clear(s.south)
+	s.each(func(y, x int) {
+		at, _ := s.index(y, x)
+		c := s.centre[at]
+		if !(c > 0) {
+			return
+		}
+		k.centre[at], l.b[at] = 1/c, c*m.finest.source[at]
+		if s.at(s.centre, y, x+1) > 0 {
+			s.east[at] = k.east[at]
+		}
+		if s.at(s.centre, y+1, x) > 0 {
+			s.south[at] = k.south[at]
+		}
+	})
+	return l
+}
+
+// transfers computes P' to the next level.
+func (l *weightedLevel) transfers(next *weightedLevel, finest bool) {
+	l.each(func(y, x int) {
+		row, inY := l.y.At(y)
+		column, inX := l.x.At(x)
+		at, _ := l.index(y, x)
+		for i := range 4 {
+			down, right := i/2, i%2
+			if down == 1 && !inY || right == 1 && !inX {
+				continue
+			}
+			f := next.at(next.g, row+down, column+right)
+			if !finest {
+				f *= l.h[at]
+			}
+			l.p[down][right][at] = float64(float32(l.stencil.p[down][right][at] * f))
+		}
+	})
+}
+
+// Cycle does a cycle. It returns the sum of squares of d of its first sweep.
+func (m *Weighted) Cycle() solver.Sum { return m.cycle(0) }
+
+// cycle does the cycle of a level, which begins with its field. On level 0 it returns the sum of squares.
+func (m *Weighted) cycle(level int) (sum solver.Sum) {
+	l, next := m.levels[level], level+1
+	weights := multigrid.Weights()
+	for i, w := range weights {
+		if d := l.sweep(w); level == 0 && i == 0 {
+			sum = m.finest.sumOf(d)
+		}
+	}
+	m.restrict(level)
+	below := m.levels[next]
+	clear(below.field)
+	times := 1
+	if below.mesh.NX*below.mesh.NY <= m.plan.Twice {
+		times = 2
+	}
+	if next == len(m.levels)-1 {
+		m.solve(below)
+	} else {
+		for range times {
+			m.cycle(next)
+		}
+	}
+	m.correct(level)
+	slices.Reverse(weights[:])
+	for _, w := range weights {
+		l.sweep(w)
+	}
+	return sum
+}
+
+// value returns the value of a point of the field, which may be one of a fixed wall.
+func (l *weightedLevel) value(y, x int) float64 {
+	if i, ok := l.index(y, x); ok {
+		return l.field[i]
+	}
+	if y < 0 || x < 0 || y >= l.mesh.NY || x >= l.mesh.NX {
+		return 0
+	}
+	return l.field[y*l.mesh.NX+x]
+}
+
+// face returns the coupling of a sweep from a point to a neighbour, which may lie on a fixed wall.
+func (l *weightedLevel) face(y, x, dy, dx int) float64 {
+	k := l.couplings
+	if dy < 0 || dy == 0 && dx < 0 {
+		y, x, dy, dx = y+dy, x+dx, -dy, -dx
+	}
+	if y < 0 || x < 0 || x >= l.mesh.NX {
+		return 0
+	}
+	if i, ok := l.index(y, x); ok || l.mesh.DType == solver.Float32 {
+		if !ok {
+			return 0
+		}
+		return k.coupling(i/l.mesh.NX, i%l.mesh.NX, dy, dx)
+	}
+	if dy == 0 {
+		return k.east[y*l.mesh.NX+x]
+	}
+	return k.south[y*l.mesh.NX+x]
+}
+
+// defect returns d of every point.
+func (l *weightedLevel) defect() []float64 {
+	d := make([]float64, len(l.field))
+	neighbours := around[:]
+	if l.mesh.DType == solver.Float64 {
+		neighbours = around[:4]
+	}
+	l.each(func(y, x int) {
+		i, _ := l.index(y, x)
+		if !(l.centre[i] > 0) {
+			return
+		}
+		t := l.b[i]
+		for _, n := range slices.Backward(neighbours) {
+			t = l.fma(l.face(y, x, n[0], n[1]), l.value(y+n[0], x+n[1]), t)
+		}
+		if l.mesh.DType == solver.Float64 {
+			d[i] = l.fma(l.couplings.centre[i], t, -l.field[i])
+		} else {
+			d[i] = l.fma(-l.couplings.centre[i], l.field[i], t)
+		}
+	})
+	return d
+}
+
+// sweep does one weighted sweep and returns d.
+func (l *weightedLevel) sweep(w float64) []float64 {
+	d, w := l.defect(), l.round(w)
+	l.each(func(y, x int) {
+		if i, _ := l.index(y, x); l.centre[i] > 0 {
+			l.field[i] = l.fma(w, d[i], l.field[i])
+		}
+	})
+	return d
+}
+
+// restrict sets the right-hand side of the next level.
+func (m *Weighted) restrict(level int) {
+	l, next := m.levels[level], m.levels[level+1]
+	d := l.defect()
+	if level == 0 {
+		for i := range d {
+			d[i] = float64(float32(float64(l.centre[i]*d[i]) / m.scaling))
+		}
+	}
+	next.each(func(row, column int) {
+		sum := 0.0
+		top, bottom := l.y.Around(row)
+		left, right := l.x.Around(column)
+		for y := top; y < bottom; y++ {
+			for x := left; x < right; x++ {
+				if p, ok := l.towards(l.p, y, x, row, column); ok {
+					sum = next.fma(p, l.at(d, y, x), sum)
+				}
+			}
+		}
+		next.set(next.b, row, column, sum)
+	})
+}
+
+// correct adds the correction from the next level.
+func (m *Weighted) correct(level int) {
+	l, next := m.levels[level], m.levels[level+1]
+	l.each(func(y, x int) {
+		i, _ := l.index(y, x)
+		if !(l.centre[i] > 0) {
+			return
+		}
+		row, _ := l.y.At(y)
+		column, _ := l.x.At(x)
+		sum, first := 0.0, true
+		for k := range 4 {
+			down, right := row+k/2, column+k%2
+			p, ok := l.towards(l.p, y, x, down, right)
+			switch v := next.value(down, right); {
+			case !ok:
+			case first:
+				sum, first = next.round(p*v), false
+			default:
+				sum = next.fma(p, v, sum)
+			}
+		}
+		if level == 0 {
+			l.field[i] = l.fma(m.scaling, sum, l.field[i])
+		} else {
+			l.field[i] = l.round(l.field[i] + sum)
+		}
+	})
+}
+
+// solve sets the unknowns of the coarsest level by the definition in multigrid.Factors.
+func (m *Weighted) solve(l *weightedLevel) {
+	f := m.factors
+	at := func(i int) (index int, free bool) {
+		x, y := f.Point(i/f.Slots, i%f.Slots)
+		index, _ = l.index(y, x)
+		return index, l.centre[index] > 0
+	}
+	b := make([][]float64, f.Blocks)
+	for i := range b {
+		b[i] = make([]float64, f.Slots)
+		for k := range b[i] {
+			if n, free := at(i*f.Slots + k); free {
+				b[i][k] = float64(l.b[n] * l.h[n])
+			}
+		}
+	}
+	for i, x := range factorsSolution(f, b) {
+		for k, v := range x {
+			if n, free := at(i*f.Slots + k); free {
+				l.field[n] = l.round(l.h[n] * v)
+			}
+		}
+	}
+}
+
+// factorsSolution returns the solution by blocks.
+func factorsSolution(f *multigrid.Factors, b [][]float64) [][]float64 {
+	n, m := f.Chain, f.Slots*f.Slots
+	times := func(matrices []float64, block int, v, to []float64) []float64 {
+		sums := slices.Clone(to)
+		for j := range sums {
+			for k := range v {
+				sums[j] = math.FMA(matrices[block*m+j*f.Slots+k], v[k], sums[j])
+			}
+		}
+		return sums
+	}
+	zero, x := make([]float64, f.Slots), make([][]float64, f.Blocks)
+	for i := 1; i < n; i++ {
+		b[i] = times(f.Carry, i, b[i-1], b[i])
+	}
+	for i := n - 1; i >= 0; i-- {
+		x[i] = times(f.Inverse, i, b[i], zero)
+		if i == n-1 {
+			continue
+		}
+		for j := range x[i] {
+			for k, v := range x[i+1] {
+				x[i][j] = math.FMA(f.Carry[(i+1)*m+k*f.Slots+j], v, x[i][j])
+			}
+		}
+	}
+	if n == f.Blocks {
+		return x
+	}
+	if n > 0 {
+		b[n] = times(f.First, 0, x[0], times(f.Last, 0, x[n-1], b[n]))
+	}
+	x[n] = times(f.Inverse, n, b[n], zero)
+	for i := range n {
+		x[i] = times(f.Ring, i, x[n], x[i])
+	}
+	return x
+}
+
+// Rows returns rows [s.Lo, s.Hi) of the unknowns of a level, dense, little-endian.
+func (m *Weighted) Rows(level int, s solver.Stripe) []byte {
+	return m.levels[level].rows(m.levels[level].field, s)
+}
+
+// RightSide returns rows [s.Lo, s.Hi) of the right-hand side of a level. Only interior points count.
+func (m *Weighted) RightSide(level int, s solver.Stripe) []byte {
+	return m.levels[level].rows(m.levels[level].b, s)
+}
+
+func (l *weightedLevel) rows(a []float64, s solver.Stripe) []byte {
+	return (&Jacobi{mesh: l.mesh, field: a}).Rows(s)
+}
+
+// Stencil returns rows [s.Lo, s.Hi) of an array, from multigrid.Centre to multigrid.Scaling, of a level but the finest
+// one: dense, little-endian float64 values. Only interior points count.
+func (m *Weighted) Stencil(level int, a multigrid.Array, s solver.Stripe) (b []byte) {
+	k := m.stencils[level]
+	values := map[multigrid.Array][]float64{multigrid.Centre: k.centre, multigrid.East: k.east,
+		multigrid.South: k.south, multigrid.SouthEast: k.southEast, multigrid.SouthWest: k.southWest,
+		multigrid.Scaling: k.g}[a]
+	for _, v := range values[s.Lo*k.mesh.NX : s.Hi*k.mesh.NX] {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
