@@ -58,8 +58,8 @@ func (h Halving) Around(coarse int) (first, end int) {
 	return on - 1, on + 2
 }
 
-// from returns the first coarse point that lies on fine point i or behind it.
-func (h Halving) from(i int) int {
+// From returns the first coarse point that lies on fine point i or behind it.
+func (h Halving) From(i int) int {
 	if h.Coarse == h.Fine || i > h.Fine {
 		return i - h.Fine + h.Coarse
 	}
@@ -70,7 +70,7 @@ func (h Halving) from(i int) int {
 func (h Halving) divide(stripes []solver.Stripe) []solver.Stripe {
 	coarse := make([]solver.Stripe, len(stripes))
 	for r, s := range stripes {
-		coarse[r] = solver.Stripe{Lo: h.from(s.Lo), Hi: h.from(s.Hi)}
+		coarse[r] = solver.Stripe{Lo: h.From(s.Lo), Hi: h.From(s.Hi)}
 	}
 	return coarse
 }

@@ -66,15 +66,6 @@ func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
 	return nil
 }
 
-// held returns the rows that are held once each: those of the stripe, and walls or halos beside it.
-func (s *CG) held() solver.Stripe {
-	l := s.level
-	if l.whole && l.Mesh.PeriodicRows() {
-		return l.own
-	}
-	return solver.Stripe{Lo: l.u.lo, Hi: l.u.lo + len(l.u.rows)}
-}
-
 // Keep implements multigrid.CG.
 func (s *CG) Keep(context.Context) error {
 	s.x, s.level.u = s.level.u, s.x
@@ -115,11 +106,13 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 		for ; next <= y+1; next++ {
 			if l.held(next) {
 				subtract(&k.engine, k.z[next&3], l.u.at(next), s.x.at(next))
+			} else {
+				clear(k.z[next&3])
 			}
 		}
 		z := l.stencil(k.z[north&3], k.z[y&3], k.z[south&3], y)
-		p := l.stencil(s.p.at(north), s.p.at(y), s.p.at(south), y)
-		x := l.stencil(s.x.at(north), s.x.at(y), s.x.at(south), y)
+		p := l.stencil(s.row(s.p, north), s.p.at(y), s.row(s.p, south), y)
+		x := l.stencil(s.row(s.x, north), s.x.at(y), s.row(s.x, south), y)
 		z.b, p.b = nil, nil
 		for i, v := range []*stencil[float64]{&z, &p, &x} {
 			defects(&k.engine, k.d[i], v)
@@ -141,9 +134,21 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 	}
 }
 
-// weigh makes d count half on Neumann walls.
+// row returns row y of an array; beyond a Neumann wall of a weighted operator, zeros.
+func (s *CG) row(a array[float64], y int) []float64 {
+	if !a.has(y) {
+		return s.level.points.zero
+	}
+	return a.at(y)
+}
+
+// weigh makes d count half on Neumann walls. That of a weighted operator it multiplies by C.
 func (s *CG) weigh(d []float64, y int) {
 	m := s.level.Mesh
+	if c := s.level.points; c != nil {
+		times(d, c.centre.at(y))
+		return
+	}
 	if y == 0 && m.Walls.Top == solver.Neumann || y == m.NY-1 && m.Walls.Bottom == solver.Neumann {
 		for x := range d {
 			d[x] *= 0.5
@@ -168,8 +173,8 @@ func (s *CG) collect(k *lane) {
 
 // Step implements multigrid.CG.
 func (s *CG) Step(_ context.Context, a, b float64) error {
-	l, rows := s.level, s.held()
-	s.each(rows, func(k *lane, rows solver.Stripe) {
+	l := s.level
+	s.each(l.once(), func(k *lane, rows solver.Stripe) {
 		for y := rows.Lo; y < rows.Hi; y++ {
 			step(&k.engine, l.u.at(y), s.p.at(y), s.x.at(y), a, b)
 		}

@@ -1,11 +1,21 @@
 package levels
 
-import "jacobi/solver/multigrid"
+import (
+	"jacobi/solver/multigrid"
+)
 
 // coarsest solves the coarsest level, which is held as a whole.
 type coarsest struct {
-	*multigrid.Direct
-	x, b []float64 // by block and slot
+	multigrid.Blocking
+	solution func(x, b []float64)
+	points   []unknown
+	x, b     []float64 // by block and slot
+}
+
+// unknown is a point of the coarsest level, with its place in the solution.
+type unknown struct {
+	at, x, y int
+	scaling  float64 // of the right-hand side and of the solution: h of a weighted operator, 1 of another one
 }
 
 func newCoarsest(l multigrid.Layout) (*coarsest, error) {
@@ -13,26 +23,53 @@ func newCoarsest(l multigrid.Layout) (*coarsest, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := d.Blocks * d.Slots
-	return &coarsest{d, make([]float64, n), make([]float64, n)}, nil
+	return coarsestOf(d.Blocking, d.Solve, func(at, _, _ int) float64 {
+		if d.Free(at/d.Slots, at%d.Slots) {
+			return 1
+		}
+		return 0
+	}), nil
 }
 
-// solve sets u at the free points of a level; the others stay 0.
+// newWeightedCoarsest returns that of a weighted operator with the equations q.
+func newWeightedCoarsest(l multigrid.Layout, q *equations) (*coarsest, error) {
+	f, err := l.NewFactors(func(x, y int) multigrid.Point {
+		s := q.stencil(y)
+		return multigrid.Point{C: s.c[x+1], E: s.e[x+1], S: s.s[x+1], SE: s.se[x+1], SW: s.sw[x+1]}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, h := newScaler(q), make([]float64, q.Mesh.NX)
+	return coarsestOf(f.Blocking, f.Solve, func(_, x, y int) float64 {
+		s.scale(y, nil, h)
+		return h[x]
+	}), nil
+}
+
+// coarsestOf returns the one with a solution by blocks. scaling returns 0 for points that are not unknowns.
+func coarsestOf(k multigrid.Blocking, solution func(x, b []float64), scaling func(at, x, y int) float64) *coarsest {
+	n := k.Blocks * k.Slots
+	c := &coarsest{Blocking: k, solution: solution, x: make([]float64, n), b: make([]float64, n)}
+	for at := range n {
+		x, y := k.Point(at/k.Slots, at%k.Slots)
+		if v := scaling(at, x, y); v > 0 {
+			c.points = append(c.points, unknown{at, x, y, v})
+		}
+	}
+	return c
+}
+
+// solve sets u at the unknowns of a level; the others stay 0.
 func (c *coarsest) solve(l *level[float32]) {
-	c.each(func(i, x, y int) { c.b[i] = float64(l.b.at(y)[x]) })
-	c.Solve(c.x, c.b)
-	c.each(func(i, x, y int) { l.u.at(y)[x] = float32(c.x[i]) })
+	for _, p := range c.points {
+		c.b[p.at] = float64(l.b.at(p.y)[p.x]) * p.scaling
+	}
+	c.solution(c.x, c.b)
+	for _, p := range c.points {
+		l.u.at(p.y)[p.x] = float32(c.x[p.at] * p.scaling)
+	}
 	for y := l.own.Lo; y < l.own.Hi; y++ {
 		repeat(l.u.at(y), l.Mesh)
-	}
-}
-
-// each calls f for the free points, in the order of their values.
-func (c *coarsest) each(f func(i, x, y int)) {
-	for i := range c.b {
-		if block, slot := i/c.Slots, i%c.Slots; c.Free(block, slot) {
-			x, y := c.Point(block, slot)
-			f(i, x, y)
-		}
 	}
 }

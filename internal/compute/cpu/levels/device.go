@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"unsafe"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -19,14 +20,15 @@ import (
 
 // Device implements multigrid.Device.
 type Device struct {
-	layout   multigrid.Layout
-	finest   *level[float64]
-	coarse   []*level[float32] // level l is coarse[l-1]
-	threads  int
-	kernel   string
-	sum      solver.Sum
-	coarsest *coarsest
-	coarser  *Device // see Coarser; nil if there is none
+	layout    multigrid.Layout
+	finest    *level[float64]
+	coarse    []*level[float32] // level l is coarse[l-1]
+	threads   int
+	kernel    string
+	sum       solver.Sum
+	coarsest  *coarsest
+	equations []*equations // by level, while those of a weighted operator are set up
+	coarser   *Device      // see Coarser; nil if there is none
 }
 
 // New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
@@ -35,9 +37,6 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 		return nil, fmt.Errorf("cpu levels: %d threads, %d levels, whole from %d on, %d stripes", threads,
 			len(l.Plan.Levels), l.Agglomerated, len(l.Stripes))
 	}
-	if l.Plan.Weighted {
-		return nil, errors.New("cpu levels: a weighted operator is not supported")
-	}
 	k, e, err := findEngine(name)
 	if err != nil {
 		return nil, err
@@ -45,17 +44,26 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 	d := &Device{layout: l, threads: threads, kernel: k.Name}
 	d.finest = newLevel[float64](l.Plan.Levels[0], ownFinest(l), l.Neighbour, l.Values != nil, e)
 	d.finest.scale = math.Ldexp(1, int(l.Magnitude))
+	if l.Plan.Weighted {
+		d.finest.points = newCouplings(d.finest, false)
+	}
 	for i, level := range l.Plan.Levels[1:] {
 		var own *solver.Stripe
 		if i+1 < l.Agglomerated {
 			own = &l.Stripes[i+1]
 		}
-		d.coarse = append(d.coarse, newLevel[float32](level, own, l.Neighbour, true, e))
+		v := newLevel[float32](level, own, l.Neighbour, true, e)
+		if l.Plan.Weighted && i+2 < len(l.Plan.Levels) {
+			v.points = newCouplings(v, true)
+		}
+		d.coarse = append(d.coarse, v)
 	}
-	if d.coarsest, err = newCoarsest(l); err != nil {
-		return nil, err
+	if !l.Plan.Weighted {
+		if d.coarsest, err = newCoarsest(l); err != nil {
+			return nil, err
+		}
 	}
-	if l.Fixed != nil {
+	if l.Fixed != nil && !l.Plan.Weighted {
 		d.finest.fixed = l.Fixed[0]
 		for i, v := range d.coarse {
 			v.fixed = l.Fixed[i+1]
@@ -101,6 +109,9 @@ func (d *Device) restricts(level int) solver.Stripe {
 // Load implements multigrid.Device.
 func (d *Device) Load(ctx context.Context, rows solver.RowSource) error {
 	m := d.finest.Mesh
+	if err := d.loadPoints(ctx); err != nil {
+		return err
+	}
 	buf := make([]byte, m.RowBytes())
 	for y := d.finest.u.lo; y < d.finest.u.lo+len(d.finest.u.rows); y++ {
 		if ctx.Err() != nil {
@@ -115,7 +126,7 @@ func (d *Device) Load(ctx context.Context, rows solver.RowSource) error {
 		}
 		d.finest.set(d.finest.u, y, buf)
 		d.finest.set(d.finest.v, y, buf)
-		if d.layout.Values == nil {
+		if d.layout.Values == nil || d.layout.Plan.Weighted {
 			continue
 		}
 		if err := d.layout.Values.ValueRow(row, solver.Source, buf); err != nil {
@@ -132,8 +143,7 @@ func (d *Device) Down(ctx context.Context, level int) error {
 		return context.Cause(ctx)
 	}
 	if level > 0 {
-		l := d.coarse[level-1]
-		l.down(array[float32]{}, d.coarse[level].b)
+		d.downFrom(level, array[float32]{})
 		return nil
 	}
 	for _, p := range d.finest.pipes {
@@ -199,19 +209,38 @@ func (l *level[F]) each(rows solver.Stripe, run func(p *pipe[F], rows solver.Str
 
 // Agglomerate implements multigrid.Device.
 func (d *Device) Agglomerate(ctx context.Context) error {
-	last := len(d.coarse)
-	for l := d.layout.Agglomerated; l < last; l++ {
-		if err := d.Down(ctx, l); err != nil {
-			return err
-		}
+	return d.cycles(ctx, d.layout.Agglomerated)
+}
+
+// cycles does the cycle of a level that is held as a whole, and does it twice where the plan has it.
+func (d *Device) cycles(ctx context.Context, level int) error {
+	l := d.coarse[level-1]
+	if level == len(d.coarse) {
+		d.coarsest.solve(l)
+		return nil
 	}
-	d.coarsest.solve(d.coarse[last-1])
-	for l := last - 1; l >= d.layout.Agglomerated; l-- {
-		if err := d.Up(ctx, l); err != nil {
+	times := 1
+	if l.Mesh.NX*l.Mesh.NY <= d.layout.Plan.Twice {
+		times = 2
+	}
+	begin := array[float32]{} // zeros
+	for range times {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d.downFrom(level, begin)
+		if err := d.cycles(ctx, level+1); err != nil {
 			return err
 		}
+		l.up(d.coarse[level].u)
+		begin = l.u
 	}
 	return nil
+}
+
+// downFrom does Down on a coarser level, beginning with a field.
+func (d *Device) downFrom(level int, from array[float32]) {
+	d.coarse[level-1].down(from, d.coarse[level].b)
 }
 
 // Sum implements multigrid.Device.
@@ -222,6 +251,13 @@ var errArray = errors.New("cpu levels: no such array")
 
 // CopyRows implements multigrid.Device.
 func (d *Device) CopyRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, dst []byte) error {
+	if a > multigrid.RightSide {
+		rows, err := d.setUp(level, a, s, len(dst))
+		if err != nil {
+			return err
+		}
+		return copyRows(rows, s, dst)
+	}
 	if level == 0 {
 		return d.finest.copyRows(a, s, dst)
 	}
@@ -230,6 +266,14 @@ func (d *Device) CopyRows(_ context.Context, level int, a multigrid.Array, s sol
 
 // SetRows implements multigrid.Device.
 func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, src []byte) error {
+	if a > multigrid.RightSide {
+		rows, err := d.setUp(level, a, s, len(src))
+		if err != nil {
+			return err
+		}
+		setRows(rows, d.coarse[level-1].Mesh, s, src)
+		return nil
+	}
 	if level == 0 {
 		return d.finest.setRows(a, s, src)
 	}
@@ -245,11 +289,17 @@ func (l *level[F]) array(a multigrid.Array, s solver.Stripe, bytes int) (array[F
 	if rows.rows == nil {
 		return rows, errArray
 	}
-	if s.Rows() < 0 || s.Rows() > 0 && !(rows.has(s.Lo) && rows.has(s.Hi-1)) || bytes != s.Rows()*l.Mesh.RowBytes() {
-		return rows, fmt.Errorf("cpu levels: rows %v in %d bytes: rows [%d, %d) of %d bytes are held", s, bytes,
-			rows.lo, rows.lo+len(rows.rows), l.Mesh.RowBytes())
+	return rows, rows.check(s, bytes)
+}
+
+// check returns an error unless the array holds rows s and their dense length is bytes.
+func (a array[F]) check(s solver.Stripe, bytes int) error {
+	size := len(a.rows[0]) * int(unsafe.Sizeof(F(0)))
+	if s.Rows() < 0 || s.Rows() > 0 && !(a.has(s.Lo) && a.has(s.Hi-1)) || bytes != s.Rows()*size {
+		return fmt.Errorf("cpu levels: rows %v in %d bytes: rows [%d, %d) of %d bytes are held", s, bytes, a.lo,
+			a.lo+len(a.rows), size)
 	}
-	return rows, nil
+	return nil
 }
 
 func (l *level[F]) copyRows(a multigrid.Array, s solver.Stripe, dst []byte) error {
@@ -257,11 +307,16 @@ func (l *level[F]) copyRows(a multigrid.Array, s solver.Stripe, dst []byte) erro
 	if err != nil {
 		return err
 	}
+	return copyRows(rows, s, dst)
+}
+
+func copyRows[F float](rows array[F], s solver.Stripe, dst []byte) error {
 	for y := s.Lo; y < s.Hi; y++ {
-		if _, err := binary.Encode(dst, binary.LittleEndian, rows.at(y)); err != nil {
+		n, err := binary.Encode(dst, binary.LittleEndian, rows.at(y))
+		if err != nil {
 			return err
 		}
-		dst = dst[l.Mesh.RowBytes():]
+		dst = dst[n:]
 	}
 	return nil
 }
@@ -271,18 +326,23 @@ func (l *level[F]) setRows(a multigrid.Array, s solver.Stripe, src []byte) error
 	if err != nil {
 		return err
 	}
-	for y := s.Lo; y < s.Hi; y++ {
-		l.set(rows, y, src)
-		src = src[l.Mesh.RowBytes():]
-	}
+	setRows(rows, l.Mesh, s, src)
 	return nil
+}
+
+// setRows sets rows to dense ones of a mesh.
+func setRows[F float](rows array[F], m solver.Mesh, s solver.Stripe, src []byte) {
+	for y := s.Lo; y < s.Hi; y++ {
+		row := rows.at(y)
+		n, _ := binary.Decode(src, binary.LittleEndian, row) // fails for a short src only
+		repeat(row, m)
+		src = src[n:]
+	}
 }
 
 // set sets row y to the dense row src.
 func (l *level[F]) set(a array[F], y int, src []byte) {
-	row := a.at(y)
-	_, _ = binary.Decode(src[:l.Mesh.RowBytes()], binary.LittleEndian, row) // fails for a short src only
-	repeat(row, l.Mesh)
+	setRows(a, l.Mesh, solver.Stripe{Lo: y, Hi: y + 1}, src)
 }
 
 // Bytes implements multigrid.Device.
@@ -301,30 +361,6 @@ func (d *Device) Describe() string {
 
 // Kernel returns the name of the kernel.
 func (d *Device) Kernel() string { return d.kernel }
-
-// MemoryBytes returns the bytes of the arrays that New allocates.
-func MemoryBytes(l multigrid.Layout) int64 {
-	slots, blocks, bytes := l.DirectSize()
-	bytes += 2 * 8 * int64(slots*blocks)
-	for i := range l.Plan.Levels {
-		arrays := 3
-		if i == 0 && l.Values == nil {
-			arrays = 2
-		}
-		bytes += int64(arrays) * arrayBytes(l, i)
-	}
-	return bytes
-}
-
-// arrayBytes returns the bytes of an array of a level.
-func arrayBytes(l multigrid.Layout, level int) int64 {
-	m := l.Plan.Levels[level].Mesh
-	rows := m.NY
-	if level < len(l.Stripes) && (l.Neighbour[solver.Top] || l.Neighbour[solver.Bottom]) {
-		rows = min(rows, l.Stripes[level].Rows()+2*multigrid.HaloDepth)
-	}
-	return int64(rows) * int64(stride(m.NX)) * int64(m.DType.Size())
-}
 
 // Close implements multigrid.Device.
 func (d *Device) Close() error { return nil }

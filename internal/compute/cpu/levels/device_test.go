@@ -34,3 +34,20 @@ func TestCG(t *testing.T) {
 		})
 	}
 }
+
+// TestWeighted runs the conformance suites of weighted operators with all kernels of this machine.
+func TestWeighted(t *testing.T) {
+	for i, name := range kernel.Names() {
+		t.Run(name, func(t *testing.T) {
+			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) }
+			leveltest.RunWeighted(t, open)
+			leveltest.RunWeightedCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
+				d, err := New(l, 1+2*(i%2), name)
+				if err != nil {
+					return nil, nil, err
+				}
+				return d, NewCG(d), nil
+			})
+		})
+	}
+}

@@ -53,7 +53,7 @@ func (d *Device) Interpolate(ctx context.Context, coarse multigrid.Device) error
 
 // interpolate sets row y of l to the field of a coarser mesh. between has as many values as a row of that.
 func interpolate(l, from *level[float64], between []float64, y int) {
-	at, w := l.rows.axis.Between(y)
+	at, w := l.Y.Between(y)
 	weight, north := float64(w), from.u.at(at)
 	south := north // its weight is 0
 	if from.u.has(at + 1) {
@@ -103,7 +103,7 @@ func (d *Device) RestrictSource(ctx context.Context, coarse multigrid.Device) er
 // restrictSource sets row y of a coarser mesh to the source of l. b and sums are scratch rows of l, 0 but for the swept
 // columns.
 func restrictSource(l *level[float64], dst, b, sums []float64, y int) {
-	axis := l.rows.axis
+	axis := l.Y
 	first, n := axis.Around(y)
 	rows := l.reach(solver.Stripe{Lo: first, Hi: first + n})
 	lo, hi := l.Mesh.InteriorColumns()

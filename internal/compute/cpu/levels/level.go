@@ -16,6 +16,8 @@ type level[F float] struct {
 	// u is the field on level 0 and the correction on all others. v is what Down leaves for Up.
 	u, v, b array[F]
 	h, q    F
+	points  *couplings[F] // those of a weighted operator; nil for one with h and q
+	halves  *halves       // the transfers of a weighted operator
 	weights [multigrid.Sweeps]F
 	scale   F // of the correction from the next level; the defect of this one is divided by it
 	columns *columns
@@ -59,17 +61,20 @@ func newLevel[F float](l multigrid.Level, own *solver.Stripe, neighbour [2]bool,
 	return v
 }
 
-// newArray allocates an array with the rows that the rank holds of the level: the whole mesh, or the stripe with its
-// halos or walls.
-func (l *level[F]) newArray() array[F] {
+func (l *level[F]) newArray() array[F] { return newArrayOf[F](l, l.Mesh.NX) }
+
+// newArrayOf allocates an array with nx columns and the rows that the rank holds of the level: the whole mesh, or the
+// stripe with its halos or walls.
+func newArrayOf[V, F float](l *level[F], nx int) array[V] {
+	held := l.newRows()
+	return newArray[V](nx, held.Lo, held.Hi, l.canonical)
+}
+
+// newRows returns the rows of newArrayOf.
+func (l *level[F]) newRows() solver.Stripe {
 	held := solver.Stripe{Lo: 0, Hi: l.Mesh.NY}
-	canonical := func(y int) int { return y }
-	if l.whole && l.Mesh.PeriodicRows() {
+	if l.repeats() {
 		held = solver.Stripe{Lo: l.own.Lo - multigrid.HaloDepth, Hi: l.own.Hi + multigrid.HaloDepth}
-		canonical = func(y int) int {
-			y, _ = l.Mesh.Canonical(y)
-			return y
-		}
 	}
 	if l.neighbour[solver.Top] {
 		held.Lo = l.own.Lo - multigrid.HaloDepth
@@ -77,13 +82,37 @@ func (l *level[F]) newArray() array[F] {
 	if l.neighbour[solver.Bottom] {
 		held.Hi = l.own.Hi + multigrid.HaloDepth
 	}
-	return newArray[F](l.Mesh.NX, held.Lo, held.Hi, canonical)
+	return held
+}
+
+// repeats reports whether rows repeat: see array.
+func (l *level[F]) repeats() bool { return l.whole && l.Mesh.PeriodicRows() }
+
+// canonical returns the row whose memory row y has.
+func (l *level[F]) canonical(y int) int {
+	if l.repeats() {
+		y, _ = l.Mesh.Canonical(y)
+	}
+	return y
+}
+
+// once returns the rows that are held once each: those of the stripe, and walls or halos beside it.
+func (l *level[F]) once() solver.Stripe {
+	if l.repeats() {
+		return l.own
+	}
+	return l.newRows()
 }
 
 // link connects a level with the next coarser one and prepares a pipe for each thread.
 func (l *level[F]) link(coarse solver.Mesh, own solver.Stripe, threads int) {
-	l.columns = newColumns(l.X, l.Mesh, coarse)
-	l.rows = newSlopes(l.Y, own)
+	if l.points != nil {
+		l.halves = newHalves(l, coarse)
+		l.rows = &slopes{own: own, from: l.HalveY.From, around: l.HalveY.Around}
+	} else {
+		l.columns = newColumns(l.X, l.Mesh, coarse)
+		l.rows = newSlopes(l.Y, own)
+	}
 	for range lanesOf(l.own, threads) {
 		l.pipes = append(l.pipes, newPipe(l, coarse, l.engine))
 	}
@@ -126,6 +155,10 @@ func (l *level[F]) stencil(north, centre, south []F, y int) stencil[F] {
 		s.b = l.b.at(y)
 	}
 	s.lo, s.hi = l.Mesh.InteriorColumns()
+	if l.points != nil {
+		s.points = l.points.at(y)
+		s.mirrorLeft, s.mirrorRight = false, false
+	}
 	return s
 }
 
@@ -136,9 +169,13 @@ func repeat[F float](row []F, m solver.Mesh) {
 	}
 }
 
-// beside returns the rows that are the neighbours of row y: beyond a Neumann wall, the mirror image.
+// beside returns the rows that are the neighbours of row y: beyond a Neumann wall, the mirror image, unless points have
+// couplings of their own, which are 0 there.
 func (l *level[F]) beside(y int) (north, south int) {
 	north, south = y-1, y+1
+	if l.points != nil {
+		return north, south
+	}
 	if y == 0 && l.Mesh.Walls.Top == solver.Neumann {
 		north = 1
 	}

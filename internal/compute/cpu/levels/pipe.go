@@ -110,6 +110,9 @@ func (p *pipe[F]) row(w *pass[F], s, y int) []F {
 	if s == 0 && w.begin == nil {
 		return p.zero
 	}
+	if !p.level.held(y) {
+		return p.zero
+	}
 	in := p.level.Mesh.Interior()
 	if s > 0 && !p.level.Mesh.PeriodicRows() && (y < in.Lo || y >= in.Hi) {
 		return p.level.u.at(y)
@@ -205,6 +208,9 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	switch d := any(p.d).(type) {
 	case []float64:
 		defects(&p.engine, p.d, &k)
+		if l.points != nil {
+			times(p.d, k.points.centre)
+		}
 		narrow(&p.engine, p.defect, d, 1/float64(l.scale), k.lo, k.hi)
 	case []float32:
 		defects(&p.engine, any(p.defect).([]F), &k)
@@ -212,7 +218,11 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	for _, r := range l.fixedIn(y) {
 		clear(p.defect[r.Lo:r.Hi])
 	}
-	axis := l.rows.axis
+	if l.halves != nil {
+		p.restrictHalves(w, y)
+		return
+	}
+	axis := l.Y
 	at, _ := axis.Between(y)
 	for coarse := max(at, w.coarse.Lo); coarse <= min(at+1, w.coarse.Hi-1); coarse++ {
 		first, n := axis.Around(coarse)
@@ -237,18 +247,27 @@ func (p *pipe[F]) corrected(u array[float32], y int) []F {
 	if in.Rows() == 0 {
 		return from
 	}
-	at, weight := l.rows.axis.Between(y)
-	south := p.zero32
-	if u.has(at + 1) {
-		south = u.at(at + 1)
-	}
-	blend(&p.engine, p.blended, u.at(at), south, weight)
 	lo, hi := l.Mesh.InteriorColumns()
-	l.columns.between(&p.engine, p.correction, p.blended[:cap(p.blended)], lo, hi)
+	if l.halves != nil {
+		l.halves.spread(&p.engine, p.correction, u, y)
+	} else {
+		p.interpolate(u, y, lo, hi)
+	}
 	dst := p.rings[0][y&3]
 	dst[0], dst[l.Mesh.NX-1] = from[0], from[l.Mesh.NX-1]
 	add(&p.engine, dst, from, p.correction, l.scale, lo, hi)
 	l.keep(dst, from, y)
 	repeat(dst, l.Mesh)
 	return dst
+}
+
+// interpolate sets the row of corrections to what lies between the rows of u around row y, in columns [lo, hi).
+func (p *pipe[F]) interpolate(u array[float32], y, lo, hi int) {
+	at, weight := p.level.Y.Between(y)
+	south := p.zero32
+	if u.has(at + 1) {
+		south = u.at(at + 1)
+	}
+	blend(&p.engine, p.blended, u.at(at), south, weight)
+	p.level.columns.between(&p.engine, p.correction, p.blended[:cap(p.blended)], lo, hi)
 }

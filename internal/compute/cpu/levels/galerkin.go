@@ -1,0 +1,218 @@
+package levels
+
+import (
+	"math"
+
+	"jacobi/solver/multigrid"
+)
+
+// minimal is the least C of a coarse point that is an unknown.
+const minimal = 0x1p-240
+
+// galerkin computes rows of the stencil of the next coarser level: A = P^T A P.
+type galerkin struct {
+	*prolongation
+	// By coarse row, of the row itself and the next one: AP of each point of a row and the coarse columns from the one
+	// before At(x) to the one behind it.
+	ap [2][3][]float64
+}
+
+func newGalerkin(q *equations) *galerkin {
+	g := &galerkin{prolongation: newProlongation(q)}
+	for i := range g.ap {
+		copy(g.ap[i][:], newRows[float64](q.Mesh.NX, 3))
+	}
+	return g
+}
+
+// coarsen computes a row of the next coarser level.
+func (g *galerkin) coarsen(to *equations, row int) {
+	var dst [5][]float64
+	for i := range dst {
+		dst[i] = to.arrays[i].at(row)
+		clear(dst[i])
+	}
+	first, end := g.HalveY.Around(row)
+	for y := first; y < end; y++ {
+		at, between := g.HalveY.At(y)
+		if at != row && !(between && at == row-1) {
+			continue
+		}
+		for i := range g.ap {
+			g.timesP(&g.ap[i], y, row+i)
+		}
+		g.add(&dst, y, row-at)
+	}
+	for x, c := range dst[0] {
+		if !(c >= minimal) {
+			dst[0][x] = 0
+		}
+		for i := range dst[1:] {
+			dst[1+i][x] = 0 - dst[1+i][x]
+		}
+	}
+	for i := range dst {
+		repeat(dst[i], to.Mesh)
+	}
+}
+
+// add adds the terms of row y, whose P for the coarse row is p[down].
+func (g *galerkin) add(dst *[5][]float64, y, down int) {
+	p := g.at(y)[down]
+	coarse := g.coarseColumns
+	for c := coarse.Lo; c < coarse.Hi; c++ {
+		first, end := g.HalveX.Around(c)
+		for x := max(first, 0); x < min(end, g.Mesh.NX); x++ {
+			right := c - int(g.columnOf[x])
+			if right != 0 && !(right == 1 && g.betweenX[x]) {
+				continue
+			}
+			v := p[right][x]
+			term := func(to, rowOf, column int) {
+				if j := 1 + column - int(g.columnOf[x]); j >= 0 && j < 3 {
+					dst[to][c] = math.FMA(v, g.ap[rowOf][j][x], dst[to][c])
+				}
+			}
+			term(0, 0, c)
+			term(1, 0, c+1)
+			term(2, 1, c)
+			term(3, 1, c+1)
+			term(4, 1, c-1)
+		}
+	}
+}
+
+// timesP computes AP of row y and a coarse row.
+func (g *galerkin) timesP(ap *[3][]float64, y, row int) {
+	for _, a := range ap {
+		clear(a)
+	}
+	s, north := g.row(y), g.row(y-1)
+	n := g.Mesh.NX
+	for dy := -1; dy <= 1; dy++ {
+		at, between := g.HalveY.At(y + dy)
+		down := row - at
+		if down != 0 && !(down == 1 && between) {
+			continue
+		}
+		p := g.at(y + dy)[down]
+		for x := g.lo; x < g.hi; x++ {
+			var a [3]float64
+			switch dy {
+			case -1:
+				a = [3]float64{-north.se[x], -north.s[x+1], -north.sw[x+2]}
+			case 0:
+				a = [3]float64{-s.e[x], s.c[x+1], -s.e[x+1]}
+			case 1:
+				a = [3]float64{-s.sw[x+1], -s.s[x+1], -s.se[x+1]}
+			}
+			for i, v := range a {
+				q := x + i - 1
+				if q < 0 || q >= n {
+					continue
+				}
+				j := 1 + int(g.columnOf[q]) - int(g.columnOf[x])
+				if j >= 0 && j < 3 {
+					ap[j][x] = math.FMA(v, p[0][q], ap[j][x])
+				}
+				if j++; g.betweenX[q] && j >= 0 && j < 3 {
+					ap[j][x] = math.FMA(v, p[1][q], ap[j][x])
+				}
+			}
+		}
+	}
+	for _, a := range ap {
+		repeat(a, g.Mesh)
+	}
+}
+
+// scaler computes the scaling of a level.
+type scaler struct {
+	*equations
+	roots [4][]float64 // 1/sqrt(C) by row mod 4, wide
+	have  [4]int
+}
+
+func newScaler(q *equations) *scaler {
+	s := &scaler{equations: q, have: [4]int{math.MinInt, math.MinInt, math.MinInt, math.MinInt}}
+	for i, row := range newRows[float64](q.Mesh.NX, len(s.roots)) {
+		s.roots[i] = wide(row)
+	}
+	return s
+}
+
+// root returns 1/sqrt(C) of row y.
+func (s *scaler) root(y int) []float64 {
+	r := s.roots[y&3]
+	if s.have[y&3] == y {
+		return r
+	}
+	s.have[y&3] = y
+	for x, c := range s.stencil(y).c {
+		r[x] = 0
+		if c > 0 {
+			r[x] = 1 / math.Sqrt(c)
+		}
+	}
+	return r
+}
+
+// scale computes g and h of the swept columns of row y. Either may be nil.
+func (s *scaler) scale(y int, g, h []float64) {
+	k, above := s.stencil(y), s.stencil(y-1)
+	r, n, f := s.root(y), s.root(y-1), s.root(y+1)
+	for x := 1; x < len(r)-1; x++ {
+		c, own := k.c[x], r[x]
+		if !(c > 0) {
+			if g != nil {
+				g[x-1] = 0
+			}
+			if h != nil {
+				h[x-1] = 0
+			}
+			continue
+		}
+		sum := math.FMA(math.Abs(k.e[x-1]), own*r[x-1], 0)
+		sum = math.FMA(math.Abs(k.e[x]), own*r[x+1], sum)
+		sum = math.FMA(math.Abs(above.s[x]), own*n[x], sum)
+		sum = math.FMA(math.Abs(k.s[x]), own*f[x], sum)
+		sum = math.FMA(math.Abs(above.se[x-1]), own*n[x-1], sum)
+		sum = math.FMA(math.Abs(above.sw[x+1]), own*n[x+1], sum)
+		sum = math.FMA(math.Abs(k.sw[x]), own*f[x-1], sum)
+		sum = math.FMA(math.Abs(k.se[x]), own*f[x+1], sum)
+		v := math.Sqrt(c * max(1, sum))
+		if g != nil {
+			g[x-1] = 1 / v
+		}
+		if h != nil {
+			h[x-1] = v
+		}
+	}
+}
+
+// scaled computes what sweeps read of row y.
+func (q *equations) scaled(to *couplings[float32], y int) {
+	k, g, below := q.stencil(y), wide(q.scaling(y)), wide(q.scaling(y+1))
+	diagonal, east, south := to.diagonal.at(y), to.east.at(y), to.south.at(y)
+	southEast, southWest := to.southEast.at(y), to.southWest.at(y)
+	lo, hi := q.Mesh.InteriorColumns()
+	for x := lo; x < hi; x++ {
+		at := x + 1
+		diagonal[x] = float32(k.c[at] * float64(g[at]*g[at]))
+		east[x] = float32(k.e[at] * float64(g[at]*g[at+1]))
+		south[x] = float32(k.s[at] * float64(g[at]*below[at]))
+		southEast[x] = float32(k.se[at] * float64(g[at]*below[at+1]))
+		southWest[x] = float32(k.sw[at] * float64(g[at]*below[at-1]))
+	}
+	for _, row := range [][]float32{diagonal, east, south, southEast, southWest} {
+		repeat(row, q.Mesh)
+	}
+}
+
+// scaling returns g of row y.
+func (q *equations) scaling(y int) []float64 {
+	if a := q.array(multigrid.Scaling); a.has(y) {
+		return a.at(y)
+	}
+	return q.zero
+}

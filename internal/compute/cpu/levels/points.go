@@ -1,0 +1,105 @@
+package levels
+
+import (
+	"unsafe"
+
+	"jacobi/internal/compute/cpu/kernel"
+)
+
+// couplings are the numbers of the points of a level of a weighted operator. Those of level 0 are float64 and have no
+// diagonal neighbours; those of all others are scaled (docs/numerics.md).
+type couplings[F float] struct {
+	diagonal             array[F] // 1/C on level 0, q on all others; 0 at points that are not unknowns
+	centre               array[F] // C, on level 0 only
+	east, south          array[F]
+	southEast, southWest array[F] // without rows on level 0
+	zero                 []F      // a row beyond the level
+}
+
+func newCouplings[F float](l *level[F], diagonals bool) *couplings[F] {
+	c := &couplings[F]{zero: newRows[F](l.Mesh.NX, 1)[0]}
+	arrays := []*array[F]{&c.diagonal, &c.east, &c.south, &c.centre}
+	if diagonals {
+		arrays = []*array[F]{&c.diagonal, &c.east, &c.south, &c.southEast, &c.southWest}
+	}
+	for _, a := range arrays {
+		*a = l.newArray()
+	}
+	return c
+}
+
+// points are the rows of numbers that the update of a row reads. The numbers of north and the two beside it belong to
+// the row above: north[x] couples x to the north, northEast[x+1] to the north-east, northWest[x-1] to the north-west.
+type points[F float] struct {
+	diagonal, centre           []F
+	east, south, north         []F
+	southEast, southWest       []F // nil on level 0
+	northEast, northWest, zero []F
+}
+
+// at returns the numbers of row y.
+func (c *couplings[F]) at(y int) points[F] {
+	row := func(a array[F], y int) []F {
+		if a.has(y) {
+			return a.at(y)
+		}
+		return c.zero
+	}
+	p := points[F]{diagonal: row(c.diagonal, y), east: row(c.east, y), south: row(c.south, y),
+		north: row(c.south, y-1), zero: c.zero}
+	if c.southEast.rows == nil {
+		p.centre = row(c.centre, y)
+		return p
+	}
+	p.southEast, p.southWest = row(c.southEast, y), row(c.southWest, y)
+	p.northEast, p.northWest = row(c.southWest, y-1), row(c.southEast, y-1)
+	return p
+}
+
+// wide returns a row with the value before its first column and that behind its last one: column x is at x+1.
+func wide[F float](row []F) []F {
+	if row == nil {
+		return nil
+	}
+	return unsafe.Slice((*F)(address(row, -1)), len(row)+2)
+}
+
+// sweepPoints is sweep for points with couplings of their own.
+func sweepPoints[F float](e *engine, dst []F, s *stencil[F], w F) {
+	defectPoints(e, dst, s)
+	for x := s.lo; x < s.hi; x++ {
+		dst[x] = kernel.FMA(w, dst[x], s.centre[x])
+	}
+}
+
+// defectPoints is defects for points with couplings of their own. dst must not be one of the rows of s.
+func defectPoints[F float](_ *engine, dst []F, s *stencil[F]) {
+	p, b := &s.points, s.b
+	if b == nil {
+		b = p.zero
+	}
+	u, east := wide(s.centre), wide(p.east)
+	if p.southEast == nil {
+		for x := s.lo; x < s.hi; x++ {
+			t := kernel.FMA(p.north[x], s.north[x], kernel.FMA(p.south[x], s.south[x], b[x]))
+			t = kernel.FMA(east[x], u[x], kernel.FMA(east[x+1], u[x+2], t))
+			dst[x] = kernel.FMA(p.diagonal[x], t, -u[x+1])
+		}
+		return
+	}
+	north, south, northWest, northEast := wide(s.north), wide(s.south), wide(p.northWest), wide(p.northEast)
+	for x := s.lo; x < s.hi; x++ {
+		t := kernel.FMA(p.southWest[x], south[x], kernel.FMA(p.southEast[x], south[x+2], b[x]))
+		t = kernel.FMA(northWest[x], north[x], kernel.FMA(northEast[x+2], north[x+2], t))
+		t = kernel.FMA(p.north[x], north[x+1], kernel.FMA(p.south[x], south[x+1], t))
+		t = kernel.FMA(east[x], u[x], kernel.FMA(east[x+1], u[x+2], t))
+		dst[x] = kernel.FMA(-p.diagonal[x], u[x+1], t)
+	}
+}
+
+// times multiplies d by C.
+func times[F float](d, centre []F) {
+	for x, c := range centre {
+		d[x] *= c
+	}
+}

@@ -1,0 +1,226 @@
+package levels
+
+import (
+	"math"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// stencilRow is a row of the equations of a level, wide: see there.
+type stencilRow struct{ c, e, s, se, sw []float64 }
+
+// stencil returns row y; that of level 0 with couplings to points that are not unknowns, and without arrays for
+// diagonal neighbours. Beyond what is held it is zeros.
+func (q *equations) stencil(y int) stencilRow {
+	row := func(a multigrid.Array) []float64 {
+		if r := q.array(a); r.rows != nil && r.has(y) {
+			return wide(r.at(y))
+		}
+		return wide(q.zero)
+	}
+	return stencilRow{row(multigrid.Centre), row(multigrid.East), row(multigrid.South), row(multigrid.SouthEast),
+		row(multigrid.SouthWest)}
+}
+
+// kept is the number of rows that a prolongation keeps.
+const kept = 8
+
+// prolongation computes rows of P of a level.
+type prolongation struct {
+	*equations
+	lo, hi        int           // columns that are swept
+	coarseColumns solver.Stripe // columns of the coarser mesh that are swept
+	columnOf      []int32       // by column: the coarse column on which it lies or behind which
+	betweenX      []bool        // by column
+	p             [kept][2][2][]float64
+	haveP         [kept]int // the row of each p
+	masked        [kept]stencilRow
+	haveMasked    [kept]int
+	zeros         [2][2][]float64
+}
+
+func newProlongation(q *equations) *prolongation {
+	p := &prolongation{equations: q}
+	m := q.Mesh
+	p.lo, p.hi = m.InteriorColumns()
+	coarse := solver.Mesh{NX: m.NX - q.HalveX.Fine + q.HalveX.Coarse, Walls: m.Walls}
+	p.coarseColumns.Lo, p.coarseColumns.Hi = coarse.InteriorColumns()
+	for x := range m.NX {
+		c, between := q.HalveX.At(x)
+		p.columnOf, p.betweenX = append(p.columnOf, int32(c)), append(p.betweenX, between)
+	}
+	for i := range p.p {
+		p.p[i] = newP(m.NX)
+		p.haveP[i], p.haveMasked[i] = math.MinInt, math.MinInt
+		if q.finest {
+			rows := newRows[float64](m.NX, 2)
+			p.masked[i] = stencilRow{e: wide(rows[0]), s: wide(rows[1])}
+		}
+	}
+	p.zeros = newP(m.NX)
+	return p
+}
+
+func newP(nx int) (p [2][2][]float64) {
+	rows := newRows[float64](nx, 4)
+	for i, r := range rows {
+		p[i/2][i%2] = r
+	}
+	return p
+}
+
+// row returns row y of the equations without couplings to points that are not unknowns.
+func (p *prolongation) row(y int) stencilRow {
+	s := p.stencil(y)
+	if !p.finest {
+		return s
+	}
+	m := &p.masked[y&(kept-1)]
+	s.e, s.s = m.e, m.s
+	if p.haveMasked[y&(kept-1)] == y {
+		return s
+	}
+	p.haveMasked[y&(kept-1)] = y
+	all, below := p.stencil(y), p.stencil(y+1)
+	for x := range len(all.c) - 1 {
+		m.e[x], m.s[x] = 0, 0
+		if all.c[x] > 0 && all.c[x+1] > 0 {
+			m.e[x] = all.e[x]
+		}
+		if all.c[x] > 0 && below.c[x] > 0 {
+			m.s[x] = all.s[x]
+		}
+	}
+	return s
+}
+
+// at returns P of row y, by south and east of the coarse point.
+func (p *prolongation) at(y int) [2][2][]float64 {
+	if a := p.array(multigrid.Centre); !a.has(y) {
+		return p.zeros
+	}
+	i := y & (kept - 1)
+	if p.haveP[i] == y {
+		return p.p[i]
+	}
+	p.haveP[i] = y
+	to := p.p[i]
+	for _, r := range [][]float64{to[0][0], to[0][1], to[1][0], to[1][1]} {
+		clear(r)
+	}
+	if _, between := p.HalveY.At(y); !between {
+		p.onRow(to[0], y)
+	} else {
+		p.betweenRows(to, y)
+	}
+	for _, r := range [][]float64{to[0][0], to[0][1], to[1][0], to[1][1]} {
+		repeat(r, p.Mesh)
+	}
+	return to
+}
+
+// onRow computes P of a row that lies on a coarse one.
+func (p *prolongation) onRow(to [2][]float64, y int) {
+	s, north := p.row(y), p.row(y-1)
+	for x := p.lo; x < p.hi; x++ {
+		at := x + 1
+		switch {
+		case !(s.c[at] > 0):
+		case !p.betweenX[x]:
+			to[0][x] = 1
+		default:
+			west := math.Abs((north.se[at-1] + s.e[at-1]) + s.sw[at])
+			east := math.Abs((north.sw[at+1] + s.e[at]) + s.se[at])
+			if total := (west + east) + slack(&s, &north, at); total != 0 {
+				to[0][x] = divided(west, total, s.c[at-1])
+				to[1][x] = divided(east, total, s.c[at+1])
+			}
+		}
+	}
+}
+
+// divided returns v / total where the neighbour's C is not 0.
+func divided(v, total, neighbour float64) float64 {
+	if neighbour > 0 {
+		return v / total
+	}
+	return 0
+}
+
+// slack returns what C exceeds the sum of the couplings by.
+func slack(s, north *stencilRow, at int) float64 {
+	sum := ((s.e[at-1] + s.e[at]) + (north.s[at] + s.s[at])) + ((north.se[at-1] + north.sw[at+1]) + (s.sw[at] +
+		s.se[at]))
+	return max(0, s.c[at]-sum)
+}
+
+// betweenRows computes P of a row between two coarse ones.
+func (p *prolongation) betweenRows(to [2][2][]float64, y int) {
+	s, north, south := p.row(y), p.row(y-1), p.row(y+1)
+	for x := p.lo; x < p.hi; x++ {
+		at := x + 1
+		if p.betweenX[x] || !(s.c[at] > 0) {
+			continue
+		}
+		above := math.Abs((north.se[at-1] + north.s[at]) + north.sw[at+1])
+		below := math.Abs((s.sw[at] + s.s[at]) + s.se[at])
+		if total := (above + below) + slack(&s, &north, at); total != 0 {
+			to[0][0][x] = divided(above, total, north.c[at])
+			to[1][0][x] = divided(below, total, south.c[at])
+		}
+	}
+	repeat(to[0][0], p.Mesh)
+	repeat(to[1][0], p.Mesh)
+	above, below := p.at(y - 1)[0], p.at(y + 1)[0]
+	for x := p.lo; x < p.hi; x++ {
+		at := x + 1
+		c := s.c[at]
+		if !p.betweenX[x] || !(c > 0) {
+			continue
+		}
+		if north.c[at-1] > 0 {
+			v := math.FMA(north.s[at], above[0][x], north.se[at-1])
+			to[0][0][x] = math.FMA(s.e[at-1], to[0][0][x-1], v) / c
+		}
+		if north.c[at+1] > 0 {
+			v := math.FMA(north.s[at], above[1][x], north.sw[at+1])
+			to[0][1][x] = math.FMA(s.e[at], to[0][0][x+1], v) / c
+		}
+		if south.c[at-1] > 0 {
+			v := math.FMA(s.s[at], below[0][x], s.sw[at])
+			to[1][0][x] = math.FMA(s.e[at-1], to[1][0][x-1], v) / c
+		}
+		if south.c[at+1] > 0 {
+			v := math.FMA(s.s[at], below[1][x], s.se[at])
+			to[1][1][x] = math.FMA(s.e[at], to[1][0][x+1], v) / c
+		}
+	}
+}
+
+// transferer computes the transfers of a level from P and the scalings.
+type transferer struct {
+	*prolongation
+	*scaler
+	next *equations
+	h    []float64
+}
+
+func newTransferer(q, next *equations) *transferer {
+	t := &transferer{prolongation: newProlongation(q), scaler: newScaler(q), next: next}
+	if !q.finest {
+		t.h = newRows[float64](q.Mesh.NX, 1)[0]
+	}
+	return t
+}
+
+// set computes those of row y.
+func (t *transferer) set(to *halves, y int) {
+	if t.h != nil {
+		t.scale(y, nil, t.h)
+		repeat(t.h, to.Mesh)
+	}
+	at, _ := to.HalveY.At(y)
+	p := t.at(y)
+	to.set(y, &p, t.h, [2][]float64{t.next.scaling(at), t.next.scaling(at + 1)})
+}

@@ -1,0 +1,224 @@
+package levels
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// equations are the stencils of a level of a weighted operator while its levels are set up. docs/numerics.md has the
+// formulas, and Array of package multigrid the names of the arrays. Arrays have the rows of the level's others.
+type equations struct {
+	multigrid.Level
+	finest bool // there are no diagonal neighbours, and couplings to points that are not unknowns
+	arrays [multigrid.Scaling - multigrid.Centre + 1]array[float64]
+	zero   []float64
+}
+
+// array returns one of the arrays.
+func (q *equations) array(a multigrid.Array) array[float64] { return q.arrays[a-multigrid.Centre] }
+
+// newEquations returns the equations of the levels that Coarsen computes, by level; those of level 0 share the arrays
+// of the device.
+func (d *Device) newEquations() []*equations {
+	all := []*equations{{Level: d.finest.Level, finest: true, zero: newRows[float64](d.finest.Mesh.NX, 1)[0]}}
+	finest := d.finest.points
+	for i, a := range []array[float64]{finest.centre, finest.east, finest.south} {
+		all[0].arrays[i] = a
+	}
+	for _, l := range d.coarse {
+		q := &equations{Level: l.Level, zero: newRows[float64](l.Mesh.NX, 1)[0]}
+		for i := range q.arrays {
+			q.arrays[i] = newArrayOf[float64](l, l.Mesh.NX)
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+// setUp returns an array of a level that is being set up. It fails unless the array holds rows s and their dense length
+// is bytes.
+func (d *Device) setUp(level int, a multigrid.Array, s solver.Stripe, bytes int) (array[float64], error) {
+	if level < 1 || level >= len(d.equations) || a > multigrid.Scaling {
+		return array[float64]{}, errArray
+	}
+	rows := d.equations[level].array(a)
+	return rows, rows.check(s, bytes)
+}
+
+// loadPoints loads the numbers of the points of a weighted operator.
+func (d *Device) loadPoints(ctx context.Context) error {
+	l := d.finest
+	if l.points == nil {
+		return nil
+	}
+	l.fixed = make(multigrid.FixedRuns, l.Mesh.NY)
+	buf := make([]byte, l.Mesh.RowBytes())
+	once := l.once()
+	for y := once.Lo; y < once.Hi; y++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := d.loadPointsOf(y, buf); err != nil {
+			return err
+		}
+	}
+	d.equations = d.newEquations()
+	return nil
+}
+
+// loadPointsOf loads a row.
+func (d *Device) loadPointsOf(y int, buf []byte) error {
+	l := d.finest
+	c := l.points
+	row, ok := l.Mesh.Canonical(y)
+	if !ok {
+		return fmt.Errorf("row %d does not exist", y)
+	}
+	for _, v := range []struct {
+		value solver.Value
+		to    array[float64]
+	}{{solver.Diagonal, c.centre}, {solver.EastFace, c.east}, {solver.SouthFace, c.south}, {solver.Source, l.b}} {
+		if err := d.layout.Values.ValueRow(row, v.value, buf); err != nil {
+			return fmt.Errorf("%v of row %d: %w", v.value, row, err)
+		}
+		l.set(v.to, y, buf)
+	}
+	centre, lo, hi := c.centre.at(y), 0, 0
+	if in := l.Mesh.Interior(); l.Mesh.PeriodicRows() || y >= in.Lo && y < in.Hi {
+		lo, hi = l.Mesh.InteriorColumns()
+	}
+	clear(centre[:lo])
+	clear(centre[hi:])
+	if d.layout.Fixed != nil {
+		for _, r := range d.layout.Fixed[0][row] {
+			clear(centre[r.Lo:r.Hi])
+		}
+	}
+	repeat(centre, l.Mesh)
+	inverse, b := c.diagonal.at(y), l.b.at(y)
+	l.fixed[row] = nil
+	for x, v := range centre {
+		switch {
+		case v > 0:
+			inverse[x] = 1 / v
+		case x >= lo && x < hi:
+			l.fixed[row] = append(l.fixed[row], multigrid.Columns{Lo: x, Hi: x + 1})
+		}
+		b[x] *= v
+	}
+	l.fixed[row] = joined(l.fixed[row])
+	return nil
+}
+
+// joined joins runs of columns that touch.
+func joined(runs []multigrid.Columns) (all []multigrid.Columns) {
+	for _, r := range runs {
+		if n := len(all); n > 0 && all[n-1].Hi == r.Lo {
+			all[n-1].Hi = r.Hi
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Coarsen implements multigrid.WeightedDevice.
+func (d *Device) Coarsen(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.coarsen(level, d.restricts(level+1))
+	return nil
+}
+
+// coarsen computes rows of the stencil of the next coarser level.
+func (d *Device) coarsen(level int, rows solver.Stripe) {
+	to := d.equations[level+1]
+	d.parallel(rows, func(part solver.Stripe) {
+		g := newGalerkin(d.equations[level])
+		for row := part.Lo; row < part.Hi; row++ {
+			g.coarsen(to, row)
+		}
+	})
+}
+
+// parallel divides rows among the threads.
+func (d *Device) parallel(rows solver.Stripe, run func(solver.Stripe)) {
+	var helpers sync.WaitGroup
+	for _, part := range split(rows, lanesOf(rows, d.threads)) {
+		helpers.Go(func() { run(part) })
+	}
+	helpers.Wait()
+}
+
+// Scale implements multigrid.WeightedDevice.
+func (d *Device) Scale(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.scale(level, d.coarse[level-1].own)
+	return nil
+}
+
+// scale computes rows of the scaling of a level.
+func (d *Device) scale(level int, rows solver.Stripe) {
+	q := d.equations[level]
+	d.parallel(rows, func(part solver.Stripe) {
+		s := newScaler(q)
+		for y := part.Lo; y < part.Hi; y++ {
+			g := q.array(multigrid.Scaling).at(y)
+			s.scale(y, g, nil)
+			repeat(g, q.Mesh)
+		}
+	})
+}
+
+// Complete implements multigrid.WeightedDevice.
+func (d *Device) Complete(ctx context.Context) error {
+	last := len(d.coarse)
+	for l := d.layout.Agglomerated; l <= last; l++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		rows := d.coarse[l-1].own
+		if l > d.layout.Agglomerated {
+			d.coarsen(l-1, rows)
+		}
+		d.scale(l, rows)
+	}
+	completeTransfers(d, d.finest, 0)
+	for i, l := range d.coarse[:last-1] {
+		completeTransfers(d, l, i+1)
+		d.completePoints(l, d.equations[i+1])
+	}
+	var err error
+	if d.coarsest, err = newWeightedCoarsest(d.layout, d.equations[last]); err != nil {
+		return err
+	}
+	d.equations = nil
+	return nil
+}
+
+// completePoints computes the numbers that sweeps read.
+func (d *Device) completePoints(l *level[float32], q *equations) {
+	d.parallel(l.once(), func(rows solver.Stripe) {
+		for y := rows.Lo; y < rows.Hi; y++ {
+			q.scaled(l.points, y)
+		}
+	})
+}
+
+// completeTransfers computes the transfers of a level.
+func completeTransfers[F float](d *Device, l *level[F], level int) {
+	next := d.equations[level+1]
+	d.parallel(l.once(), func(rows solver.Stripe) {
+		w := newTransferer(d.equations[level], next)
+		for y := rows.Lo; y < rows.Hi; y++ {
+			w.set(l.halves, y)
+		}
+	})
+}
