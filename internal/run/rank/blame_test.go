@@ -60,7 +60,7 @@ func TestWithFault(t *testing.T) {
 		{fmt.Errorf("sweep 7: %w", abort), refused, "sweep 7: " + abort.Error(), true},
 		{own, refused, own.Error(), false},
 	} {
-		c := &run{connection: connection{fault: func() error { return test.fault }}}
+		c := &session{connection: connection{fault: func() error { return test.fault }}}
 		got := c.withFault(test.err)
 		if got.Error() != test.want {
 			t.Errorf("%v with fault %v: %q, want %q", test.err, test.fault, got, test.want)
@@ -69,7 +69,7 @@ func TestWithFault(t *testing.T) {
 			t.Errorf("%v with fault %v: a consequence: %t, want %t", test.err, test.fault, c, test.consequence)
 		}
 	}
-	if got := (&run{}).withFault(timeout); got != timeout {
+	if got := (&session{}).withFault(timeout); got != timeout {
 		t.Errorf("without a connection: %v, want %v", got, timeout)
 	}
 }

@@ -28,40 +28,40 @@ type connection struct {
 
 // connect connects this rank to the server of its run: the launcher's, the one that nats.url names, or the one that
 // rank 0 starts.
-func (r *run) connect(ctx context.Context) error {
-	runID, timeout := r.Origin.RunID, r.Config.Halo.Timeout
+func (s *session) connect(ctx context.Context) error {
+	runID, timeout := s.Origin.RunID, s.Config.Halo.Timeout
 	switch {
-	case r.alone():
-		r.runID = cmp.Or(runID, r.Origin.Job, roster.Alone)
+	case s.alone():
+		s.runID = cmp.Or(runID, s.Origin.Job, roster.Alone)
 		return nil
-	case r.launched():
-		return r.connectTo(ctx, r.Config.NATS, runID, timeout)
-	case r.Config.NATS.URL != "":
-		if runID = cmp.Or(runID, r.Origin.Job); runID == "" {
+	case s.launched():
+		return s.connectTo(ctx, s.Config.NATS, runID, timeout)
+	case s.Config.NATS.URL != "":
+		if runID = cmp.Or(runID, s.Origin.Job); runID == "" {
 			return fmt.Errorf("nats.url: %s does not tell the ranks of one run from those of another on the same "+
-				"server; set %s to a name of this run", r.Origin.By, roster.EnvRunID)
+				"server; set %s to a name of this run", s.Origin.By, roster.EnvRunID)
 		}
-		return r.connectTo(ctx, r.Config.NATS, runID, timeout)
-	case r.Origin.Rank == 0:
-		return r.serve(ctx)
+		return s.connectTo(ctx, s.Config.NATS, runID, timeout)
+	case s.Origin.Rank == 0:
+		return s.serve(ctx)
 	default:
-		return r.findServer(ctx)
+		return s.findServer(ctx)
 	}
 }
 
 // connectTo connects to a server. timeout includes retries.
-func (r *run) connectTo(ctx context.Context, server configs.NATS, runID string,
+func (s *session) connectTo(ctx context.Context, server configs.NATS, runID string,
 	timeout time.Duration) error {
 	o := wire.Options{
-		Server: server, RunID: runID, Name: fmt.Sprintf("jacobi-rank %d", r.Origin.Rank), Timeout: timeout,
-		Logger: r.Log, Refused: r.End, Unsealed: new(atomic.Uint64),
+		Server: server, RunID: runID, Name: fmt.Sprintf("jacobi-rank %d", s.Origin.Rank), Timeout: timeout,
+		Logger: s.Log, Refused: s.End, Unsealed: new(atomic.Uint64),
 	}
 	conn, err := wire.Connect(ctx, o)
 	if err != nil {
 		return err
 	}
-	r.open.add(func() error { conn.Close(); return nil })
-	r.runID, r.conn, r.dial, r.fault = runID, conn, o, conn.Fault
+	s.open.add(func() error { conn.Close(); return nil })
+	s.runID, s.conn, s.dial, s.fault = runID, conn, o, conn.Fault
 	return nil
 }
 
@@ -90,10 +90,10 @@ func (r *run) takeMethod(ctx context.Context) error {
 }
 
 // dialLink opens a separate connection for the rows of one side.
-func (r *run) dialLink(ctx context.Context) (halo.OwnConn, error) {
-	o := r.dial
+func (s *session) dialLink(ctx context.Context) (halo.OwnConn, error) {
+	o := s.dial
 	o.Name += " halo"
-	o.Timeout = r.Config.Halo.Timeout
+	o.Timeout = s.Config.Halo.Timeout
 	o.Quiet = true
 	conn, err := wire.Connect(ctx, o)
 	if err != nil {

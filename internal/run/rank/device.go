@@ -10,17 +10,14 @@ import (
 	"jacobi/solver"
 )
 
-// openDevices opens the GPUs of this node as device.backend and device.select say. An idle rank opens none.
-func (r *run) openDevices() error {
-	if r.idle() {
-		return nil
-	}
-	gpus, err := r.openGPUs()
+// openDevices opens the GPUs of this node as device.backend and device.select say.
+func (s *session) openDevices() error {
+	gpus, err := s.openGPUs()
 	if err != nil {
 		return err
 	}
-	r.open.add(gpus.Close)
-	r.gpus = gpus
+	s.open.add(gpus.Close)
+	s.gpus = gpus
 	return nil
 }
 
@@ -39,11 +36,11 @@ func (o Options) openGPUs() (*device.Node, error) {
 }
 
 // sweepsOnGPU reports whether a GPU sweeps this rank's stripe.
-func (m *membership) sweepsOnGPU() bool { return m.gpus.WhyCPU == nil }
+func (d *devices) sweepsOnGPU() bool { return d.gpus.WhyCPU == nil }
 
 // deviceName returns the kind of this rank's device, as the roster names it.
-func (m *membership) deviceName() string {
-	if m.sweepsOnGPU() {
+func (d *devices) deviceName() string {
+	if d.sweepsOnGPU() {
 		return "cuda"
 	}
 	return "cpu"
@@ -59,8 +56,8 @@ func (r *run) preferredDepth(m solver.Mesh) int {
 }
 
 // maxPassSweeps returns the largest number of sweeps that the device does in a pass.
-func (m *membership) maxPassSweeps(mesh solver.Mesh) int {
-	if m.sweepsOnGPU() {
+func (d *devices) maxPassSweeps(mesh solver.Mesh) int {
+	if d.sweepsOnGPU() {
 		return cuda.MaxSweeps(mesh)
 	}
 	return cpu.MaxSweeps(mesh)

@@ -73,7 +73,7 @@ func (r *run) pin(c device.Candidate) string {
 }
 
 // onGPU names the GPU in an error of the driver.
-func (s opened) onGPU(err error) error { return OnGPU(s.chosen, err) }
+func (d devices) onGPU(err error) error { return OnGPU(d.chosen, err) }
 
 // OnGPU names a GPU, if it is not nil, in an error of the driver.
 func OnGPU(gpu *output.GPUReport, err error) error {

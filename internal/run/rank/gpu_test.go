@@ -50,7 +50,7 @@ func TestNodeReadings(t *testing.T) {
 
 // An error of the driver names the GPU; no other error does.
 func TestOnGPU(t *testing.T) {
-	taken := opened{chosen: &output.GPUReport{Index: 3, Name: "H200", UUID: "GPU-a"}}
+	taken := devices{chosen: &output.GPUReport{Index: 3, Name: "H200", UUID: "GPU-a"}}
 	fault := fmt.Errorf("sweep: %w", &driver.Error{})
 	if got, want := taken.onGPU(fault), "GPU 3 (H200, GPU-a): "+fault.Error(); got.Error() != want ||
 		!errors.Is(got, fault) {
@@ -60,7 +60,7 @@ func TestOnGPU(t *testing.T) {
 	if got := taken.onGPU(other); got != other {
 		t.Errorf("%v, want %v", got, other)
 	}
-	if got := (opened{}).onGPU(fault); got != fault {
+	if got := (devices{}).onGPU(fault); got != fault {
 		t.Errorf("on the CPU: %v, want %v", got, fault)
 	}
 }

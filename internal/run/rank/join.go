@@ -21,46 +21,37 @@ import (
 // membership is the place of this rank among the others.
 type membership struct {
 	working int             // ranks that have rows; the others stay idle
-	gpus    *device.Node    // WhyCPU is nil if a GPU sweeps; nil for an idle rank
 	id      roster.Identity // with the local rank and size, which the join may have set
 	comm    *roster.Comm
 	cores   float64 // this rank's share of the node's cores
 }
 
-// join opens the devices of this rank, meets the other ranks and checks that all of them agree. From then on the ranks
-// watch over each other.
+// join opens the devices of this rank, unless it is idle, meets the other ranks and checks that all of them agree.
 func (r *run) join(ctx context.Context) error {
 	r.countWorking()
-	if err := r.openDevices(); err != nil {
-		return err
+	if !r.idle() {
+		if err := r.openDevices(); err != nil {
+			return err
+		}
 	}
 	self, err := r.member()
 	if err != nil {
 		return err
 	}
-	comm, err := roster.Join(ctx, r.conn, self, r.Config.Halo.Timeout)
-	if err != nil {
-		return fmt.Errorf("rank %d: %w", self.Rank, err)
-	}
-	r.open.add(func() error { comm.Close(); return nil })
+	return r.meet(ctx, self, r.takePlace)
+}
+
+// takePlace takes the place of this rank in comm.
+func (r *run) takePlace(comm *roster.Comm) (err error) {
 	comm.SetWorking(r.working)
 	r.id, r.comm = comm.Self().Identity, comm // its Size is r.working
-	if !r.idle() {
-		near := mates(comm)
-		r.id.LocalSize = localSize(r.id, near, comm.Self())
-		if r.cores, err = shareOfCores(near, comm.Self()); err != nil {
-			return err
-		}
+	if r.idle() {
+		return nil
 	}
-	if r.retract != nil {
-		if err := r.retract(); err != nil {
-			return fmt.Errorf("remove the rendezvous file: %w", err)
-		}
-	}
-	if err := comm.KeepAlive(r.Config.Run.Liveness); err != nil {
-		return fmt.Errorf("rank %d: %w", self.Rank, err)
-	}
-	return nil
+	near := mates(comm)
+	r.id.LocalSize = localSize(r.id, near, comm.Self())
+	r.cores, err = shareOfCores(near, comm.Self())
+	return err
 }
 
 // member returns what this rank tells the others of itself.

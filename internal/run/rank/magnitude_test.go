@@ -23,7 +23,7 @@ func TestMagnitudeOfWeakScreening(t *testing.T) {
 		t.Fatal(err)
 	}
 	const source = 6.1e-5 // h^2/4
-	j := &run{Options: Options{Config: c}, prepared: prepared{problem: p}}
+	j := &run{Config: c, prepared: prepared{problem: p}}
 	e := j.magnitude(roster.Part{MaxSource: source})
 	base := source * 65 / 1.5
 	if blind := solver.Blind(p.Mesh(), e); blind > 1e-11*base || e < 0 {

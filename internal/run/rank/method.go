@@ -5,14 +5,11 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/compute/cpu"
-	"jacobi/internal/observe/output"
 	"jacobi/internal/run/method"
 )
 
 // opened is the method of the run on this rank's device.
 type opened struct {
-	chosen *output.GPUReport // nil if the CPU sweeps
-	sole   bool              // no other rank uses the GPU
 	method method.Method
 }
 

@@ -17,7 +17,9 @@ func prepareAlone(t *testing.T, change func(*Options)) *run {
 	if change != nil {
 		change(&o)
 	}
-	r := o.start(func(error) {})
+	s := o.start(func(error) {})
+	t.Cleanup(s.open.close)
+	r := s.newRun(o.Config)
 	t.Cleanup(r.open.close)
 	if err := r.prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -77,7 +79,7 @@ func TestRendezvousFile(t *testing.T) {
 		{"", "mine", "job-1", "/out/.jacobi-rendezvous-mine"},
 		{"/shared", "", "job-1", "/shared/.jacobi-rendezvous-job-1"},
 	} {
-		s := &run{}
+		var s Options
 		s.Config.Output.Dir, s.Config.NATS.Rendezvous = "/out", test.dir
 		s.Origin.RunID, s.Origin.Job = test.runID, test.job
 		if got := s.rendezvousFile(); got != test.want {

@@ -1,9 +1,10 @@
-// Package rank is the life of one rank, from the start of its process to its end. The life has phases, each a method of
-// run, which fill its parts one after the other:
+// Package rank is the life of one rank, from the start of its process to its end. A session is what belongs to the
+// start: connection, devices, the other ranks (session.go). A run belongs to one problem. The life has phases, each a
+// method of one of the two, which fill its parts one after the other:
 //
 //	prepare         the problem                                        prepare.go
 //	connect         the run's id and the connection to its server      connect.go, server.go
-//	join            the devices, the other ranks, a share of the cores join.go, device.go, cores.go
+//	join            the devices, the other ranks, a share of the cores join.go, session.go, device.go, cores.go
 //	layOut          the stripes and the depth                          layout.go, internal/run/tune
 //	openMethod      the GPU, if one sweeps, and the method             gpu.go, sharing.go, method.go
 //	wireUp          the exchange with neighbours, the sum over ranks   wire.go, links.go, windows.go
@@ -14,7 +15,8 @@
 // At last internal/run/outputs writes the outputs and the report.
 //
 // A rank with a task goes as far as join, and the task says how it goes on (task.go, internal/tools/tasks). An idle
-// rank goes as far as join and waits for the end (idle.go). The phases enter what they open into run.open (closers.go).
+// rank goes as far as join and waits for the end (idle.go). The phases enter what they open into the closers of their
+// session or run (closers.go).
 // A rank that fails tells the others first and closes then (blame.go).
 package rank
 
@@ -67,17 +69,14 @@ func (o Options) alone() bool {
 	return o.Origin.Size == 1 && !o.launched() && o.Config.View.Listen == ""
 }
 
-// run is what a rank has of its run. The phases fill it, each a part of its own.
+// run is what a rank has of one run on its session. The phases fill it, each a part of its own.
 type run struct {
-	Options
-	open      closers // of what the phases have opened
+	*session
+	Config    configs.Config // of the run; that of the session belongs to the start
+	open      closers        // of what the phases of the run have opened
 	startedAt time.Time
-	// keepOn is called before the first sweep. From then on Stop ends the run at a common sweep only. keepOn returns
-	// false if Stop has ended before.
-	keepOn func() bool
 
 	prepared
-	connection
 	membership
 	division
 	opened
@@ -100,7 +99,9 @@ type written struct {
 // whether another rank failed first.
 func Run(ctx context.Context, o Options) (solver.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := o.start(cancel)
+	s := o.start(cancel)
+	r := s.newRun(o.Config)
+	defer s.open.close()
 	defer r.open.close()
 	defer cancel(nil)
 	w, err := r.live(ctx)
@@ -115,13 +116,12 @@ func Run(ctx context.Context, o Options) (solver.Result, error) {
 
 // live takes a rank through all phases.
 func (r *run) live(ctx context.Context) (written, error) {
-	if err := r.meet(ctx); err != nil {
+	if err := r.arrive(ctx); err != nil {
 		if stop, ok := errors.AsType[*StopError](context.Cause(ctx)); ok {
 			return written{}, stop
 		}
 		return written{}, err
 	}
-	opened := len(r.open.funcs)
 	work := r.solveAll
 	switch {
 	case r.idle():
@@ -134,19 +134,19 @@ func (r *run) live(ctx context.Context) (written, error) {
 		return w, r.fail(err)
 	}
 	if !r.launched() && r.Origin.Size > 1 && r.Config.Solver.Verdict(w.result.Reason) == configs.Missed {
-		w.leave = func() { r.leave(opened) }
+		w.leave = r.leave
 	}
 	return w, nil
 }
 
-// leave closes what was opened after the join, and waits until all ranks have. A scheduler may kill the other ranks as
-// soon as one has ended with a code other than 0, so rank 0 has to be done by then. A rank that does not come is no
-// fault any more.
-func (r *run) leave(opened int) {
+// leave closes what the run has opened, and waits until all ranks have. A scheduler may kill the other ranks as soon as
+// one has ended with a code other than 0, so rank 0 has to be done by then. A rank that does not come is no fault any
+// more.
+func (r *run) leave() {
 	if r.id.Rank == 0 && r.Linger != nil {
 		r.Linger()
 	}
-	r.open.closeTo(opened)
+	r.open.close()
 	ctx, cancel := awake.WithTimeout(r.comm.Context(), r.fileTimeout()+r.Config.Metrics.Linger)
 	defer cancel()
 	if r.idle() {
@@ -154,12 +154,6 @@ func (r *run) leave(opened int) {
 	} else if r.comm.Barrier(ctx, "leave") == nil {
 		_ = r.comm.End(ctx, "leave", nil)
 	}
-}
-
-// start returns a rank whose cancel is called when Stop ends, until keepOn is called.
-func (o Options) start(cancel context.CancelCauseFunc) *run {
-	return &run{Options: o, open: closers{log: o.Log}, startedAt: time.Now(),
-		keepOn: context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })}
 }
 
 // inTurn goes through phases until one fails.
@@ -172,8 +166,8 @@ func inTurn(ctx context.Context, phases ...func(context.Context) error) error {
 	return nil
 }
 
-// meet takes the phases up to the join. If one fails, the other ranks learn of it when the join times out.
-func (r *run) meet(ctx context.Context) error {
+// arrive takes the phases up to the join. If one fails, the other ranks learn of it when the join times out.
+func (r *run) arrive(ctx context.Context) error {
 	if err := inTurn(ctx, r.prepare, r.connect, r.takeMethod); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func TestRunGivesOneAnswer(t *testing.T) {
 		}
 		sums = append(sums, reports[0].FieldSHA256)
 		hold(t, dir)
-		meet := (&run{Options: ranks[0]}).rendezvousFile()
+		meet := ranks[0].rendezvousFile()
 		if _, err := os.Stat(meet); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%d ranks: %s: %v, want no such file", size, meet, err)
 		}
@@ -150,7 +150,7 @@ func TestStopBeforeTheFirstSweep(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if size == 2 {
-				path := (&run{Options: o}).rendezvousFile()
+				path := o.rendezvousFile()
 				published := func(context.Context, rendezvous.Point) error { return nil }
 				if err := rendezvous.Await(t.Context(), path, published); err != nil {
 					t.Error(err)

@@ -120,6 +120,6 @@ func (r *run) report() (output.Report, error) {
 }
 
 // sweepsOf returns the sweeps of the mesh in the given number of iterations.
-func (o Options) sweepsOf(iterations int) int {
-	return o.Config.Solver.Entry().Sweeps * iterations
+func (r *run) sweepsOf(iterations int) int {
+	return r.Config.Solver.Entry().Sweeps * iterations
 }

@@ -35,19 +35,19 @@ func (o Options) rendezvousFile() string {
 }
 
 // serve starts the run's server on rank 0, publishes its address, and connects to it.
-func (r *run) serve(ctx context.Context) error {
-	path := r.rendezvousFile()
+func (s *session) serve(ctx context.Context) error {
+	path := s.rendezvousFile()
 	if other, err := rendezvous.Read(path); err == nil && answers(ctx, other) {
 		return fmt.Errorf("%s: another run, whose rank 0 is process %d on %s, meets there; give each its own "+
 			"output.dir, nats.rendezvous or %s",
 			path, other.PID, other.Host, roster.EnvRunID)
 	}
-	runID := r.Origin.RunID
+	runID := s.Origin.RunID
 	if runID == "" {
 		runID = rand.Text()
 	}
-	hosts := r.Config.NATS.AdvertisedHosts()
-	if r.Origin.OneNode(r.Environ) {
+	hosts := s.Config.NATS.AdvertisedHosts()
+	if s.Origin.OneNode(s.Environ) {
 		hosts = nil // all ranks are on this node
 	} else if hosts == nil {
 		var err error
@@ -55,11 +55,11 @@ func (r *run) serve(ctx context.Context) error {
 			return fmt.Errorf("addresses of this machine: %w", err)
 		}
 	}
-	srv, err := natsserver.Start(natsserver.Options{RunID: runID, Hosts: hosts, Port: r.Config.NATS.Port, Log: r.Log})
+	srv, err := natsserver.Start(natsserver.Options{RunID: runID, Hosts: hosts, Port: s.Config.NATS.Port, Log: s.Log})
 	if err != nil {
 		return err
 	}
-	r.open.add(func() error {
+	s.open.add(func() error {
 		srv.AwaitLeave(leaveTimeout) // the last messages may still be on their way
 		srv.Close()
 		return nil
@@ -76,9 +76,9 @@ func (r *run) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.open.add(retract)
-	r.retract = retract
-	return r.connectTo(ctx, srv.NATS(), runID, r.Config.Halo.Timeout)
+	s.open.add(retract)
+	s.retract = retract
+	return s.connectTo(ctx, srv.NATS(), runID, s.Config.Halo.Timeout)
 }
 
 // answers reports whether the server at p accepts a connection.
@@ -92,20 +92,20 @@ func answers(ctx context.Context, p rendezvous.Point) bool {
 }
 
 // findServer waits until rank 0 has published the address of its server, and connects to it.
-func (r *run) findServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Config.Halo.Timeout)
+func (s *session) findServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Config.Halo.Timeout)
 	defer cancel()
-	given := r.Origin.RunID
-	err := rendezvous.Await(ctx, r.rendezvousFile(), func(ctx context.Context, at rendezvous.Point) error {
+	given := s.Origin.RunID
+	err := rendezvous.Await(ctx, s.rendezvousFile(), func(ctx context.Context, at rendezvous.Point) error {
 		if given != "" && at.RunID != given {
 			return fmt.Errorf("it is of run %s, and this is run %s", at.RunID, given)
 		}
-		return r.connectTo(ctx, at.Server, at.RunID, tryTimeout)
+		return s.connectTo(ctx, at.Server, at.RunID, tryTimeout)
 	})
 	if err != nil {
 		return &roster.TimeoutError{
 			Op: fmt.Sprintf("rank %d: find the server of rank 0 within %v: %v; all ranks have to see output.dir, "+
-				"or nats.rendezvous, or be given nats.url", r.Origin.Rank, r.Config.Halo.Timeout, err),
+				"or nats.rendezvous, or be given nats.url", s.Origin.Rank, s.Config.Halo.Timeout, err),
 			Ranks: []int{0},
 		}
 	}

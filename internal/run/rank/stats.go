@@ -54,8 +54,8 @@ func (r *run) addStats(s *stats.Rank, posted, received uint64) {
 }
 
 // step returns what the sweeps of an event count; see roster.Event.
-func (o Options) step() string {
-	if unit := o.Config.Solver.Step(); unit != methods.Sweep {
+func (r *run) step() string {
+	if unit := r.Config.Solver.Step(); unit != methods.Sweep {
 		return unit
 	}
 	return ""

@@ -1,0 +1,64 @@
+package rank
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/device"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+)
+
+// session is what a rank has of its start, which outlives a run.
+type session struct {
+	Options
+	open closers // of what belongs to the start
+	// keepOn is called before the first sweep. From then on Stop ends a run at a common sweep only. keepOn returns
+	// false if Stop has ended before.
+	keepOn func() bool
+
+	connection
+	devices
+}
+
+// devices are those of the node, and the one that this rank has taken.
+type devices struct {
+	gpus   *device.Node      // WhyCPU is nil if a GPU sweeps; nil for an idle rank
+	chosen *output.GPUReport // nil if the CPU sweeps
+	sole   bool              // no other rank uses the GPU
+}
+
+// start returns a session whose cancel is called when Stop ends, until keepOn is called.
+func (o Options) start(cancel context.CancelCauseFunc) *session {
+	return &session{Options: o, open: closers{log: o.Log},
+		keepOn: context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })}
+}
+
+// newRun returns a run of the session, of which no phase is done.
+func (s *session) newRun(c configs.Config) *run {
+	return &run{session: s, Config: c, open: closers{log: s.Log}, startedAt: time.Now()}
+}
+
+// meet returns once all ranks have joined as self and the others say. From then on the ranks watch over each other.
+// joined is called before that.
+func (s *session) meet(ctx context.Context, self roster.Member, joined func(*roster.Comm) error) error {
+	comm, err := roster.Join(ctx, s.conn, self, s.Config.Halo.Timeout)
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", self.Rank, err)
+	}
+	s.open.add(func() error { comm.Close(); return nil })
+	if err := joined(comm); err != nil {
+		return err
+	}
+	if s.retract != nil {
+		if err := s.retract(); err != nil {
+			return fmt.Errorf("remove the rendezvous file: %w", err)
+		}
+	}
+	if err := comm.KeepAlive(s.Config.Run.Liveness); err != nil {
+		return fmt.Errorf("rank %d: %w", self.Rank, err)
+	}
+	return nil
+}
