@@ -102,7 +102,6 @@ func (s *CG) open(ptx bool) (err error) {
 	if m, err = d.context.Load(code); err != nil {
 		return err
 	}
-	d.onClose(m.Close)
 	s.x, s.p = v.levels[0].u, v.levels[0].u
 	for _, a := range []*field{&s.x, &s.p} {
 		if a.base, err = d.alloc(a.bytes()); err != nil {

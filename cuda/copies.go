@@ -36,14 +36,14 @@ func (d *device) copyOut(ctx context.Context, s *driver.Stream, f field, rows so
 }
 
 // stage copies the first n rows of the staging memory to rows [lo, lo+n) of f, in the fast stream, and waits.
-func (d *device) stage(f field, lo, n int) error {
+func (d *device) stage(ctx context.Context, f field, lo, n int) error {
 	width := d.layout.Mesh.RowBytes()
 	m := d.times.begin(d.fast, solver.Work{Kind: solver.WorkFromHost, Rows: n})
 	if err := d.fast.Copy2D(f.at(lo).Rows(f.pitch), d.staging.Rows(0, width), width, n); err != nil {
 		return err
 	}
 	m.end()
-	return d.fast.Synchronize()
+	return d.awaitAll(ctx, d.fast)
 }
 
 // inPinned returns the offset of dst in the pinned memory; ok is false if dst does not lie in it.

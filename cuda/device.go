@@ -53,7 +53,6 @@ func (d *device) open(ptx bool) (err error) {
 	if d.module, err = d.context.Load(image(d.layout, d.gpu, ptx)); err != nil {
 		return err
 	}
-	d.onClose(d.module.Close)
 	if err := d.openStreams(); err != nil {
 		return err
 	}

@@ -84,7 +84,6 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 	if d.module, err = d.context.Load(image); err != nil {
 		return err
 	}
-	d.onClose(d.module.Close)
 	if v.stream, err = d.context.NewStream(0); err != nil {
 		return err
 	}

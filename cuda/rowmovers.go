@@ -54,7 +54,6 @@ func newMoveKernels(d *device) (*moveKernels, error) {
 	if k.module, err = d.context.Load(image); err != nil {
 		return nil, err
 	}
-	d.onClose(k.module.Close)
 	if k.push, err = k.module.Function("push_zones"); err != nil {
 		return nil, err
 	}

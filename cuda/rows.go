@@ -40,8 +40,10 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 		return err
 	}
 	// Not the whole context: a neighbour in this process may wait in it until this rank has loaded.
-	if err := errors.Join(d.fast.Synchronize(), d.slow.Synchronize()); err != nil {
-		return err
+	for _, stream := range []*driver.Stream{d.fast, d.slow} {
+		if err := d.awaitAll(ctx, stream); err != nil {
+			return err
+		}
 	}
 	clear(b.pinned.Bytes()) // as the words on the device
 	return b.mover.loaded()
@@ -59,16 +61,17 @@ func (b *Backend) CopyEdge(ctx context.Context, side solver.Side, dst []byte) er
 }
 
 // SetHalo implements solver.Backend.
-func (b *Backend) SetHalo(_ context.Context, side solver.Side, src []byte) error {
+func (b *Backend) SetHalo(ctx context.Context, side solver.Side, src []byte) error {
 	if err := b.dev.layout.CheckSide(side, len(src)); err != nil {
 		return fmt.Errorf("cuda backend: halo: %w", err)
 	}
-	if err := b.dev.fast.Synchronize(); err != nil { // the staging memory may be in use
+	// The staging memory may be in use, and the stream may wait for the neighbour at the other side, which may be gone.
+	if err := b.dev.awaitAll(ctx, b.dev.fast); err != nil {
 		return err
 	}
 	copy(b.dev.staging.Bytes(), src)
 	rows := b.dev.layout.Halo(side)
-	return b.dev.stage(b.dev.now, rows.Lo, rows.Rows())
+	return b.dev.stage(ctx, b.dev.now, rows.Lo, rows.Rows())
 }
 
 // CopyRows implements solver.Backend.

@@ -92,7 +92,7 @@ func (d *device) load(ctx context.Context, f field, read func(y int, dst []byte)
 		if err != nil {
 			return err
 		}
-		if err := d.stage(f, lo, n); err != nil {
+		if err := d.stage(ctx, f, lo, n); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (d *device) loadFixed(ctx context.Context, o operator) error {
 		if err := d.fast.CopyToDevice(o.busy+driver.DevicePtr(4*at), d.staging, 8*n, 4*n); err != nil {
 			return err
 		}
-		if err := d.fast.Synchronize(); err != nil {
+		if err := d.awaitAll(ctx, d.fast); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ type api struct {
 
 	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventQuery, eventElapsedTime function
 
-	moduleLoadDataEx, moduleUnload, moduleGetFunction, funcGetAttribute, funcSetAttribute, funcGetParamInfo,
+	moduleLoadDataEx, moduleGetFunction, funcGetAttribute, funcSetAttribute, funcGetParamInfo,
 	occupancyMaxBlocks, launchKernel function
 
 	streamBeginCapture, streamEndCapture, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy function
@@ -144,7 +144,6 @@ func (a *api) names() map[string]*function {
 		"cuEventElapsedTime": &a.eventElapsedTime,
 
 		"cuModuleLoadDataEx":                          &a.moduleLoadDataEx,
-		"cuModuleUnload":                              &a.moduleUnload,
 		"cuModuleGetFunction":                         &a.moduleGetFunction,
 		"cuFuncGetAttribute":                          &a.funcGetAttribute,
 		"cuFuncSetAttribute":                          &a.funcSetAttribute,

@@ -18,10 +18,17 @@ const (
 
 // Context is the primary context of a device: this process's state and memory on it.
 type Context struct {
-	Device *Device
-	driver *Driver
-	handle uintptr
-	outer  []uintptr // the context that was current before each Bind; 0: none
+	Device  *Device
+	driver  *Driver
+	handle  uintptr
+	primary *primary
+	outer   []uintptr // the context that was current before each Bind; 0: none
+}
+
+// primary is what the Contexts of a device share.
+type primary struct {
+	users   int                               // Contexts that are not closed; Driver.mu guards both fields
+	modules map[*byte]func() (*Module, error) // by the first byte of their code
 }
 
 // Retain returns the device's context, which it creates with the given schedule if this process has none yet. Close it
@@ -31,16 +38,29 @@ func (v *Device) Retain(s Schedule) (*Context, error) {
 	if err := d.call(&d.api.primaryCtxSetFlags, uintptr(v.handle), uintptr(s)); err != nil {
 		return nil, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	c := &Context{Device: v, driver: d}
 	if err := d.call(&d.api.primaryCtxRetain, uintptr(unsafe.Pointer(&c.handle)), uintptr(v.handle)); err != nil {
 		return nil, err
 	}
+	if d.primary[v.handle] == nil {
+		d.primary[v.handle] = &primary{modules: map[*byte]func() (*Module, error){}}
+	}
+	c.primary = d.primary[v.handle]
+	c.primary.users++
 	return c, nil
 }
 
 // Close releases the context. The last Close of a device's context frees all resources created in it.
 func (c *Context) Close() error {
-	return c.driver.call(&c.driver.api.primaryCtxRelease, uintptr(c.Device.handle))
+	d := c.driver
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.primary.users--; c.primary.users == 0 {
+		delete(d.primary, c.Device.handle)
+	}
+	return d.call(&d.api.primaryCtxRelease, uintptr(c.Device.handle))
 }
 
 // Bind locks the goroutine to its thread and makes the context current there. Each Bind needs an Unbind, in the reverse

@@ -221,7 +221,36 @@ func TestModules(t *testing.T) {
 	check(t, f.SetDynamicShared(100000))
 	checkError(t, f.SetDynamicShared(100001), ErrInvalidValue, "kernel sum: 100001 bytes of dynamic shared memory: "+
 		"cuFuncSetAttribute: invalid argument (CUDA_ERROR_INVALID_VALUE)")
-	check(t, m.Close())
+	good := []byte("good")
+	first := must(c.Load(good))(t)
+	if again := must(c.Load(good))(t); again != first {
+		t.Error("the same code is loaded twice")
+	}
+	other := must(c.Device.Retain(ScheduleAuto))(t)
+	if again := must(other.Load(good))(t); again != first {
+		t.Error("contexts of a device load the same code twice")
+	}
+	check(t, other.Close())
+	if again := must(c.Load(good))(t); again != first {
+		t.Error("a Close that is not the last one drops modules")
+	}
+}
+
+// The driver unloads the modules of a context with its last Close, so the next context loads them again.
+func TestModulesEndWithTheContext(t *testing.T) {
+	d := must(open(drivertest.Build(t)))(t)
+	device, good := must(d.Devices())(t)[0], []byte("good")
+	var modules []*Module
+	for range 2 {
+		c := must(device.Retain(ScheduleAuto))(t)
+		check(t, c.Bind())
+		modules = append(modules, must(c.Load(good))(t))
+		check(t, c.Unbind())
+		check(t, c.Close())
+	}
+	if modules[0] == modules[1] {
+		t.Error("a module outlives its context")
+	}
 }
 
 func TestArgs(t *testing.T) {

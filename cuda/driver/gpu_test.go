@@ -164,7 +164,7 @@ func testKernel(t *testing.T, d *Driver) {
 	err = f.Launch(s, Dim{X: 1}, Dim{X: 1025}, 0, args)
 	checkError(t, err, ErrInvalidValue, "kernel count, grid {1 0 0}, block {1025 0 0}, 0 bytes shared: "+
 		"cuLaunchKernel: invalid argument (CUDA_ERROR_INVALID_VALUE)")
-	check(t, errors.Join(g.Close(), m.Close(), h.Free(), s.Close()))
+	check(t, errors.Join(g.Close(), h.Free(), s.Close()))
 }
 
 func testPTXErrors(t *testing.T, d *Driver) {

@@ -2,15 +2,17 @@ package driver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unsafe"
+
+	"github.com/klauspost/compress/gzip"
 )
 
-// Module is code loaded into a context.
+// Module is code loaded into a context. It stays until the last Close of the device's context.
 type Module struct {
 	driver *Driver
 	handle uintptr
@@ -24,10 +26,25 @@ type jit struct {
 }
 
 // Load loads PTX, which the driver compiles for the context's device, or a cubin, which was compiled before, plain or
-// packed by gzip. The driver caches its results (in CUDA_CACHE_PATH, by default ~/.nv/ComputeCache). The error is
-// ErrInvalidPTX, ErrUnsupportedPTX if the PTX is for a newer CUDA than the driver, or another; its Detail holds the
-// compiler's log.
+// packed by gzip. All calls with the same slice share one module, as long as the device's context exists: unpacking and
+// loading take tens of milliseconds, so code must not change. The driver caches its results (in CUDA_CACHE_PATH, by
+// default ~/.nv/ComputeCache). The error is ErrInvalidPTX, ErrUnsupportedPTX if the PTX is for a newer CUDA than the
+// driver, or another; its Detail holds the compiler's log.
 func (c *Context) Load(code []byte) (*Module, error) {
+	if len(code) == 0 {
+		return nil, errors.New("load a module: there is no code")
+	}
+	c.driver.mu.Lock()
+	load := c.primary.modules[&code[0]]
+	if load == nil {
+		load = sync.OnceValues(func() (*Module, error) { return c.load(code) })
+		c.primary.modules[&code[0]] = load
+	}
+	c.driver.mu.Unlock()
+	return load()
+}
+
+func (c *Context) load(code []byte) (*Module, error) {
 	const errorLogBuffer, errorLogBytes = 5, 6 // CUjit_option
 	ptx, err := unpack(code)
 	if err != nil {
@@ -71,9 +88,6 @@ func unpack(code []byte) ([]byte, error) {
 	}
 	return code, nil
 }
-
-// Close unloads the module.
-func (m *Module) Close() error { return m.driver.call(&m.driver.api.moduleUnload, m.handle) }
 
 // Function returns the kernel that PTX calls name.
 func (m *Module) Function(name string) (*Function, error) {

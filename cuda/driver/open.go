@@ -28,6 +28,9 @@ type Driver struct {
 	ipcOpen   func(p *DevicePtr, h IPCHandle, flags uint32) int32
 	version   Version
 	arguments sync.Pool // of *arguments
+
+	mu      sync.Mutex
+	primary map[int32]*primary // by the handle of the device
 }
 
 // Open loads the driver, checks that it is new enough and starts it. The error is ErrNoDriver if there is no driver,
@@ -41,7 +44,7 @@ func open(name string) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the loader looked for %s: %w", ErrNoDriver, name, err)
 	}
-	d := &Driver{arguments: sync.Pool{New: func() any { return new(arguments) }}}
+	d := &Driver{arguments: sync.Pool{New: func() any { return new(arguments) }}, primary: map[int32]*primary{}}
 	if err := d.api.driverGetVersion.lookUp(lib, "cuDriverGetVersion"); err != nil {
 		return nil, fmt.Errorf("%w: %s is something else: %w", ErrNoDriver, name, err)
 	}

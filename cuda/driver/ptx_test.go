@@ -29,8 +29,8 @@ func TestPTXThatTheDriverOrTheGPUIsTooOldFor(t *testing.T) {
 		"toolchain. "+
 		"(CUDA_ERROR_UNSUPPORTED_PTX_VERSION): the driver is for CUDA 12.4, the PTX needs 13.0\n"+
 		"ptxas application ptx input, line 1; fatal: Unsupported .version")
+	c = bound(t, must(open(drivertest.Build(t, "-DRUN", "-DPTX=218")))(t))
 	c.Device.Major, c.Device.Minor = 7, 5
-	c = &Context{Device: c.Device, driver: must(open(drivertest.Build(t, "-DRUN", "-DPTX=218")))(t), handle: c.handle}
 	_, err = c.Load([]byte(".version 7.0\n.target sm_80\n"))
 	checkError(t, err, ErrInvalidPTX, "cuModuleLoadDataEx: a PTX JIT compilation failed (CUDA_ERROR_INVALID_PTX): "+
 		"the GPU has compute capability 7.5, the PTX needs 8.0\nptxas application ptx input, line 1; fatal: "+

@@ -74,7 +74,7 @@ func openChunks(g *gpu.GPU, values int) (b *chunkBench, err error) {
 	if b.other, err = g.Alloc(int64(values) * valueBytes); err != nil {
 		return nil, err
 	}
-	module, err := g.Load(cuda.ProbeModule(g.Device))
+	module, err := g.Context.Load(cuda.ProbeModule(g.Device))
 	if err != nil {
 		return nil, err
 	}

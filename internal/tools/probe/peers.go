@@ -179,7 +179,7 @@ func newPeerEnd(g *gpu.GPU, bytes int64) (e peerEnd, err error) {
 			return e, err
 		}
 	}
-	module, err := g.Load(cuda.ProbeModule(g.Device))
+	module, err := g.Context.Load(cuda.ProbeModule(g.Device))
 	if err != nil {
 		return e, err
 	}

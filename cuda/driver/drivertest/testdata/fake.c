@@ -326,7 +326,6 @@ int cuModuleLoadDataEx(intptr_t* m, const char* ptx, unsigned n, const uint32_t*
   if (run) return PTX;
   return !strcmp(ptx, "good") ? 0 : !strcmp(ptx, "new") ? 222 : 218;
 }
-int cuModuleUnload(intptr_t m) { return m != 30; }
 int cuModuleGetFunction(intptr_t* f, intptr_t m, const char* name) {
   *f = 40;
   return m != 30 ? 1 : strcmp(name, "sum") && !run ? 500 : 0;

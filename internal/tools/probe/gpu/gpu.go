@@ -121,15 +121,6 @@ func (g *GPU) Event() (*driver.Event, error) {
 	return e, err
 }
 
-// Load loads a module until Close.
-func (g *GPU) Load(image []byte) (*driver.Module, error) {
-	m, err := g.Context.Load(image)
-	if err == nil {
-		g.OnClose(m.Close)
-	}
-	return m, err
-}
-
 // Room returns how many bytes a measurement may allocate at most: a share of what is free.
 func (g *GPU) Room(share float64) (int64, error) {
 	free, _, err := g.Context.Memory()

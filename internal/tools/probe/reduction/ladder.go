@@ -58,7 +58,7 @@ func load(g *gpu.GPU, kind Type, n, first int) (*array, error) {
 	if a.stream, err = g.Stream(); err != nil {
 		return nil, err
 	}
-	if a.module, err = g.Load(cuda.ProbeModule(g.Device)); err != nil {
+	if a.module, err = g.Context.Load(cuda.ProbeModule(g.Device)); err != nil {
 		return nil, err
 	}
 	size := int64(kind.Size())

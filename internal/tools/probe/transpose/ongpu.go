@@ -84,7 +84,7 @@ func onGPU(ctx context.Context, g *gpu.GPU, m Matrix) ([]Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := g.Load(cuda.ProbeModule(g.Device))
+	module, err := g.Context.Load(cuda.ProbeModule(g.Device))
 	if err != nil {
 		return nil, err
 	}

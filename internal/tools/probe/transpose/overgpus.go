@@ -100,7 +100,7 @@ func (o *over) load(i int) error {
 	s := &share{blocks: make([]driver.DevicePtr, n), staging: make([]*driver.HostMemory, n),
 		streams: make([]*driver.Stream, n), staged: make([]*driver.Event, n)}
 	o.shares[i] = s
-	module, err := g.Load(cuda.ProbeModule(g.Device))
+	module, err := g.Context.Load(cuda.ProbeModule(g.Device))
 	if err != nil {
 		return err
 	}
