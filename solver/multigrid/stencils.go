@@ -5,6 +5,12 @@ import (
 	"fmt"
 )
 
+// WeightedHeadroom is by how many powers of two the updates of cycles of a weighted operator may exceed the first one.
+// Cycles make the energy of the error smaller, in which an update counts by the diagonal of its point: where
+// coefficients differ, updates may grow at points with small ones. A spiral one point wide with a contrast of 10^4
+// takes more than one.
+const WeightedHeadroom = 12
+
 // WeightedDevice is a Device that can be opened with the levels of a weighted operator. After Load and before the first
 // cycle its caller calls, for each level l finer than Agglomerated in turn, Coarsen(l), and then Scale(l+1) if level
 // l+1 is finer than Agglomerated, too; at last Complete. It copies rows in between: before Scale(l+1) the HaloDepth

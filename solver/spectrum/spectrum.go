@@ -12,8 +12,11 @@ import (
 // LeastOf bounds the eigenvalues of 1-J from below, for a mesh with the given general operator. Fixed points inside the
 // mesh only raise them. Where no walls and no screening determine a constant, fixed points do, and the bound is the
 // slowest quarter wave along the mesh, divided by 1 + ln n: a single fixed point in a square of n x n points leaves a
-// mode about that slow.
+// mode about that slow. Of a weighted operator it is the bound for equal weights: those that differ may lead to less.
 func LeastOf(m solver.Mesh, op solver.Operator) float64 {
+	if op.Weighted {
+		op.Scale, op.Blend = 0.5, op.Ratio/(1+op.Ratio)
+	}
 	nx, ny := solver.Intervals(m.NX, m.Walls.Left), solver.Intervals(m.NY, m.Walls.Top)
 	sx, sy := Slowest(nx, m.Walls.Left, m.Walls.Right), Slowest(ny, m.Walls.Top, m.Walls.Bottom)
 	if v := Least(op.Scale, op.Blend, sx, sy); v > 0 {

@@ -76,8 +76,12 @@ func (c *cycles) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) erro
 	return c.Device.CopyRows(ctx, 0, multigrid.Unknowns, s, dst)
 }
 
-// Begin implements Method. The search goes on with a direction. Full multigrid opens the meshes on which it begins.
+// Begin implements Method. It sets up the levels of a weighted operator. The search goes on with a direction. Full
+// multigrid opens the meshes on which it begins.
 func (c *cycles) Begin(ctx context.Context, direction solver.RowSource) error {
+	if err := c.grid.SetUp(ctx); err != nil {
+		return err
+	}
 	if c.search != nil {
 		if err := c.search.Load(ctx, direction); err != nil {
 			return err

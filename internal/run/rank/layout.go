@@ -8,6 +8,7 @@ import (
 	"jacobi/internal/run/setup"
 	"jacobi/internal/run/tune"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 	"jacobi/solver/spectrum"
 )
 
@@ -68,13 +69,18 @@ func (r *run) divide(o setup.Options) (*setup.Setup, error) {
 
 // magnitude returns the unit of the sums. After a cycle of multigrid the field may be about the solution, and an update
 // beside a fixed point as large as that. Nor are updates much larger, in the L2 norm, than the first one divided by the
-// root of the least eigenvalue, since cycles make the energy of the error smaller: a factor of 4 leaves room.
+// root of the least eigenvalue, since cycles make the energy of the error smaller: a factor of 4 leaves room. Those
+// of a weighted operator may be: see multigrid.WeightedHeadroom.
 func (r *run) magnitude(whole roster.Part) solver.Magnitude {
 	largest := max(whole.MaxAbs, whole.MaxGuess)
 	if m := r.problem.Mesh(); r.Config.Solver.Entry().Levels {
 		points := float64(m.NX) * float64(m.NY)
 		least := spectrum.LeastOf(m, r.problem.Operator().General())
+		walls := largest
 		largest += min(r.problem.Driven(whole.MaxSource), 4*math.Sqrt(points/least)*(2*largest+whole.MaxSource))
+		if r.problem.Operator().Weighted {
+			largest = max(largest, math.Ldexp(walls, multigrid.WeightedHeadroom))
+		}
 	}
 	return r.problem.Magnitude(largest, whole.MaxSource)
 }

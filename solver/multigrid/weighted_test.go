@@ -1,0 +1,346 @@
+package multigrid_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"jacobi/internal/compute/cpu/levels"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// material is the problem -div(a grad u) = 1 on a square of n x n points with u = 0 on all walls. a belongs to points;
+// between two of them it is the harmonic mean.
+type material struct {
+	n int
+	a []float64 // by row and column
+}
+
+func newMaterial(n int, a func(y, x int) float64) material {
+	m := material{n: n, a: make([]float64, n*n)}
+	for i := range m.a {
+		m.a[i] = a(i/n, i%n)
+	}
+	return m
+}
+
+func (m material) mesh() solver.Mesh { return solver.Mesh{NX: m.n, NY: m.n, DType: solver.Float64} }
+
+func (m material) operator() solver.Operator {
+	return solver.Operator{Weighted: true, Ratio: 1, Values: m}
+}
+
+// face returns the coupling of a point to the one dy rows below and dx columns behind it.
+func (m material) face(y, x, dy, dx int) float64 {
+	if y < 0 || x < 0 || y+dy >= m.n || x+dx >= m.n {
+		return 0
+	}
+	v, w := m.a[y*m.n+x], m.a[(y+dy)*m.n+x+dx]
+	if v+w == 0 {
+		return 0
+	}
+	return 2 * v * w / (v + w)
+}
+
+// magnitude is that of the source, which is at most 1/((n-1)^2 a) for the least a.
+func (m material) magnitude() solver.Magnitude {
+	h := 1 / float64(m.n-1)
+	return solver.MagnitudeOf(h*h/slices.Min(m.a)) + multigrid.WeightedHeadroom
+}
+
+// Row implements solver.RowSource.
+func (m material) Row(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
+// ValueRow implements solver.ValueRows.
+func (m material) ValueRow(y int, k solver.Value, dst []byte) error {
+	_, exponent := math.Frexp(4 * slices.Max(m.a))
+	h := 1 / float64(m.n-1)
+	for x := range m.n {
+		east, south := m.face(y, x, 0, 1), m.face(y, x, 1, 0)
+		diagonal := (m.face(y, x-1, 0, 1) + east) + (m.face(y-1, x, 1, 0) + south)
+		v := 0.0
+		switch k {
+		case solver.Source:
+			if diagonal > 0 {
+				v = h * h / diagonal
+			}
+		case solver.Diagonal:
+			v = math.Ldexp(diagonal, -exponent)
+		case solver.EastFace:
+			v = math.Ldexp(east, -exponent)
+		case solver.SouthFace:
+			v = math.Ldexp(south, -exponent)
+		}
+		binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(v))
+	}
+	return nil
+}
+
+// meeting adds the contributions of ranks in this process.
+type meeting struct {
+	ranks int
+	lock  sync.Mutex
+	at    map[uint64]*gathering
+}
+
+// gathering is a pass whose contributions are added.
+type gathering struct {
+	missing int
+	total   solver.Contribution
+	done    chan struct{}
+}
+
+func (m *meeting) of(pass uint64) *gathering {
+	g, ok := m.at[pass]
+	if !ok {
+		g = &gathering{missing: m.ranks, done: make(chan struct{})}
+		m.at[pass] = g
+	}
+	return g
+}
+
+// Post implements solver.Reducer.
+func (m *meeting) Post(_ context.Context, pass uint64, c solver.Contribution) error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	g := m.of(pass)
+	if g.total.Sums == nil {
+		g.total.Sums = make([]solver.Sum, len(c.Sums))
+	}
+	for i, s := range c.Sums {
+		g.total.Sums[i].Merge(s)
+	}
+	g.total.Flags |= c.Flags
+	if g.missing--; g.missing == 0 {
+		close(g.done)
+	}
+	return nil
+}
+
+// Wait implements solver.Reducer.
+func (m *meeting) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
+	m.lock.Lock()
+	g := m.of(pass)
+	m.lock.Unlock()
+	select {
+	case <-g.done:
+		return g.total, nil
+	case <-ctx.Done():
+		return solver.Contribution{}, context.Cause(ctx)
+	}
+}
+
+// solved is the end of a run.
+type solved struct {
+	solver.Result
+	norms []float64
+	field []byte // the rows of all ranks
+}
+
+// solve does cycles with conjugate gradients on several ranks in this process.
+func solve(t *testing.T, m material, ranks, points int, o solver.Options) solved {
+	t.Helper()
+	plan, err := multigrid.NewPlan(m.mesh(), m.operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := solver.Partition(m.mesh().Interior(), ranks, multigrid.HaloDepth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripes, agglomerated := plan.Divide(whole, points)
+	links := linksOf(plan, stripes, agglomerated)
+	reducer := &meeting{ranks: ranks, at: map[uint64]*gathering{}}
+	ends, errs := make([]solved, ranks), make([]error, ranks)
+	var all sync.WaitGroup
+	for rank := range ranks {
+		l := plan.LayoutOf(stripes, agglomerated, rank)
+		l.Values, l.Magnitude = m, m.magnitude()
+		g := multigrid.Grid{Layout: l, Stripes: stripes, Rank: rank}
+		if ranks > 1 {
+			g.Exchange = solver.NewHostExchange(links[rank], solver.HostOptions{Rank: rank,
+				Most: multigrid.HaloDepth * m.mesh().RowBytes()})
+		}
+		all.Go(func() { ends[rank], errs[rank] = solveOn(t.Context(), g, m, reducer, o) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range ends[1:] {
+		ends[0].field = append(ends[0].field, e.field...)
+	}
+	return ends[0]
+}
+
+// solveOn does the cycles of a rank.
+func solveOn(ctx context.Context, g multigrid.Grid, m material, r solver.Reducer, o solver.Options) (s solved,
+	err error) {
+	d, err := levels.New(g.Layout, 1, "")
+	if err != nil {
+		return s, err
+	}
+	defer d.Close()
+	g.Device = d
+	cg := levels.NewCG(d)
+	if err := errors.Join(d.Load(ctx, m), g.SetUp(ctx), cg.Load(ctx, nil)); err != nil {
+		return s, err
+	}
+	o.Magnitude = g.Layout.Magnitude
+	o.OnNorms = func(_ int, norms []float64) error {
+		s.norms = append(s.norms, norms...)
+		return nil
+	}
+	sums := solver.NewReductions(r, &solver.Watch{})
+	s.Result, err = solver.Drive(ctx, multigrid.New(g, sums, multigrid.Options{CG: cg}), sums, o)
+	if err != nil {
+		return s, err
+	}
+	own := g.Layout.Stripes[0]
+	s.field = make([]byte, own.Rows()*m.mesh().RowBytes())
+	return s, d.CopyRows(ctx, 0, multigrid.Unknowns, own, s.field)
+}
+
+// relative is a run that ends when the norm has fallen to 1e-8 of the first one.
+var relative = solver.Options{MaxIterations: 200, Goal: solver.Goal{Relative: 1e-8}}
+
+// checkerboard has cells x cells squares with the coefficients 1 and contrast in turn.
+func checkerboard(n, cells int, contrast float64) material {
+	return newMaterial(n, func(y, x int) float64 {
+		if (x*cells/(n-1)+y*cells/(n-1))%2 == 1 {
+			return contrast
+		}
+		return 1
+	})
+}
+
+// One, two and three ranks have the same norms and the same field, with halos on two levels and with one.
+func TestWeightedRanksAgree(t *testing.T) {
+	m := checkerboard(129, 16, 100)
+	one := solve(t, m, 1, 500, relative)
+	if one.Reason != solver.Converged {
+		t.Fatalf("%d cycles, norms %v: %v", one.Iterations, one.norms, one.Reason)
+	}
+	for _, c := range [][2]int{{2, 500}, {3, 500}, {3, multigrid.AgglomeratedPoints}} {
+		s := solve(t, m, c[0], c[1], relative)
+		if !slices.Equal(s.norms, one.norms) || !bytes.Equal(s.field, one.field) {
+			t.Errorf("%d ranks, levels of at most %d points on all: norms %v, want %v; the same field: %t", c[0], c[1],
+				s.norms, one.norms, bytes.Equal(s.field, one.field))
+		}
+	}
+}
+
+// kind is a kind of coefficient, between 1 and a contrast.
+type kind struct {
+	name string
+	a    func(n int, contrast float64) material
+	want [2]int // cycles at 129 x 129 points for contrasts of 100 and 10^4
+}
+
+// kinds are those that are hard for multigrid.
+var kinds = []kind{
+	{"1", func(n int, _ float64) material { return checkerboard(n, 1, 1) }, [2]int{5, 5}},
+	{"checkerboard of 16 x 16", func(n int, c float64) material { return checkerboard(n, 16, c) }, [2]int{7, 7}},
+	{"checkerboard of 3 x 3 points", func(n int, c float64) material {
+		return newMaterial(n, func(y, x int) float64 { return choose((x/3+y/3)%2 == 1, c) })
+	}, [2]int{8, 17}},
+	{"60 inclusions", inclusions, [2]int{6, 6}},
+	{"layers along rows", func(n int, c float64) material {
+		return newMaterial(n, func(y, _ int) float64 { return choose(y/5%2 == 1, c) })
+	}, [2]int{5, 6}},
+	{"layers along columns", func(n int, c float64) material {
+		return newMaterial(n, func(_, x int) float64 { return choose(x/5%2 == 1, c) })
+	}, [2]int{5, 6}},
+	{"barriers", func(n int, c float64) material {
+		return newMaterial(n, func(y, x int) float64 { return choose(y%23 == 9 || x%31 == 15, 1/c) })
+	}, [2]int{5, 5}},
+	{"channels", func(n int, c float64) material {
+		return newMaterial(n, func(y, x int) float64 {
+			row, column := y%23 == 9 && x >= 5 && x < n-5, x%31 == 15 && y >= 5 && y < n-5
+			return choose(row || column, c)
+		})
+	}, [2]int{7, 10}},
+	{"spiral", spiral, [2]int{10, 15}},
+	{"random points", func(n int, c float64) material {
+		r := rand.New(rand.NewPCG(1, 2))
+		return newMaterial(n, func(int, int) float64 { return choose(r.IntN(2) == 1, c) })
+	}, [2]int{14, 103}},
+	{"lognormal, sigma 2 and 3", func(n int, c float64) material {
+		r := rand.New(rand.NewPCG(1, 2))
+		return newMaterial(n, func(int, int) float64 { return math.Exp((1 + math.Log10(c)/2) * r.NormFloat64()) })
+	}, [2]int{10, 15}},
+}
+
+func choose(second bool, value float64) float64 {
+	if second {
+		return value
+	}
+	return 1
+}
+
+// inclusions are circles with coefficients between 1/contrast and contrast.
+func inclusions(n int, contrast float64) material {
+	r := rand.New(rand.NewPCG(1, 2))
+	m := newMaterial(n, func(int, int) float64 { return 1 })
+	for range 60 {
+		cx, cy, radius := r.Float64(), r.Float64(), 0.01+0.05*r.Float64()
+		v := math.Pow(contrast, 2*r.Float64()-1)
+		for i := range m.a {
+			if math.Hypot(float64(i%n)/float64(n-1)-cx, float64(i/n)/float64(n-1)-cy) < radius {
+				m.a[i] = v
+			}
+		}
+	}
+	return m
+}
+
+// spiral is one point wide.
+func spiral(n int, contrast float64) material {
+	m := newMaterial(n, func(int, int) float64 { return 1 })
+	for i := range 40 * n {
+		t := float64(i) / float64(40*n-1)
+		radius, angle := 0.02+0.44*t, 8*math.Pi*t
+		at := func(v float64) int { return int(math.Round((0.5 + radius*v) * float64(n-1))) }
+		m.a[at(math.Sin(angle))*n+at(math.Cos(angle))] = contrast
+	}
+	return m
+}
+
+// TestWeightedCycles counts cycles. CYCLES=257 prints those of 257 x 257 points.
+func TestWeightedCycles(t *testing.T) {
+	n, asserts := 129, true
+	if v := os.Getenv("CYCLES"); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+		asserts = false
+	}
+	for _, k := range kinds {
+		var got [2]int
+		for i, contrast := range []float64{100, 1e4} {
+			s := solve(t, k.a(n, contrast), 1, multigrid.AgglomeratedPoints, relative)
+			got[i] = s.Iterations
+			if s.Reason != solver.Converged {
+				t.Errorf("%s, contrast %g: %d cycles (%v), norm %g", k.name, contrast, s.Iterations, s.Reason, s.Norm)
+			}
+		}
+		if !asserts {
+			t.Logf("%d x %d points, %s: %v cycles", n, n, k.name, got)
+		} else if got != k.want {
+			t.Errorf("%s: %v cycles, want %v", k.name, got, k.want)
+		}
+	}
+}
