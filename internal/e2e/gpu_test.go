@@ -38,10 +38,10 @@ func TestSameBitsOnGPUs(t *testing.T) {
 	for name, problem := range problems {
 		for _, dtype := range []string{"float32", "float64"} {
 			t.Run(name+"/"+dtype, func(t *testing.T) {
+				t.Parallel() // a process on a GPU starts slowly
 				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problem...)
 				want, _ := solve(t, append(set(append(base, "halo.depth=1")...), "-np", "1")...)
 				for _, np := range []int{1, 2, 3, 5, 8} {
-					// Few cases, because a process on a GPU starts slowly.
 					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2", "auto"}}
 					if np == 8 {
 						depths["p2p"][1] = "5" // of 16 rows

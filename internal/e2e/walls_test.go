@@ -91,13 +91,16 @@ func TestSameBitsForAllWallsOnGPUs(t *testing.T) {
 	problems := wallProblems()
 	for i := 0; i < len(problems); i += 3 {
 		p := problems[i]
-		want, _ := solve(t, append(set(append(p, "device.backend=cpu", "halo.depth=1")...), "-np", "1")...)
-		np := strconv.Itoa(1 + i/3%min(gpus+1, 4))
-		depth := []string{"1", "5", "auto"}[i/3%3]
-		keys := append(p[:len(p):len(p)], "device.backend=cuda", "halo.depth="+depth)
-		if got, _ := solve(t, append(set(keys...), "-np", np)...); got != want {
-			t.Errorf("%q, np %s: %d sweeps, field %s; want %d, %s; histories equal: %v", keys, np, got.sweeps, got.sha,
-				want.sweeps, want.sha, got.history == want.history)
-		}
+		t.Run(strings.Join(p, " "), func(t *testing.T) {
+			t.Parallel() // a process on a GPU starts slowly
+			want, _ := solve(t, append(set(append(p, "device.backend=cpu", "halo.depth=1")...), "-np", "1")...)
+			np := strconv.Itoa(1 + i/3%min(gpus+1, 4))
+			depth := []string{"1", "5", "auto"}[i/3%3]
+			keys := append(p[:len(p):len(p)], "device.backend=cuda", "halo.depth="+depth)
+			if got, _ := solve(t, append(set(keys...), "-np", np)...); got != want {
+				t.Errorf("np %s, depth %s: %d sweeps, field %s; want %d, %s; histories equal: %v", np, depth,
+					got.sweeps, got.sha, want.sweeps, want.sha, got.history == want.history)
+			}
+		})
 	}
 }
