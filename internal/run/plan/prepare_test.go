@@ -84,6 +84,22 @@ func TestBusyCores(t *testing.T) {
 	if got := p.busyCores(6); got != nil {
 		t.Errorf("6 cores for 6 threads: %q", got)
 	}
+	many, err := planOf(t, "grid.nx=64", "grid.ny=128", "device.backend=cpu", "run.ranks=8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const share = "8 ranks share 2 cores of this machine: each waits while others compute; -np 2 gives each a core " +
+		"of its own"
+	if got := strings.Join(many.busyCores(2), "; "); got != share {
+		t.Errorf("got %q, want %q", got, share)
+	}
+	if got := many.busyCores(8); got != nil {
+		t.Errorf("8 cores for 8 ranks: %q", got)
+	}
+	if usual, err := planOf(t, "grid.nx=64", "grid.ny=128", "device.backend=cpu"); err != nil ||
+		usual.busyCores(2) != nil {
+		t.Errorf("the default number of ranks: error %v, %q", err, usual.busyCores(2))
+	}
 	if got := Times(1<<62, 3); got != 1<<63-1 {
 		t.Errorf("a product beyond all integers: %d", got)
 	}

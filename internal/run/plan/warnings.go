@@ -25,8 +25,11 @@ func (p *Plan) Warnings(environ []string) []string {
 // busyCores returns a warning if the ranks on this machine have more threads than it has cores.
 func (p *Plan) busyCores(cores int) []string {
 	each, ranks := p.Config.Device.Threads, p.RanksHere()
-	if each == 0 || ranks == 0 || p.OnGPUs {
+	if ranks == 0 || p.OnGPUs {
 		return nil
+	}
+	if each == 0 {
+		return busyRanks(ranks, cores)
 	}
 	threads := Times(ranks, each)
 	if threads <= cores {
@@ -34,6 +37,16 @@ func (p *Plan) busyCores(cores int) []string {
 	}
 	return []string{fmt.Sprintf("device.threads %d: %s on this machine keep %d threads busy, and it has %s", each,
 		english.Plural(ranks, "rank", ""), threads, english.Plural(cores, "core", ""))}
+}
+
+// busyRanks returns a warning if a machine has fewer cores than ranks, but none for the default number of ranks: it
+// would come with every first run on a small machine.
+func busyRanks(ranks, cores int) []string {
+	if ranks <= max(cores, configs.Default().Run.Ranks) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d ranks share %s of this machine: each waits while others compute; -np %d gives "+
+		"each a core of its own", ranks, english.Plural(cores, "core", ""), cores)}
 }
 
 // Times multiplies positive numbers. If the product overflows, it returns math.MaxInt.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -35,7 +36,16 @@ func (r *run) blame(err error) error {
 	if stop, ok := errors.AsType[*StopError](cause); ok {
 		return stop
 	}
-	return r.withFault(err)
+	return r.namingTimeout(r.withFault(err))
+}
+
+// namingTimeout adds to the error of a wait that took too long the key that sets for how long ranks wait.
+func (o *Options) namingTimeout(err error) error {
+	_, told := errors.AsType[*roster.AbortError](err)
+	if told || !roster.IsConsequence(err) || strings.Contains(err.Error(), "halo.timeout") {
+		return err
+	}
+	return fmt.Errorf("%w (halo.timeout %v)", err, o.Config.Halo.Timeout)
 }
 
 // withFault adds a known fault of the connection to the error of a wait that it may explain. The result is no longer a

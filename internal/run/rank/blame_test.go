@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	"jacobi/internal/net/roster"
 )
@@ -39,6 +40,26 @@ func TestBlame(t *testing.T) {
 			t.Errorf("the comm ends with %v: reported is %q, want %q", test.cause, got, want)
 		}
 		cancel(nil)
+	}
+}
+
+// A wait that was too long names the key of its deadline, unless another rank said why it ended.
+func TestTimeoutsNameTheirKey(t *testing.T) {
+	var o Options
+	o.Config.Halo.Timeout = 5 * time.Millisecond
+	late := &roster.TimeoutError{Op: "gather", Ranks: []int{1}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("join: %w", late), "join: gather: timed out waiting for rank 1 (halo.timeout 5ms)"},
+		{context.DeadlineExceeded, "context deadline exceeded (halo.timeout 5ms)"},
+		{errors.New("disk full"), "disk full"},
+		{&roster.AbortError{Rank: -1, Cause: "it is over"}, "run aborted by the launcher: it is over"},
+	} {
+		if got := o.namingTimeout(c.err); got.Error() != c.want || !errors.Is(got, c.err) && !errors.Is(got, late) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }
 

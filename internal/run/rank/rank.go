@@ -120,7 +120,7 @@ func (r *run) live(ctx context.Context) (written, error) {
 		if stop, ok := errors.AsType[*StopError](context.Cause(ctx)); ok {
 			return written{}, stop
 		}
-		return written{}, err
+		return written{}, r.namingTimeout(err)
 	}
 	work := r.solveAll
 	switch {
