@@ -55,6 +55,16 @@ func Names() []string {
 	return names
 }
 
+// DefaultText returns the default of a key as text for --set; "" if it is empty, or if there is no such key.
+func DefaultText(name string) string {
+	for _, k := range keys() {
+		if k.name == name {
+			return k.text(Default())
+		}
+	}
+	return ""
+}
+
 // StrayVariables returns a warning for each variable of environ that begins with JACOBI_ but sets no key. others lists
 // variables that have another meaning.
 func StrayVariables(environ, others []string) []string {

@@ -226,7 +226,7 @@ func tell(format string, rank int, text string) {
 // summarize prints the summary of a run. If a file goes to standard output, the summary goes to standard error.
 func summarize(report output.Report, outputs *output.Held, toStdout bool) error {
 	if !toStdout {
-		return errors.Join(output.Summary(os.Stdout, report), report.Fault())
+		return errors.Join(output.Summary(os.Stdout, report, true), report.Fault())
 	}
-	return errors.Join(outputs.CopyTo(os.Stdout), output.Summary(os.Stderr, report), report.Fault())
+	return errors.Join(outputs.CopyTo(os.Stdout), output.Summary(os.Stderr, report, true), report.Fault())
 }

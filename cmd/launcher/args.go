@@ -85,6 +85,20 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q; see launcher --help", a)
 }
 
+// arguments returns a check for exactly these arguments.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s: %s is missing; see launcher %s --help", cmd.Name(), names[len(args)], cmd.Name())
+		case len(args) > len(names):
+			return fmt.Errorf("%s: argument %q is one too many; see launcher %s --help", cmd.Name(), args[len(names)],
+				cmd.Name())
+		}
+		return nil
+	}
+}
+
 // timeLimit is the value of --timeout.
 type timeLimit struct{ attempt.Limit }
 

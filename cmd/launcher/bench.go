@@ -49,13 +49,13 @@ Ctrl-C ends the benchmark; complete rows stay. Exit codes are those of launcher.
 
 const benchExamples = `  launcher bench --ranks 1,2,4,8
   launcher bench --ranks 1,2,4 --sizes 2048,16384 --set device.backend=cuda
-  launcher bench --weak --ranks 1,2,4 --set grid.nx=16384 --set grid.ny=16384 --repeat 3
-  launcher bench --config run.yaml --ranks 1,2 --set device.threads=1 --set output.dir=threads`
+  launcher bench --weak --ranks 1,2,4 --repeat 3
+  launcher bench --config run.yaml --ranks 1,2 --set device.threads=1`
 
 func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
-		Use:     "bench [--ranks LIST] [--sizes LIST] [--weak] [--config FILE] [--set key=value]...",
+		Use:     "bench [--ranks LIST] [--sizes LIST] [--weak]",
 		Short:   "Measure speed-up and efficiency over numbers of ranks and sizes",
 		Long:    aboutBench,
 		Example: benchExamples,

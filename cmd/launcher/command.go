@@ -38,6 +38,7 @@ type options struct {
 	resume    string
 	restarts  int // maximal number of restarts
 	dryRun    bool
+	long      bool
 	view      bool
 	verbose   bool
 	quiet     bool
@@ -52,7 +53,8 @@ through a NATS server of its own (or the one that the run file names), shows the
 summary. Sources of keys, the strongest first: --set and -np, the environment (JACOBI_GRID_NX for grid.nx),
 the run file, the defaults. --dry-run prints all keys.
 
-launcher help expressions describes the values of problem.left and the other keys of the problem.
+launcher help KEY tells about a key of the run file, such as solver.method, and launcher help expressions about
+the values of problem.left and the other keys of the problem.
 
 The first Ctrl-C stops all ranks at a common sweep, and they write what they have; the second one kills them.
 
@@ -62,18 +64,20 @@ and SIGTERM.`
 
 const examples = `  launcher -np 8
   launcher --config configs/quickstart.yaml
-  launcher -np 4 --set grid.nx=4096 --set grid.ny=4096 --set solver.max_iterations=500
-  launcher -np 2 --set problem.top='sin(pi*x)' --set grid.nx=1025 --set grid.ny=1025 --set output.dir=sine
+  launcher -np 4 --set grid.nx=4096 --set grid.ny=4096
+  launcher -np 2 --set problem.top='sin(pi*x)' --set output.dir=sine \
+    --set grid.nx=1025 --set grid.ny=1025
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --host node1:4,node2:4
-  launcher doctor -np 8 --host node1:4,node2:4              # would it start?
+  launcher doctor -np 8 --host node1:4,node2:4     # would it start?
   launcher -np 8 --hostfile hosts --map-by node
-  launcher node --set nats.url=nats://server:4222           # on each node, then
+  launcher node --set nats.url=nats://server:4222  # on each node, then
   launcher -np 8 --nodes --set nats.url=nats://server:4222
   launcher -np 8 --config run.yaml --timeout 10m --tag-output
   launcher -np 8 --set checkpoint.every=10m --set checkpoint.dir=checkpoints
-  launcher -np 3 --set checkpoint.every=10m --set checkpoint.dir=checkpoints --restart
-  launcher -np 8 --view                                     # the run in a browser
+  launcher -np 3 --set checkpoint.every=10m --set checkpoint.dir=checkpoints \
+    --restart
+  launcher -np 8 --view                            # the run in a browser
   launcher bench --ranks 1,2,4,8
   JACOBI_GRID_NX=1024 JACOBI_GRID_NY=1024 launcher -np 3 -x GOMAXPROCS=1`
 
@@ -111,13 +115,16 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.BoolVar(&o.asJSON, "json", false, "print one line of JSON for each event on standard output, the report last")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print placement, stripes, memory and the merged configuration; start "+
 		"nothing")
+	f.BoolVar(&o.long, "long", false, "print all of the summary on a terminal, too: ranks, devices, links, memory")
 	f.BoolVar(&o.view, "view", false, "show the run in a browser, at the URL on standard error (view.listen, else "+
 		"any free port of 127.0.0.1)")
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
 		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand(), newViewCommand(stderr))
 	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
+	cmd.SetHelpCommand(newHelpCommand())
 	completeFlags(cmd)
+	fitHelp(cmd)
 	return cmd
 }
 
@@ -180,7 +187,7 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 
 // look returns the style of the lines on the screen.
 func (o *options) look(cfg configs.Config) look {
-	return look{tag: o.tag, json: cfg.Log.Format == "json", quiet: o.quiet}
+	return look{tag: o.tag, json: cfg.Log.Format == "json", quiet: o.quiet, long: o.long}
 }
 
 // load returns the merged configuration. It sets the variables of -x in this process, since they may set keys.
@@ -227,7 +234,7 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 		return errors.Join(err, p.Check(limited, false))
 	}
 	if o.dryRun {
-		return errors.Join(printPlan(stdout, p), p.Check(limited, false))
+		return errors.Join(printPlan(stdout, p, o.warnings(p)), p.Check(limited, false))
 	}
 	w, err := o.starter(p)
 	if err != nil {
@@ -248,9 +255,6 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 		return err
 	}
 	defer page.close()
-	for _, text := range p.Warnings(os.Environ()) {
-		scr.warn(text)
-	}
 	err = solve(ctx, o, cfg, p, w, began, scr, m, page)
 	if m != nil {
 		linger(ctx, m, cfg.Metrics, scr)

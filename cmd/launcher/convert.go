@@ -29,7 +29,7 @@ func newConvertCommand() *cobra.Command {
 		Short:   "Write the field of a run as .npy, .vti or .zarr",
 		Long:    aboutConvert,
 		Example: "  launcher convert out/field.npy field.zarr --float32 --spacing 0.01,0.02",
-		Args:    cobra.ExactArgs(2),
+		Args:    arguments("the field of a run", "the new name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("spacing") {
 				if len(spacing) != 2 || !positive(spacing[0]) || !positive(spacing[1]) {

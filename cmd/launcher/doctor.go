@@ -25,9 +25,9 @@ func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [-np N] [--config FILE] [--set key=value]...",
-		Short: "Test whether a run would start, and show what each node and pair of ranks would use",
+		Short: "Test whether a run would start, and what each rank would use",
 		Long:  aboutDoctor,
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err

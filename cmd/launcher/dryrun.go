@@ -5,19 +5,20 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
 	"jacobi/internal/base/show"
+	"jacobi/internal/base/style"
 	"jacobi/internal/run/plan"
 )
 
 // printPlan describes the run in comments, followed by the merged configuration, so that the output is a valid run
 // file.
-func printPlan(w io.Writer, p *plan.Plan) error {
+func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 	available, bound, err := configs.AvailableMemory()
 	if err != nil {
 		return fmt.Errorf("memory of this machine: %w", err)
@@ -53,7 +54,7 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 	if p.WhyCPU != nil {
 		fmt.Fprintf(&b, "# The CPU sweeps: %v\n", p.WhyCPU)
 	}
-	for _, text := range p.Warnings(os.Environ()) {
+	for _, text := range warnings {
 		fmt.Fprintf(&b, "# Warning: %s\n", text)
 	}
 	where := ""
@@ -70,7 +71,21 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 		fmt.Fprintf(&b, "#   %s", line)
 	}
 	fmt.Fprintf(&b, "#\n# The merged configuration, a run file as it stands:\n%s", merged)
-	return show.Fprint(w, b.String())
+	return show.Fprint(w, foldComments(b.String(), style.Of(w).Width))
+}
+
+// foldComments breaks comments of more than width columns between words; 0 is any width.
+func foldComments(text string, width int) string {
+	const more = "#     "
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if body, comment := strings.CutPrefix(line, "# "); comment && width > 0 {
+			body = style.Fold(strings.TrimSuffix(body, "\n"), width-len(more))
+			line = "# " + strings.ReplaceAll(body, "\n", "\n"+more) + "\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // rankTable returns a table of the ranks, one a line.

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"jacobi/configs"
 	"jacobi/internal/base/version"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/events"
@@ -20,7 +18,7 @@ func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(build{"launcher", version.String(), runtime.Version(),
@@ -59,7 +57,7 @@ func completeFlags(cmd *cobra.Command) {
 			}
 		}
 		if c.Flags().Lookup("set") != nil {
-			must(c.RegisterFlagCompletionFunc("set", completeKey))
+			must(c.RegisterFlagCompletionFunc("set", completeSetting))
 		}
 		if c.Flags().Lookup("config") != nil {
 			must(c.MarkFlagFilename("config", "yaml", "yml", "toml", "json"))
@@ -72,15 +70,4 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
-}
-
-// completeKey completes the keys of the run file, each followed by "=".
-func completeKey(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var found []string
-	for _, name := range configs.Names() {
-		if strings.HasPrefix(name+"=", begun) {
-			found = append(found, name+"=")
-		}
-	}
-	return found, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

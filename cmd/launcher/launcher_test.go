@@ -95,9 +95,16 @@ func TestRefusals(t *testing.T) {
 		{"-np2x", `--np "p2x": must be an integer`},
 		{"--resume=", `--resume "": must be the directory of a checkpoint; --restart goes on from where ` +
 			`checkpoints are written`},
+		{"view", "view: the directory of a run or the URL of its NATS server is missing; see launcher view --help"},
+		{"convert field.npy", "convert: the new name is missing; see launcher convert --help"},
+		{"nodes here", `nodes: argument "here" is one too many; see launcher nodes --help`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 	} {
-		_, err := command(t, append(small, strings.Fields(c.args)...)...)
+		args := strings.Fields(c.args)
+		if !slices.Contains([]string{"view", "convert", "nodes"}, args[0]) {
+			args = append(slices.Clone(small), args...)
+		}
+		_, err := command(t, args...)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: error %v\nwant %s", c.args, err, c.want)
 		}
@@ -144,6 +151,20 @@ func TestDryRunPrintsARunFileAndStartsNothing(t *testing.T) {
 	}
 	if after := func(s string) string { return s[strings.Index(s, "#   rank"):] }; after(again) != after(out) {
 		t.Errorf("the output, run again, gives\n%s\nwant\n%s", again, out)
+	}
+}
+
+// Restarts without checkpoints begin again, and a dry run says so.
+func TestDryRunWithRestartsButNoCheckpoints(t *testing.T) {
+	args := append(slices.Clone(small), "--dry-run", "--max-restarts", "3")
+	const want = "\n# Warning: --max-restarts 3: no checkpoints are saved, and so a restart begins again with the " +
+		"initial field; checkpoint.every and checkpoint.dir, or checkpoint.nats, save them\n"
+	if out, err := command(t, args...); err != nil || !strings.Contains(out, want) {
+		t.Errorf("error %v, output\n%s", err, out)
+	}
+	saved := append(args, "--set", "checkpoint.every=10m", "--set", "checkpoint.dir=checkpoints")
+	if out, err := command(t, saved...); err != nil || strings.Contains(out, "max-restarts") {
+		t.Errorf("error %v, output\n%s", err, out)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"jacobi/internal/base/awake"
 	"jacobi/internal/base/logging"
 	"jacobi/internal/base/show"
+	"jacobi/internal/base/style"
 	"jacobi/internal/run/launch"
 )
 
@@ -23,12 +24,18 @@ func main() { os.Exit(run(os.Args[1:])) }
 // brief is what the launcher prints without arguments.
 const brief = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh, with one process a rank.
 
-  launcher --config configs/quickstart.yaml    solves a run file; the results are in its output.dir, by default out/
-  launcher --config run.yaml --dry-run         says what that would do and need, and starts nothing
+  launcher --config configs/quickstart.yaml
+      solves a run file; the results are in its output.dir, by default out/
+  launcher --config run.yaml --dry-run
+      says what that would do and need, and starts nothing
   launcher --set problem.top=1 --set grid.nx=513 --set grid.ny=513
-                                               solves a problem of your own, here a square with one side at 1
-  launcher -np 8                               sweeps the benchmark gtc2019: 16384 x 16384 points, a file of 1 GiB
-  launcher --help                              lists all flags and commands
+      solves a problem of your own, here a square with one side at 1
+  launcher -np 8
+      sweeps the benchmark gtc2019: 16384 x 16384 points, a file of 1 GiB
+  launcher help solver.method
+      tells about a key of the run file
+  launcher --help
+      lists all flags and commands
 `
 
 func run(args []string) int {
@@ -45,7 +52,11 @@ func run(args []string) int {
 	if _, told := errors.AsType[launch.ExitError](err); err == nil || told {
 		return exitCode(err)
 	}
-	_ = show.Fprint(os.Stderr, refusal(err, wantsJSON(cmd))) // a failed write to stderr cannot be reported
+	text := refusal(err, wantsJSON(cmd))
+	if width := style.Of(os.Stderr).Width; width > 0 {
+		text = style.Fold(text, width)
+	}
+	_ = show.Fprint(os.Stderr, text) // a failed write to stderr cannot be reported
 	return exitCode(err)
 }
 

@@ -36,7 +36,7 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 		Use:   "node",
 		Short: "Offer this machine's slots to launchers",
 		Long:  aboutNode,
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("slots") && slots < 1 {
 				return fmt.Errorf("--slots %d: must be at least 1", slots)

@@ -28,7 +28,7 @@ func newNodesCommand(stdout io.Writer) *cobra.Command {
 		Use:   "nodes",
 		Short: "List the node agents at a NATS server",
 		Long:  "nodes lists the agents that answer at nats.url within --wait. It fails if there are none.",
-		Args:  cobra.NoArgs,
+		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // defineRestart defines the flags that say from which state a run starts.
@@ -39,6 +40,16 @@ func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 	return cfg, nil
 }
 
+// warnings returns the warnings before a run: those of its plan, and one if restarts have nothing to go on from.
+func (o *options) warnings(p *plan.Plan) []string {
+	list := p.Warnings(os.Environ())
+	if o.restarts > 0 && !p.Config.Checkpoint.On() {
+		list = append(list, fmt.Sprintf("--max-restarts %d: no checkpoints are saved, and so a restart begins again "+
+			"with the initial field; checkpoint.every and checkpoint.dir, or checkpoint.nats, save them", o.restarts))
+	}
+	return list
+}
+
 // restartHint tells the user of a run that failed or was stopped after it had saved sweep how to resume it; step is
 // configs.Solver.Step. place is where the checkpoints are, and file is the run file.
 func restartHint(step string, sweep int, place, file string) string {
@@ -46,7 +57,7 @@ func restartHint(step string, sweep int, place, file string) string {
 	if file == configs.StandardInput { // it cannot be read a second time
 		return text
 	}
-	return text + ": " + restartCommand(os.Args)
+	return text + ": " + unbroken(restartCommand(os.Args))
 }
 
 // plainWord matches a word that needs no quotes in a shell.

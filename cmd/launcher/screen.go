@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap/zapcore"
@@ -37,6 +38,7 @@ type look struct {
 	tag   launch.Tag // of lines of ranks
 	json  bool       // each line is a JSON log entry, without a tag
 	quiet bool       // the launcher shows failures only
+	long  bool       // the summary has all that is known
 }
 
 func newScreen(stdout, stderr io.Writer, l look) *screen {
@@ -60,6 +62,9 @@ func (s *screen) RankLine(rank int, from launch.Stream, line []byte) {
 	switch {
 	case !s.json:
 		s.buf = s.tag.Append(s.buf[:0], rank, from, show.AppendLines(nil, line))
+		if width := style.Of(s.stderr).Width; width > 0 {
+			s.buf = append([]byte(style.Fold(strings.TrimSuffix(string(s.buf), "\n"), width)), '\n')
+		}
 	case logging.IsLine(line, rank):
 		s.buf = append(append(s.buf[:0], line...), '\n')
 	default:
@@ -81,6 +86,12 @@ func levelOf(from launch.Stream, line []byte) zapcore.Level {
 
 // Say shows a line of the launcher.
 func (s *screen) Say(text string) { s.tell(zapcore.InfoLevel, "", text) }
+
+// unbroken returns a command for a line of the launcher, which leaves it on one line: it can be copied then.
+func unbroken(text string) string { return strings.ReplaceAll(text, " ", noBreak) }
+
+// noBreak stands for a space at which a line is not broken.
+const noBreak = "\x00"
 
 // Notice shows a line only once, although each run of a command may repeat it.
 func (s *screen) Notice(text string) {
@@ -126,7 +137,8 @@ func (s *screen) fail(text string) { s.tell(zapcore.ErrorLevel, "", text) }
 
 // tell shows a line of the launcher. prefix shows its level; a JSON entry has a field for that.
 func (s *screen) tell(level zapcore.Level, prefix, text string) {
-	s.events.Write(events.Event{Event: "message", Message: &events.Message{Level: level.String(), Text: text}})
+	said := strings.ReplaceAll(text, noBreak, " ")
+	s.events.Write(events.Event{Event: "message", Message: &events.Message{Level: level.String(), Text: said}})
 	s.print(level, prefix, text)
 }
 
@@ -139,13 +151,20 @@ func (s *screen) print(level zapcore.Level, prefix, text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text = show.Lines(text)
 	if s.json {
-		s.buf = logging.Line(level, -1, text)
+		s.buf = logging.Line(level, -1, show.Lines(strings.ReplaceAll(text, noBreak, " ")))
 	} else {
-		s.buf = append(append(s.buf[:0], s.coloured(level, "launcher: "+prefix+text)...), '\n')
+		s.buf = append(append(s.buf[:0], s.coloured(level, s.folded("launcher: "+prefix+text))...), '\n')
 	}
 	s.write(launch.Stderr, s.buf)
+}
+
+// folded returns text in lines that fit the terminal, without control characters.
+func (s *screen) folded(text string) string {
+	if width := style.Of(s.stderr).Width; width > 0 {
+		text = style.Fold(text, width)
+	}
+	return show.Lines(strings.ReplaceAll(text, noBreak, " "))
 }
 
 func (s *screen) coloured(level zapcore.Level, text string) string {
@@ -174,7 +193,7 @@ func (s *screen) sumUp(r output.Report) (err error) {
 	case s.quiet:
 		_, err = fmt.Fprintln(s.stdout, output.Result(r))
 	default:
-		err = output.Summary(s.stdout, r)
+		err = output.Summary(s.stdout, r, s.long)
 	}
 	return err
 }

@@ -46,14 +46,14 @@ by SIGINT and SIGTERM with all bits right.`
 
 const soakExamples = `  launcher soak --for 10m
   launcher soak --for 12h --json --host node1:8,node2:8 >soak.jsonl
-  launcher soak -np 64 --set device.backend=cpu --set device.threads=1   # every core of 64
-  launcher soak --for 1s --flip-bit rank=0,round=1,row=100               # a fault, to see it found`
+  launcher soak -np 64 --set device.backend=cpu --set device.threads=1
+  launcher soak --for 1s --flip-bit rank=0,round=1,row=100  # shows a fault`
 
 func newSoakCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o soakOptions
 	cmd := &cobra.Command{
 		Use:     "soak [--for 10m] [-np N] [--config FILE] [--set key=value]...",
-		Short:   "Solve a problem again and again, and find devices that compute wrong bits",
+		Short:   "Solve a problem repeatedly to find devices that compute wrong bits",
 		Long:    aboutSoak,
 		Example: soakExamples,
 		Args:    noArguments,

@@ -31,6 +31,11 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 			}
 			all = append(all, eventProgress{scr.events})
 		}
+		if starts == 1 { // after the plan, which is the first event
+			for _, text := range o.warnings(p) {
+				scr.warn(text)
+			}
+		}
 		if m != nil {
 			m.Run().Begin(metrics.InfoOf(p.Config))
 			all = append(all, measured{m.Run()})
@@ -51,7 +56,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	}
 	err = conclude(end, cfg.Output, scr)
 	if page != nil && len(end.Files) > 0 {
-		scr.Say("launcher view " + shellWord(cfg.Output.Dir) + " shows this run again")
+		scr.Say(unbroken("launcher view "+shellWord(cfg.Output.Dir)) + " shows this run again")
 	}
 	page.linger(ctx, scr)
 	if end.Err != nil || end.Stopped() {

@@ -19,9 +19,9 @@ import (
 func newSpawnCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "spawn",
-		Short:  "Start ranks for a launcher on another machine, which speaks over stdin and stdout",
+		Short:  "Start ranks for a launcher on another machine, over stdin and stdout",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// These signals of a broken connection must not end this process before it has killed the ranks.
 			signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)

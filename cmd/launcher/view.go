@@ -36,7 +36,7 @@ func newViewCommand(stderr io.Writer) *cobra.Command {
 		Short:   "Show a run in a browser",
 		Long:    aboutView,
 		Example: viewExamples,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments("the directory of a run or the URL of its NATS server"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

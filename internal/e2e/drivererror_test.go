@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Messages about GPU faults say what to do. docs/gpus.md has these messages.
+// Messages about GPU faults say what to do. docs/hardware.md has these messages.
 func TestDriverErrors(t *testing.T) {
 	t.Parallel()
 	const launcherSays = `(?m)^launcher: `

@@ -146,6 +146,7 @@ type report struct {
 	Base         float64          `json:"base"`
 	FieldSHA256  string           `json:"field_sha256"`
 	Decisive     *decisive        `json:"decisive"`
+	Residual     *residual        `json:"residual"`
 	Accuracy     accuracy         `json:"accuracy"`
 	Depth        int              `json:"depth"`
 	DepthReason  string           `json:"depth_reason"`
@@ -170,6 +171,12 @@ type seriesReport struct {
 type decisive struct {
 	Sweep int     `json:"sweep"`
 	Norm  float64 `json:"norm"`
+}
+
+// residual is the norm as other solvers state it.
+type residual struct {
+	Norm     float64 `json:"norm"`
+	Relative float64 `json:"relative"`
 }
 
 // accuracy is the estimated error of the solution.

@@ -155,7 +155,7 @@ func fits(t *testing.T, text, pattern string, columns int) {
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	args := append(set("grid.nx=1024", "grid.ny=1024", "solver.max_iterations=100000000", "checkpoint.every=10m",
-		"checkpoint.dir=cps"), "-np", "2")
+		"checkpoint.dir=cps"), "-np", "2", "--long")
 	for _, columns := range []int{80, 40} {
 		code, text := onTerminal(t, uint16(columns), nil, args, func(term *terminal) {
 			term.waitFor(`\] \d+(/| of (about|at most) )\d{5,}`)
@@ -178,7 +178,7 @@ func TestTerminal(t *testing.T) {
 		}
 		again := `launcher: --restart goes on after sweep \d+, from cps: \S+/launcher ` +
 			regexp.QuoteMeta(strings.Join(args, " ")) + ` --restart\r\n$`
-		if !regexp.MustCompile(again).MatchString(text) {
+		if !regexp.MustCompile(again).MatchString(strings.ReplaceAll(text, "\r\n  ", " ")) {
 			t.Errorf("no match of %s in\n%q", again, text)
 		}
 	}
@@ -196,7 +196,20 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("%v: exit code %d\n%q", c.env, code, text)
 		}
 	}
-	code, text := onTerminal(t, 40, nil, append([]string{"doctor"}, append(short, set("problem.left=foo")...)...), nil)
+	// Without --long, what matters fits a screen, and no line is broken by the terminal.
+	args = append(set("grid.nx=129", "grid.ny=129", "problem.preset=dirichlet",
+		"problem.fixed=hypot(x-0.5, y-0.5) < 0.2", "problem.screening=0.5", "problem.source=1",
+		"grid.dtype=float64", "solver.method=multigrid",
+		"solver.tolerance=0", "solver.relative_tolerance=1e-8"), "-np", "2")
+	code, text := onTerminal(t, 80, nil, args, nil)
+	text = strings.ReplaceAll(text, "\r", "")
+	fits(t, text, `^`, 80)
+	_, summary, found := strings.Cut(escapes.ReplaceAllString(text, ""), "\nJacobi ")
+	if code != 0 || !found || strings.Count(summary, "\n") > 24 || strings.Contains(summary, "Field SHA-256") ||
+		!strings.Contains(summary, "--long also shows") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	code, text = onTerminal(t, 40, nil, append([]string{"doctor"}, append(short, set("problem.left=foo")...)...), nil)
 	fits(t, text, `^`, 80)
 	if code != 1 || !strings.Contains(text, "\x1b[31mfault: \x1b[0mproblem.left \"foo\": column 1:") ||
 		!strings.Contains(text, "\x1b[31mThe run would not start.\x1b[0m") {
@@ -225,7 +238,7 @@ func TestQuiet(t *testing.T) {
 func TestCompletionAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{
-		{"__complete --set grid.", "grid.nx=\ngrid.ny=\ngrid.dtype=\ngrid.width=\ngrid.height=\n:6\n"},
+		{"__complete --set grid.", "grid.nx=\ngrid.ny=\ngrid.width=\ngrid.height=\ngrid.dtype=\n:6\n"},
 		{"__complete doctor --map-by ", "slot\nnode\n:4\n"},
 	} {
 		if out := run(t, dir, "launcher", strings.Split(c.args, " ")...); out.code != 0 || out.stdout != c.want {

@@ -27,3 +27,17 @@ func Paragraph(head, text string, indent, width int) string {
 	}
 	return b.String()
 }
+
+// Fold returns text with each line of more than width columns broken between words. Its further lines begin two columns
+// behind where it began.
+func Fold(text string, width int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if utf8.RuneCountInString(line) > width {
+			words := strings.TrimLeft(line, " ")
+			indent := len(line) - len(words)
+			lines[i] = Paragraph(line[:indent], words, indent+2, width)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

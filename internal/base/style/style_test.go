@@ -17,6 +17,15 @@ func TestParagraph(t *testing.T) {
 	}
 }
 
+// A line that fits stays as it is, and no word is broken.
+func TestFold(t *testing.T) {
+	const text = "ab  cd\n  one two three four five\n\nx /a/very/long/path/without/spaces y"
+	const want = "ab  cd\n  one two\n    three four\n    five\n\nx\n  /a/very/long/path/without/spaces\n  y"
+	if got := Fold(text, 14); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestWhatIsNoTerminalIsPlain(t *testing.T) {
 	if s := Of(new(bytes.Buffer)); s != (Style{}) || s.Red("x") != "x" {
 		t.Errorf("%+v, %q", s, s.Red("x"))

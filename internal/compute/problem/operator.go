@@ -39,6 +39,15 @@ func (p *Problem) sourced() bool {
 // Spacings returns the distances between neighbouring columns and rows, in the unit of grid.width.
 func (p *Problem) Spacings() (hx, hy float64) { return p.numbers.hx, p.numbers.hy }
 
+// Diagonal returns the diagonal of the discrete equations, 2/hx^2 + 2/hy^2 + k2, or 0 if it differs between points. An
+// update is the residual divided by it.
+func (p *Problem) Diagonal() float64 {
+	if p.Operator().Weighted {
+		return 0
+	}
+	return 1 / p.numbers.perSource
+}
+
 // Screening returns k2.
 func (p *Problem) Screening() float64 { return p.numbers.screening }
 

@@ -46,7 +46,7 @@ func linkTable(w io.Writer, r Report, width int) {
 	}
 	if rank, share, slow := r.WaitsForNATS(); slow {
 		fmt.Fprintf(w, "  Rank %d waited for rows over NATS for %.0f%% of the time. With halo.transport=direct\n"+
-			"  rows go from rank to rank%s (docs/network.md).\n", rank, 100*share, r.directGain())
+			"  rows go from rank to rank%s (docs/hardware.md).\n", rank, 100*share, r.directGain())
 	}
 }
 

@@ -51,6 +51,9 @@ type Report struct {
 	// NormSweep is the sweep of Norm, counted from 0 as in the history, if NormEvery is not 1.
 	NormSweep *int            `json:"norm_sweep,omitempty"`
 	Decisive  *DecisiveReport `json:"decisive"` // null unless a norm ended the run
+	// Residual is Norm as other solvers state it; absent without Norm, and where the diagonal of the equations differs
+	// between points.
+	Residual *ResidualReport `json:"residual,omitempty"`
 
 	Accuracy *AccuracyReport `json:"accuracy"` // see there for what is unknown
 	Times    TimesReport     `json:"times"`
@@ -81,6 +84,24 @@ type Report struct {
 type DecisiveReport struct {
 	Sweep int     `json:"sweep"` // counted from 0, as in the history
 	Norm  float64 `json:"norm"`
+}
+
+// ResidualReport is the residual b - A u over the points that sweeps update, for the field to which Norm belongs. A is
+// the matrix of the discrete equations in the units of the source, and b has the source, the slopes and the values of
+// the points around.
+type ResidualReport struct {
+	Norm     float64  `json:"norm"`               // ‖b - A u‖, the 2-norm
+	Relative *float64 `json:"relative,omitempty"` // ‖b - A u‖/‖b‖; absent without a relative tolerance
+}
+
+// NewResidual returns the residual whose update has this norm, in equations with this diagonal; base is the norm of the
+// update of the field 0, or 0 if it is not known. An update is the residual divided by the diagonal.
+func NewResidual(norm, base, diagonal float64) *ResidualReport {
+	r := &ResidualReport{Norm: norm * diagonal}
+	if base > 0 {
+		r.Relative = new(norm / base)
+	}
+	return r
 }
 
 // FileReport is a file that the run wrote; configs.Stdout stands for standard output.
@@ -182,7 +203,7 @@ type RankReport struct {
 	// OutputError says why the rank's rows are not in the field's file.
 	OutputError string `json:"output_error,omitempty"`
 
-	// The host's times during the sweeps, as in solver.Times. docs/gpus.md explains their meaning on a GPU.
+	// The host's times during the sweeps, as in solver.Times. docs/hardware.md explains their meaning on a GPU.
 	Compute  float64  `json:"compute_seconds"`
 	HaloWait *float64 `json:"halo_wait_seconds"` // nil if the GPU itself waits for halos
 	NormWait float64  `json:"norm_wait_seconds"`

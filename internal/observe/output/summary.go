@@ -19,20 +19,35 @@ import (
 	"jacobi/solver/methods"
 )
 
-// tableRanks is the largest number of ranks that the summary lists.
-const tableRanks = 16
+// Summary writes a summary of the run as text: what was solved, how well, and where the files are. With long it has all
+// else that is known of the run as well, and always where w is no terminal.
+func Summary(w io.Writer, r Report, long bool) error {
+	look := style.Of(w)
+	text, err := summary(r, look, long || look == (style.Style{}))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
 
-// Summary writes a summary of the run as text.
-func Summary(w io.Writer, r Report) error {
+func summary(r Report, look style.Style, long bool) (string, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nJacobi %s: %s\n\n", r.Version, r.Title())
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(key, text string) { fmt.Fprintf(t, "  %s\t%s\n", key, text) }
-	for _, line := range r.Lines() {
+	lines := r.answer()
+	if long {
+		lines = r.Lines()
+	}
+	for _, line := range lines {
 		row(line[0], line[1])
 	}
-	key := "Files"
-	for _, name := range r.inDir() {
+	key, names := "Files", r.inDir()
+	if !long && len(names) > 0 {
+		names = []string{strings.Join(names, ", ")}
+	}
+	for _, name := range names {
 		row(key, filepath.Join(r.Dir, name))
 		key = ""
 	}
@@ -42,17 +57,19 @@ func Summary(w io.Writer, r Report) error {
 		key = ""
 	}
 	if err := t.Flush(); err != nil {
-		return err
+		return "", err
 	}
-	look := style.Of(w)
-	rankTable(&b, r.Ranks, look.Width)
-	linkTable(&b, r, look.Width)
+	if long {
+		rankTable(&b, r.Ranks, look.Width)
+		linkTable(&b, r, look.Width)
+	} else {
+		fmt.Fprint(&b, "\n  --long also shows ranks, devices, speed, memory and hashes.\n")
+	}
 	strangers(&b, r)
 	if remedy := r.Remedy(); remedy != "" {
 		fmt.Fprintf(&b, "\n  %s\n", remedy)
 	}
-	_, err := io.WriteString(w, styled(show.Lines(b.String()), r, look))
-	return err
+	return styled(show.Lines(b.String()), r, look), nil
 }
 
 // inDir returns the names of the files that the run wrote to output.dir, but for the numbered fields of a series.
@@ -79,8 +96,12 @@ func (r Report) Title() string {
 	return r.Problem
 }
 
-// Lines describes the run and its result as a name and a text for each line of the summary, without the files.
-func (r Report) Lines() (lines [][2]string) {
+// Lines describes the run and its result as a name and a text for each line of the summary, without the files: what
+// matters most first.
+func (r Report) Lines() [][2]string { return append(r.answer(), r.details()...) }
+
+// answer describes what was solved, how well, what came out and how long it took.
+func (r Report) answer() (lines [][2]string) {
 	row := func(key, format string, args ...any) {
 		lines = append(lines, [2]string{key, fmt.Sprintf(format, args...)})
 	}
@@ -88,35 +109,27 @@ func (r Report) Lines() (lines [][2]string) {
 	if r.Setup != nil {
 		lines = append(lines, r.Setup.Lines()...)
 	}
-	why := ""
-	if r.DepthReason != "" {
-		why = " (" + r.DepthReason + ")"
-	}
-	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth, why)
-	if r.Idle != "" {
-		row("Idle", "%s", r.Idle)
-	}
-	if r.Balance != "" {
-		row("Stripes", "%s", r.Balance)
-	}
-	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
-	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
 	if r.MethodReason != "" {
 		row("Method", "%s", configs.Solver{Method: r.Method, Why: r.MethodReason}.MethodText())
 	}
-	row(r.steps(), "%d of at most %d", r.Sweeps, r.MaxIterations)
-	row("L2 norm", "%s", norm(r))
 	row("Result", "%s", result(r))
 	if r.Accuracy != nil {
 		row("Error", "%s", accuracy(r))
 	}
+	if r.Residual != nil {
+		row("Residual", "%s", r.Residual)
+	}
 	if r.Results != nil {
 		lines = append(lines, r.Results.Lines()...)
 	}
+	row(r.steps(), "%d of at most %d", r.Sweeps, r.MaxIterations)
 	row("Time", "%.4f s in the %ss (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.step(), r.Times.Setup,
 		r.Times.Output)
 	if r.ResumedAfter > 0 {
 		row("Resumed", "after %s; times and speed are of the others", plural(r.ResumedAfter, r.step()))
+	}
+	if r.Idle != "" {
+		row("Idle", "%s", r.Idle)
 	}
 	if c := r.Checkpoints; c != nil {
 		row("Checkpoints", "%s", checkpoints(c, r.step()))
@@ -127,6 +140,25 @@ func (r Report) Lines() (lines [][2]string) {
 	if p := r.Probes; p != nil {
 		row("Probes", "%s", probes(r))
 	}
+	return lines
+}
+
+// details describes the norm, the ranks and their machines.
+func (r Report) details() (lines [][2]string) {
+	row := func(key, format string, args ...any) {
+		lines = append(lines, [2]string{key, fmt.Sprintf(format, args...)})
+	}
+	row("L2 norm", "of the update: %s", norm(r))
+	why := ""
+	if r.DepthReason != "" {
+		why = " (" + r.DepthReason + ")"
+	}
+	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth, why)
+	if r.Balance != "" {
+		row("Stripes", "%s", r.Balance)
+	}
+	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
+	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
 	if r.Times.Samples > 0 {
 		row("Samples", "the sweeps waited %.4f s for them", r.Times.Samples)
 	}
@@ -164,6 +196,14 @@ func norm(r Report) string {
 		return fmt.Sprintf("%.10g after %s (%s)", *r.Norm, plural(r.Sweeps, r.step()), tolerances(r))
 	}
 	return fmt.Sprintf("%.10g after sweep %d (%s)", *r.Norm, r.Sweeps-1, tolerances(r))
+}
+
+// String says what the residual is.
+func (r ResidualReport) String() string {
+	if r.Relative == nil {
+		return fmt.Sprintf("|b - Au| = %.4g, as in PETSc and hypre", r.Norm)
+	}
+	return fmt.Sprintf("|b - Au|/|b| = %.4g, as in PETSc and hypre", *r.Relative)
 }
 
 // tolerances names the tolerances in force.
@@ -328,49 +368,4 @@ func tally(ranks []RankReport, names func(RankReport) []string) string {
 		keys[i] = fmt.Sprintf("%d x %s", count[n], n)
 	}
 	return strings.Join(keys, ", ")
-}
-
-// optionalColumns returns the columns that are dropped on a narrow terminal, in this order. The lines above the table
-// summarise the first ones.
-func optionalColumns() []string { return []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"} }
-
-// rankTable lists the first tableRanks ranks, and says how many more are in the report.
-func rankTable(w io.Writer, ranks []RankReport, width int) {
-	fmt.Fprintln(w)
-	t := new(bytes.Buffer)
-	fmt.Fprintln(t, "  Rank\tHost\tDevice\tRows\tTop\tBottom\tCompute\tHalo wait\tNorm wait\tMemory")
-	for _, k := range ranks[:min(len(ranks), tableRanks)] {
-		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
-			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom),
-			k.Compute, haloWait(k), k.NormWait, bytesOf(k.MemoryBytes))
-	}
-	fmt.Fprint(w, fitColumns(t.String(), width, optionalColumns()))
-	if slices.ContainsFunc(ranks, func(k RankReport) bool { return k.GPU != nil }) {
-		fmt.Fprint(w, gpuTimes)
-	}
-	if more := len(ranks) - tableRanks; more > 0 {
-		fmt.Fprintf(w, "  ... and %s, see the report\n", plural(more, "more rank"))
-	}
-}
-
-// gpuTimes explains, below the table, the times on a GPU.
-const gpuTimes = `  On a GPU, Compute is its host launching passes and waiting for them to end.
-  While the host waits for halos or norms, the GPU sweeps on. "-": it waits for
-  halos itself, and Compute has that time.
-`
-
-func haloWait(k RankReport) string {
-	if k.HaloWait == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.4f s", *k.HaloWait)
-}
-
-// side describes the neighbour at a side of a rank: "rank 3, shared memory", or "boundary".
-func side(k RankReport, s solver.Side) string {
-	l, ok := k.Transports[s.String()]
-	if !ok {
-		return "boundary"
-	}
-	return fmt.Sprintf("rank %d, %s", l.Neighbour, l.Transport)
 }

@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"jacobi/configs"
+	"jacobi/internal/base/style"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
@@ -127,6 +130,7 @@ func TestSummary(t *testing.T) {
 	}{
 		{"max_iterations", 3, func(r *Report) {
 			r.Accuracy = &AccuracyReport{Error: new(0.5), AtMost: new(2.5)}
+			r.Residual = NewResidual(*r.Norm, 0, 2.5e6)
 		}},
 		{"converged", 2, func(r *Report) {
 			r.Name, r.StopReason, r.Converged, r.Sweeps = "", solver.Converged, true, 731
@@ -199,6 +203,7 @@ func TestSummary(t *testing.T) {
 			r.Method, r.Sweeps, r.RelativeTolerance, r.StopReason = "multigrid", 7, 1e-9, solver.Converged
 			r.Decisive = &DecisiveReport{Sweep: 7, Norm: *r.Norm}
 			r.Accuracy = &AccuracyReport{Error: new(2e-9), AtMost: new(5e-8)}
+			r.Residual = NewResidual(*r.Norm, 4, 2.5e6)
 		}},
 		{"floor", 1, func(r *Report) {
 			r.Method, r.Sweeps, r.Tolerance, r.RelativeTolerance = "multigrid", 11, 0, 1e-8
@@ -229,11 +234,28 @@ func TestSummary(t *testing.T) {
 			r := testReport(c.ranks)
 			c.change(&r)
 			var b bytes.Buffer
-			if err := Summary(&b, r); err != nil {
+			if err := Summary(&b, r, false); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "summary_"+c.name+".txt", b.Bytes())
 		})
+	}
+}
+
+// On a terminal the summary has what matters, and no line is wider than it.
+func TestShortSummary(t *testing.T) {
+	r := testReport(3)
+	r.Accuracy = &AccuracyReport{Error: new(2e-9), AtMost: new(5e-8)}
+	r.Residual = NewResidual(*r.Norm, 4, 2.5e6)
+	text, err := summary(r, style.Style{Width: 80}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "summary_short.txt", []byte(text))
+	for line := range strings.Lines(text) {
+		if utf8.RuneCountInString(line) > 81 {
+			t.Errorf("more than 80 columns: %s", line)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 		if c.NormEvery > 1 {
 			rep.NormSweep = new(o.lastNormed(result))
 		}
+		if d := o.Problem.Diagonal(); d > 0 {
+			rep.Residual = output.NewResidual(result.Norm, rep.Base, d)
+		}
 	}
 	settleWires(parts)
 	if _, _, slow := rep.WaitsForNATS(); slow && o.Measured != nil {

@@ -50,7 +50,7 @@ const (
 	clearGain    = 0.1
 	measuredGain = 0.03
 	// directShare is the time of a byte over TCP as a share of that over NATS: see "The halo depth" in
-	// docs/network.md.
+	// docs/hardware.md.
 	directShare = 0.4
 )
 

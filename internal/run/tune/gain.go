@@ -8,8 +8,8 @@ import (
 )
 
 // DirectSaves estimates by how many seconds the sweeps of a run would be shorter over TCP: what the links save in their
-// exchanges, by the formula of "The halo depth" in docs/network.md, and at most what a rank waited for the network. The
-// rank for which that is most counts, because the others wait for it.
+// exchanges, by the formula of "The halo depth" in docs/hardware.md, and at most what a rank waited for the network.
+// The rank for which that is most counts, because the others wait for it.
 func (d Deepening) DirectSaves(ranks []output.RankReport, t setup.Depth) (seconds float64) {
 	for _, k := range ranks {
 		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/docs"
+	"jacobi/internal/base/style"
+	"jacobi/internal/base/suggest"
+)
+
+// newHelpCommand returns the command that tells about commands, as --help does, and about keys of the run file.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND | KEY]",
+		Short: "Tell about a command, or a key of the run file",
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			found := slices.DeleteFunc(topics(cmd.Root()), func(n string) bool { return !strings.HasPrefix(n, begun) })
+			return found, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if text := keyHelp(args[0]); text != "" {
+					cmd.Print(text)
+					return nil
+				}
+			}
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				name := strings.Join(args, " ")
+				if near, ok := suggest.Nearest(name, topics(cmd.Root())); ok {
+					return fmt.Errorf("help %q: did you mean %s?", name, near)
+				}
+				return fmt.Errorf("help %q: no command, key or section of the run file has this name", name)
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// topics returns the names of which help knows something: commands and keys.
+func topics(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return append(names, configs.Names()...)
+}
+
+// helpColumns is the width of help.
+const helpColumns = 80
+
+// keyHelp describes a key, or all keys of a section in a line each; "" if there is none with this name.
+func keyHelp(name string) string {
+	var section strings.Builder
+	for _, k := range docs.Keys() {
+		if k.Name == name {
+			initial := configs.DefaultText(name)
+			if initial == "" {
+				initial = "empty"
+			}
+			variable := "JACOBI_" + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
+			return fmt.Sprintf("%s\nDefault: %s\n\n%s\n\nIn the environment: %s\n",
+				style.Paragraph(name+": ", k.Values, 2, helpColumns), initial,
+				style.Paragraph("", k.Meaning, 0, helpColumns), variable)
+		}
+		if strings.HasPrefix(k.Name, name+".") {
+			section.WriteString(style.Paragraph("  "+k.Name+": ", k.Meaning, 4, helpColumns) + "\n")
+		}
+	}
+	return section.String()
+}
+
+// completeSetting completes keys of the run file, each followed by "=", and the words that a key takes as values.
+func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var found []string
+	for _, k := range docs.Keys() {
+		if strings.HasPrefix(k.Name+"=", begun) && begun != k.Name+"=" {
+			found = append(found, k.Name+"=")
+		}
+		for _, w := range k.Words {
+			if setting := k.Name + "=" + w; strings.HasPrefix(begun, k.Name+"=") && strings.HasPrefix(setting, begun) {
+				found = append(found, setting)
+			}
+		}
+	}
+	if strings.Contains(begun, "=") && len(found) == 0 {
+		return nil, cobra.ShellCompDirectiveDefault // files
+	}
+	if strings.Contains(begun, "=") {
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+	return found, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// fitHelp makes the help of a command and of those below it fit helpColumns.
+func fitHelp(cmd *cobra.Command) {
+	for _, c := range append(cmd.Commands(), cmd) {
+		c.Long = reflow(c.Long)
+	}
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), "FlagUsages ",
+		fmt.Sprintf("FlagUsagesWrapped %d ", helpColumns)))
+}
+
+// reflow fits text to helpColumns: paragraphs are filled again, and those with indented lines keep their lines.
+func reflow(text string) string {
+	blocks := strings.Split(text, "\n\n")
+	for i, b := range blocks {
+		if strings.HasPrefix(b, " ") || strings.Contains(b, "\n ") {
+			blocks[i] = style.Fold(b, helpColumns)
+		} else {
+			blocks[i] = style.Paragraph("", b, 0, helpColumns)
+		}
+	}
+	return strings.Join(blocks, "\n\n")
+}
