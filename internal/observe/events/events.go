@@ -1,4 +1,4 @@
-// Package events is what launcher --json writes: one JSON object a line. docs/json.md lists all keys.
+// Package events is what launcher --json writes: one JSON object a line. docs/outputs.md lists all keys.
 package events
 
 import (

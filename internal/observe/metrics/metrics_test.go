@@ -171,9 +171,9 @@ func names() (all []string) {
 	return all
 }
 
-// docs/metrics.md lists the metrics and their labels.
+// docs/outputs.md lists the metrics and their labels.
 func TestDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/metrics.md")
+	text, err := os.ReadFile("../../../docs/outputs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +190,11 @@ func TestDocumented(t *testing.T) {
 	}
 	slices.Sort(listed)
 	if want := names(); !slices.Equal(listed, want) {
-		t.Errorf("docs/metrics.md lists %q, want %q", listed, want)
+		t.Errorf("docs/outputs.md lists %q, want %q", listed, want)
 	}
 	for _, name := range metricName.FindAllString(string(text), -1) {
 		if !slices.Contains(listed, name) {
-			t.Errorf("docs/metrics.md names %s, which is no metric", name)
+			t.Errorf("docs/outputs.md names %s, which is no metric", name)
 		}
 	}
 }

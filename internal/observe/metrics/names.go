@@ -15,7 +15,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("jacobi_"+name, help, labels, nil)
 }
 
-// The metrics. Their names and labels are part of the interface; docs/metrics.md lists them.
+// The metrics. Their names and labels are part of the interface; docs/outputs.md lists them.
 var (
 	runInfo = desc("run_info", "The run that is served.", "name", "version", "method", "problem", "dtype", "nx", "ny",
 		"ranks")
