@@ -1,5 +1,12 @@
 # Everything a newcomer needs is `make run` and `make test`; `make help` lists the rest.
-GO ?= go
+# Without a Go that is new enough, .ci/toolchain fetches a pinned one into .toolchain, for every target that needs it.
+ifeq ($(origin GO),undefined)
+ifneq ($(filter-out help clean test-deps,$(or $(MAKECMDGOALS),help)),)
+GO := $(shell .ci/toolchain)
+$(if $(GO),,$(error There is no Go that can build this program))
+export PATH := $(patsubst %/,%,$(dir $(GO))):$(PATH)
+endif
+endif
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 BIN := bin
 TRIM := -trimpath
@@ -8,7 +15,7 @@ LDFLAGS = -s -w -X jacobi/internal/base/version.stamp=$(VERSION)
 # With a C compiler the programs hold go-nvml, which tells of GPUs what CUDA does not. The linker leaves NVML's
 # functions to be found when they are called, so that the programs also run where there is no libnvidia-ml.
 ifeq ($(origin CC),default)
-CC := $(shell $(GO) env CC)
+CC := $(if $(GO),$(shell $(GO) env CC),gcc)
 endif
 TAGS = netgo,osusergo
 NVML_TAGS = nvml,$(TAGS)
@@ -75,7 +82,7 @@ race: deps       ## the concurrent packages under the race detector
 
 lint: deps       ## gofmt, go vet, staticcheck, lines of at most 120 columns
 	@.ci/columns
-	@unformatted=$$(gofmt -l .); \
+	@unformatted=$$(gofmt -l $$(find . -path ./.toolchain -prune -o -name "*.go" -print)); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet -tags $(TAGS) ./...
 	$(GO) tool staticcheck -tags $(TAGS) ./...
