@@ -19,7 +19,7 @@ const aboutConvert = `convert writes the field of a finished run in another form
 chooses: .npy (NumPy), .vti (ParaView, VTK) or .zarr (a Zarr group with u, x and y, for zarr-python and xarray). It
 holds a few rows in memory, whatever the size of the field. It replaces no file.
 
-A .npy file has no spacings. --spacing gives them; report.json of the run has them as spacing_x and spacing_y.`
+A .npy file has no spacings. They come from the report.json of its run beside it, or from --spacing.`
 
 func newConvertCommand() *cobra.Command {
 	var o convert.Options
@@ -52,7 +52,7 @@ func newConvertCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.Float32, "float32", false, "round values of float64 to float32")
 	cmd.Flags().IntVar(&o.ZarrFormat, "zarr-format", 3, "of a .zarr group: 3, or 2 for zarr-python before 3.0")
 	cmd.Flags().Float64SliceVar(&spacing, "spacing", nil, "`HX,HY`: the distances of neighbouring points (default: "+
-		"those of FIELD, else 1)")
+		"those of FIELD or of the report.json beside it, else 1)")
 	return cmd
 }
 

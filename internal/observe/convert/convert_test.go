@@ -3,6 +3,8 @@ package convert
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -62,6 +64,38 @@ func TestField(t *testing.T) {
 }
 
 // What cannot be converted is refused, and leaves nothing behind.
+// A .npy file takes its spacings from the report of its run beside it, and from no other.
+func TestSpacingsOfTheReport(t *testing.T) {
+	const report = `{"mesh": {"nx": 5, "ny": %d}, "setup": {"spacing_x": 0.25, "spacing_y": 0.5},
+		"files": [{"name": "field.npy"}], "series": {"files": "field-*.npy"}}`
+	known := field("b.vti", solver.Float64)
+	for _, c := range []struct {
+		from   string
+		ny     int
+		o      Options
+		spaced bool
+	}{
+		{"field.npy", 3, Options{}, true},
+		{"field-000000010.npy", 3, Options{}, true},
+		{"other.npy", 3, Options{}, false},
+		{"field.npy", 4, Options{}, false},
+		{"other.npy", 3, Options{HX: 0.25, HY: 0.5}, true},
+	} {
+		dir := t.TempDir()
+		from, to := filepath.Join(dir, c.from), filepath.Join(dir, "b.vti")
+		err := errors.Join(os.WriteFile(from, field(c.from, solver.Float64), 0o600),
+			os.WriteFile(filepath.Join(dir, "report.json"), fmt.Appendf(nil, report, c.ny), 0o600))
+		if err == nil {
+			err = Field(t.Context(), from, to, c.o)
+		}
+		got, _ := os.ReadFile(to)
+		if err != nil || bytes.Equal(got, known) != c.spaced {
+			t.Errorf("%s, %d rows in the report, %+v: %v; the spacings are known: %t, want %t", c.from, c.ny, c.o, err,
+				!c.spaced, c.spaced)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	npy, vti := string(field("a.npy", solver.Float64)), string(field("a.vti", solver.Float64))
 	for _, c := range []struct{ from, data, to, want string }{

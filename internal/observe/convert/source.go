@@ -48,6 +48,7 @@ func open(path string) (*source, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", show.Text(path), err), f.Close())
 	}
+	s.findSpacings(path)
 	return s, nil
 }
 
