@@ -46,7 +46,7 @@ func mpiArgs(args []string) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		wanted := map[string]string{"int": "an integer", "duration": "a duration with its unit, such as 30s or 10m",
-			"bool": "true or false"}
+			"bool": "true or false", "float64Slice": "numbers with commas between them"}
 		return fmt.Errorf("--%s %q: must be %s", bad.GetFlag().Name, bad.GetValue(),
 			wanted[bad.GetFlag().Value.Type()])
 	}

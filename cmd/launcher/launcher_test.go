@@ -97,6 +97,7 @@ func TestRefusals(t *testing.T) {
 			`checkpoints are written`},
 		{"view", "view: the directory of a run or the URL of its NATS server is missing; see launcher view --help"},
 		{"convert field.npy", "convert: the new name is missing; see launcher convert --help"},
+		{"convert a.npy b.npy --spacing 1,x", `--spacing "1,x": must be numbers with commas between them`},
 		{"nodes here", `nodes: argument "here" is one too many; see launcher nodes --help`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 	} {
