@@ -46,7 +46,7 @@ type Grid struct {
 // A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
 	Preset string `mapstructure:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet | "": own
-	// A side is a value, an expression, periodic, or neumann(value or expression); see ParseSide.
+	// A side is a value, an expression, periodic, neumann(g) or robin(h, g); see ParseSide.
 	Left    string `mapstructure:"left" json:"left" yaml:"left"`
 	Right   string `mapstructure:"right" json:"right" yaml:"right"`
 	Top     string `mapstructure:"top" json:"top" yaml:"top"`
@@ -56,9 +56,12 @@ type Problem struct {
 	Source string `mapstructure:"source" json:"source" yaml:"source"` // value | expression | file.npy
 	Fixed  string `mapstructure:"fixed" json:"fixed" yaml:"fixed"`    // condition | file.npy | file.png
 	// Drawing is a PNG file whose Colours say which points are fixed, and at what values; see ParseColours.
-	Drawing   string  `mapstructure:"drawing" json:"drawing" yaml:"drawing"`
-	Colours   string  `mapstructure:"colours" json:"colours" yaml:"colours"`
-	Screening float64 `mapstructure:"screening" json:"screening" yaml:"screening"` // k2 of -(u_xx + u_yy) + k2 u = f
+	Drawing string `mapstructure:"drawing" json:"drawing" yaml:"drawing"`
+	Colours string `mapstructure:"colours" json:"colours" yaml:"colours"`
+
+	// Coefficient and Screening are a and k2 of -div(a grad u) + k2 u = f: value | expression | file.npy
+	Coefficient string `mapstructure:"coefficient" json:"coefficient" yaml:"coefficient"`
+	Screening   string `mapstructure:"screening" json:"screening" yaml:"screening"`
 }
 
 // Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or a

@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "f908e2cd3452803c184a907a6e88c6081ac635e5719d9103a9702c0ee3e60e52"; got != want {
+	if got, want := Hash(Default()), "6132ada2c793d1f46d5e2fde9e83a9bc4824c72ee4da68e5cc9b6b76e7973137"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -89,6 +89,7 @@ func (v *validator) method(c Config) {
 		v.fault("solver.start %q: needs solver.method %s, not %s", s.Start,
 			having(func(m methods.Method) bool { return m.Full }), s.MethodText())
 	}
+	v.weighted(c)
 	if c.Grid.DType == "float32" && !can.Float32 {
 		v.fault("grid.dtype %q: solver.method %s needs float64", c.Grid.DType, s.Method)
 	}

@@ -7,15 +7,19 @@ func Presets() []string { return []string{"gtc2019", "dirichlet"} }
 
 // Title names the problem: by its preset, or by its equation.
 func (p Problem) Title() string {
+	title := "Laplace equation"
 	switch {
 	case p.Preset != "":
 		return p.Preset
-	case p.Screening != 0:
-		return "screened Poisson equation"
+	case p.Screening != "" && p.Screening != "0":
+		title = "screened Poisson equation"
 	case p.Source != "" && p.Source != "0":
-		return "Poisson equation"
+		title = "Poisson equation"
 	}
-	return "Laplace equation"
+	if p.Coefficient != "" && p.Coefficient != "1" {
+		title += " with a coefficient"
+	}
+	return title
 }
 
 // Resolve returns p with the preset's values for its empty strings; dtype is the type of the field.
@@ -48,5 +52,7 @@ func (p Problem) Resolve(dtype string) (Problem, error) {
 	fill(&p.Initial, base.Initial)
 	fill(&p.Source, "0")
 	fill(&p.Fixed, "false")
+	fill(&p.Coefficient, "1")
+	fill(&p.Screening, "0")
 	return p, nil
 }

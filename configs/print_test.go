@@ -14,7 +14,8 @@ var odd = Config{
 	Grid: Grid{NX: 100, NY: 200, DType: "float64", Named: "float64", Width: 2.5, Height: 5},
 	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Drawing: "board.png",
-		Colours: "#b87333 name=strip value=1; #ffffff", Screening: 0.25},
+		Colours: "#b87333 name=strip value=1; #ffffff", Coefficient: "2",
+		Screening: "0.25"},
 	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
 		MaxIterations: 12345678, NormEvery: 7, Start: "full"},
 	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
@@ -118,7 +119,8 @@ problem:
   fixed: ""
   drawing: ""
   colours: ""
-  screening: 0
+  coefficient: ""
+  screening: ""
 solver:
   method: jacobi
   acceleration: auto

@@ -22,6 +22,13 @@ const (
 	maxLength = 1e+30
 )
 
+// A coefficient above 0 lies between these bounds: squares and quotients by squares of spacings stay in the range of a
+// float64.
+const (
+	LeastCoefficient = 1e-60
+	MostCoefficient  = 1e+60
+)
+
 // minLiveness is the least run.liveness. Ranks give several signs of life in that time, some of which may be late.
 const minLiveness = time.Second
 
@@ -138,7 +145,11 @@ func (v *validator) problem(c Config) {
 	if _, err := c.Problem.Walls(c.Grid.DType); err != nil {
 		v.faults = append(v.faults, err)
 	}
-	if k := c.Problem.Screening; !(k >= 0) || math.IsInf(k, 1) {
-		v.fault("problem.screening %s: must be a finite number of at least 0", formatFloat(k))
+	if k, ok := toFloat(c.Problem.Screening); ok && (!(k >= 0) || math.IsInf(k, 1)) {
+		v.fault("problem.screening %s: must be a finite number of at least 0", c.Problem.Screening)
+	}
+	if a, ok := toFloat(c.Problem.Coefficient); ok && !(a >= LeastCoefficient && a <= MostCoefficient) {
+		v.fault("problem.coefficient %s: a number must be %g to %g", c.Problem.Coefficient, LeastCoefficient,
+			MostCoefficient)
 	}
 }

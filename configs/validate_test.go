@@ -100,13 +100,13 @@ func TestResolve(t *testing.T) {
 		want  Problem
 	}{
 		{Problem{Preset: "gtc2019"}, "float32", Problem{Preset: "gtc2019", Left: side, Right: side, Top: "periodic",
-			Bottom: "periodic", Initial: "0", Source: "0", Fixed: "false"}},
+			Bottom: "periodic", Initial: "0", Source: "0", Fixed: "false", Coefficient: "1", Screening: "0"}},
 		{Problem{Preset: "gtc2019", Left: "1"}, "float64", Problem{Preset: "gtc2019", Left: "1",
 			Right: "sin(2 * pi * iy / (ny - 1))", Top: "periodic", Bottom: "periodic", Initial: "0", Source: "0",
-			Fixed: "false"}},
+			Fixed: "false", Coefficient: "1", Screening: "0"}},
 		{Problem{Preset: "dirichlet", Initial: "a.npy", Drawing: "a.png", Colours: "#ffffff"}, "float32",
 			Problem{Preset: "dirichlet", Left: "0", Right: "0", Top: "1", Bottom: "0", Initial: "a.npy", Source: "0",
-				Fixed: "false", Drawing: "a.png", Colours: "#ffffff"}},
+				Fixed: "false", Drawing: "a.png", Colours: "#ffffff", Coefficient: "1", Screening: "0"}},
 	} {
 		if got, err := c.p.Resolve(c.dtype); err != nil || got != c.want {
 			t.Errorf("got %+v, %v", got, err)

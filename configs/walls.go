@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,31 +13,56 @@ import (
 // and row ny-1 one of row 1, or column 0 is a copy of column nx-2 and column nx-1 one of column 1.
 const Periodic = "periodic"
 
-// neumann is the name of a wall with a given derivative.
-const neumann = "neumann"
+// The names of walls with a given derivative, and with a heat transfer.
+const (
+	neumann = "neumann"
+	robin   = "robin"
+)
 
 // Side is one side of a problem.
 type Side struct {
-	Wall solver.Wall
-	// Text is the expression of a fixed wall's values, or of a Neumann wall's outward normal derivative.
+	Wall solver.Wall // Neumann also for a Robin wall
+	// Text is the expression of a fixed wall's values, of a Neumann wall's outward normal derivative g, or of the g of
+	// a Robin wall.
 	Text string
+	// Transfer is the expression of h of a Robin wall, a du/dn + h u = g; "" for other walls.
+	Transfer string
 }
 
-// ParseSide parses the value of problem.left, right, top or bottom: periodic, neumann(expression), or an expression.
+// ParseSide parses the value of problem.left, right, top or bottom: periodic, neumann(g), robin(h, g), or an
+// expression.
 func ParseSide(text string) (Side, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == Periodic {
 		return Side{Wall: solver.Periodic}, nil
 	}
-	rest, ok := strings.CutPrefix(trimmed, neumann)
-	if !ok {
-		return Side{Wall: solver.Dirichlet, Text: text}, nil
+	if rest, ok := strings.CutPrefix(trimmed, neumann); ok {
+		args, err := arguments(neumann, rest)
+		if err != nil || len(args) != 1 || args[0] == "" {
+			return Side{}, cmp.Or(err, errors.New("neumann takes the outward derivative in parentheses; neumann(0) "+
+				"insulates"))
+		}
+		return Side{Wall: solver.Neumann, Text: args[0]}, nil
 	}
-	rest, ok = strings.CutPrefix(strings.TrimSpace(rest), "(")
-	if !ok {
-		return Side{}, errors.New("neumann takes the outward derivative in parentheses; neumann(0) insulates")
+	if rest, ok := strings.CutPrefix(trimmed, robin); ok {
+		args, err := arguments(robin, rest)
+		if err != nil || len(args) != 2 || args[0] == "" || args[1] == "" {
+			return Side{}, cmp.Or(err, errors.New("robin takes h and g of a du/dn + h u = g in parentheses, as in "+
+				"robin(2, 0)"))
+		}
+		return Side{Wall: solver.Neumann, Text: args[1], Transfer: args[0]}, nil
 	}
-	depth := 1
+	return Side{Wall: solver.Dirichlet, Text: text}, nil
+}
+
+// arguments returns what stands in parentheses after the name of a wall, divided at its own commas; none if there are
+// no parentheses.
+func arguments(name, text string) (args []string, err error) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "(")
+	if !ok {
+		return nil, nil
+	}
+	depth, from := 1, 0
 	for i, r := range rest {
 		switch r {
 		case '(':
@@ -44,18 +70,18 @@ func ParseSide(text string) (Side, error) {
 		case ')':
 			depth--
 		}
+		if depth == 1 && r == ',' || depth == 0 {
+			args, from = append(args, strings.TrimSpace(rest[from:i])), i+1
+		}
 		if depth > 0 {
 			continue
 		}
 		if after := strings.TrimSpace(rest[i+1:]); after != "" {
-			return Side{}, fmt.Errorf("%q after the parenthesis that closes neumann(…); nothing may follow it", after)
+			return nil, fmt.Errorf("%q after the parenthesis that closes %s(…); nothing may follow it", after, name)
 		}
-		if strings.TrimSpace(rest[:i]) == "" {
-			return Side{}, errors.New("neumann() without a derivative; neumann(0) insulates")
-		}
-		return Side{Wall: solver.Neumann, Text: rest[:i]}, nil
+		return args, nil
 	}
-	return Side{}, errors.New("the parenthesis after neumann is not closed")
+	return nil, fmt.Errorf("the parenthesis after %s is not closed", name)
 }
 
 // Walls returns the conditions on all sides; dtype is the type of the field. The error has a line for each fault.

@@ -8,9 +8,12 @@ import (
 
 func TestParseSide(t *testing.T) {
 	for text, want := range map[string]Side{
-		"1": {solver.Dirichlet, "1"}, "sin(pi*x)": {solver.Dirichlet, "sin(pi*x)"}, "periodic": {Wall: solver.Periodic},
-		" periodic ": {Wall: solver.Periodic}, "neumann(0)": {solver.Neumann, "0"},
-		" neumann ( sin(y) * (1 + y) ) ": {solver.Neumann, " sin(y) * (1 + y) "},
+		"1": {solver.Dirichlet, "1", ""}, "sin(pi*x)": {solver.Dirichlet, "sin(pi*x)", ""},
+		"periodic": {Wall: solver.Periodic}, " periodic ": {Wall: solver.Periodic},
+		"neumann(0)":                          {solver.Neumann, "0", ""},
+		" neumann ( sin(y) * (1 + y) ) ":      {solver.Neumann, "sin(y) * (1 + y)", ""},
+		"robin(2, 3*y)":                       {solver.Neumann, "3*y", "2"},
+		"robin( max(x, y) , (1+x)*pow(x, 2))": {solver.Neumann, "(1+x)*pow(x, 2)", "max(x, y)"},
 	} {
 		if got, err := ParseSide(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)

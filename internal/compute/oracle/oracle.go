@@ -18,6 +18,7 @@ type Problem struct {
 	Source        []float64    // f; nil for 0
 	Slopes        [4][]float64 // outward derivatives along the left, right, top and bottom wall; nil for 0
 	Fixed         []bool       // points besides those of fixed walls that keep their initial values; nil for none
+	Materials     *Materials   // nil: the coefficient is 1
 }
 
 // Equations are those of a problem: d = b - u + J u = 0 at every free point, where
@@ -31,6 +32,11 @@ type Equations struct {
 	b       []float64
 	free    []bool
 	initial []float64
+	// Of a problem with materials: the weights of the western, eastern, northern and southern neighbour, by points, and
+	// the diagonal of the equation of each point.
+	weights   [][4]float64
+	diagonals []float64
+	pulled    []bool // points that a screening or a Robin wall pulls to 0
 }
 
 // NewEquations returns the equations of p.
@@ -41,6 +47,10 @@ func NewEquations(p Problem) *Equations {
 	hy := p.Height / float64(solver.Intervals(m.NY, m.Walls.Top))
 	if math.Abs(hy-hx) <= 1e-12*hx { // lengths in decimal digits
 		hy = hx
+	}
+	if p.Materials != nil {
+		e.weigh(p, hx, hy)
+		return e
 	}
 	rho := float64((hx / hy) * (hx / hy))
 	square := float64(hx * hx)
@@ -93,6 +103,11 @@ func (e *Equations) couplings(ix, iy int) [4]coupling {
 	m := e.mesh
 	west, east := beside(ix, m.NX, m.PeriodicColumns())
 	north, south := beside(iy, m.NY, m.PeriodicRows())
+	if e.weights != nil {
+		w := e.weights[iy*m.NX+ix]
+		return [4]coupling{{iy*m.NX + west, pair{hi: w[0]}}, {iy*m.NX + east, pair{hi: w[1]}},
+			{north*m.NX + ix, pair{hi: w[2]}}, {south*m.NX + ix, pair{hi: w[3]}}}
+	}
 	wy := product(e.h, e.q)
 	wx := wy.minus(e.h)
 	return [4]coupling{{iy*m.NX + west, wx}, {iy*m.NX + east, wx}, {north*m.NX + ix, wy}, {south*m.NX + ix, wy}}

@@ -119,7 +119,8 @@ func (e *Equations) factorize() (blas64.TriangularBand, bool) {
 	return lapack64.Pbtrf(a)
 }
 
-// weight returns the part of a point that lies in the mesh: a half on a Neumann wall, a quarter where two meet.
+// weight returns the part of a point that lies in the mesh: a half on a Neumann wall, a quarter where two meet. With
+// materials it is multiplied by the diagonal of the equation.
 func (e *Equations) weight(at int) float64 {
 	ix, iy, w := at%e.mesh.NX, at/e.mesh.NX, 1.0
 	if ix == 0 || ix == e.mesh.NX-1 {
@@ -127,6 +128,9 @@ func (e *Equations) weight(at int) float64 {
 	}
 	if iy == 0 || iy == e.mesh.NY-1 {
 		w /= 2
+	}
+	if e.weights != nil {
+		w *= e.diagonals[at]
 	}
 	return w
 }

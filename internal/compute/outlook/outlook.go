@@ -1,6 +1,7 @@
 // Package outlook forecasts how a run will end, before the run and while it goes on. It samples the initial field, its
 // boundary and the source, and computes the error of the initial field in each of the slowest modes of the iteration.
-// For a mesh with fixed points inside, whose modes have no formula, it has no forecast of sweeps. docs/numerics.md
+// For a mesh with fixed points inside or with weights of points, whose modes have no formula, it has no forecast of
+// sweeps. docs/numerics.md
 // compares forecasts with runs.
 package outlook
 
@@ -37,7 +38,7 @@ const (
 // New samples f and computes its outlook.
 func New(ctx context.Context, f Field) (*Outlook, error) {
 	x, y := axes(f.Mesh(), f.Operator())
-	o := &Outlook{mesh: f.Mesh(), known: f.Operator().Fixed == nil, slow: 2,
+	o := &Outlook{mesh: f.Mesh(), known: f.Operator().Fixed == nil && !f.Operator().Weighted, slow: 2,
 		count: float64(x.points()) * float64(y.points()), early: max(x.early(), y.early()), swept: rounding}
 	if !f.Operator().Plain() {
 		o.swept = generalRounding

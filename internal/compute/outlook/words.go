@@ -32,8 +32,8 @@ func (o *Outlook) Better(tolerance float64) (solver.DType, bool) {
 	return wide, ok
 }
 
-// NoEstimate says why there are no estimates for a mesh with fixed points inside.
-const NoEstimate = "no estimate of the sweeps, because points inside the mesh are fixed"
+// NoEstimate says why there are no estimates for a mesh with fixed points inside, or with weights of points.
+const NoEstimate = "no estimate of the sweeps, because points inside the mesh are fixed or have a coefficient each"
 
 // Expected says how a run with this tolerance will end; "" without a tolerance, or if the end is unknown.
 func (o *Outlook) Expected(tolerance float64, maxIterations int) string {

@@ -45,6 +45,9 @@ func (p *Problem) Check(ctx context.Context) error {
 		return err
 	}
 	// A sample may miss the largest value, so a small value in the sample does not mean that the problem is too small.
+	if err := p.CheckIslands(ctx); err != nil {
+		return err
+	}
 	if low, _ := p.magnitudes(); p.initial.constant() && p.source.constant() || largest+added >= low {
 		if err := p.CheckMagnitude(largest, added); err != nil {
 			return err
@@ -71,7 +74,7 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 				return 0, 0, err
 			}
 		}
-		if !p.fixed.none() {
+		if p.stays() {
 			if err := p.FixedRow(iy, keeps); err != nil {
 				return 0, 0, err
 			}
@@ -106,6 +109,9 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 	if !p.sourced() {
 		return 0, nil
+	}
+	if p.weighted {
+		return p.MaxSource(ctx, 0, p.mesh.NY)
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	largest := 0.0
@@ -217,7 +223,8 @@ func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
 	if !p.sourced() {
 		return 0, nil
 	}
-	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY // but for the first and the last row
+	// Rows are alike but for the first and the last one.
+	constant := !p.weighted && p.source.constant() && !p.left.node.onY && !p.right.node.onY
 	return p.largestOf(ctx, constant, solver.Stripe{Lo: lo, Hi: hi}, interior, p.maxSource)
 }
 
@@ -339,7 +346,7 @@ func (p *Problem) CheckMagnitude(maxAbs, maxSource float64) error {
 // source makes it no larger. With the plain average no value ever exceeds maxAbs. Otherwise values may grow, and the
 // rounding of their updates with them, for which there is one bit more.
 func (p *Problem) Magnitude(maxAbs, maxSource float64) solver.Magnitude {
-	if sum := maxAbs + maxSource; p.general() && sum != 0 {
+	if sum := maxAbs + maxSource; (p.weighted || p.general()) && sum != 0 {
 		return solver.MagnitudeOf(sum) + 1
 	}
 	return solver.MagnitudeOf(maxAbs)

@@ -15,8 +15,11 @@ import (
 	"jacobi/solver"
 )
 
-// neumann is the name of a side with a given derivative (see configs.ParseSide).
-const neumann = "neumann"
+// The names of sides with a derivative or a heat transfer (see configs.ParseSide).
+const (
+	neumann = "neumann"
+	robin   = "robin"
+)
 
 // maxText bounds the length of an expression, and so the depth of the parser's recursion.
 const maxText = 4096
@@ -202,14 +205,14 @@ func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
 		return c.callsFunction(apply1(f, args[0]))
 	}
 	f, variadic, ok := binaryFunction(name)
-	if name == neumann {
-		return c.fail(n, "neumann(…) is allowed only as the whole value of problem.left, right, top or bottom")
+	if name == neumann || name == robin {
+		return c.fail(n, "%s(…) is allowed only as the whole value of problem.left, right, top or bottom", name)
 	}
 	if strings.EqualFold(name, "dirichlet") {
 		return c.fail(n, "a side with given values has them as its value, without a function")
 	}
 	if !ok {
-		return c.fail(n, "unknown function %s; %s", name, hint(name, "functions", append(Functions(), neumann)))
+		return c.fail(n, "unknown function %s; %s", name, hint(name, "functions", append(Functions(), neumann, robin)))
 	}
 	if len(args) < 2 || len(args) > 2 && !variadic {
 		atLeast := ""

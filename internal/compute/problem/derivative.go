@@ -16,5 +16,5 @@ func (p *Problem) RightHandSide(iy, col int, dst []float64) error {
 		p.source.node.fill(s, dst)
 		return nil
 	}
-	return p.sourceFile(s, dst)
+	return p.fromFile(p.source, s, dst)
 }

@@ -45,13 +45,13 @@ func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 			return "", err
 		}
 		h.Write(row)
-		if p.sourced() {
-			if err := p.ValueRow(iy, solver.Source, row); err != nil {
+		for k := range p.Operator().ValuesPerPoint() {
+			if err := p.ValueRow(iy, solver.Value(k), row); err != nil {
 				return "", err
 			}
 			h.Write(row)
 		}
-		if p.fixed.none() {
+		if !p.stays() {
 			continue
 		}
 		fixed := make([]bool, p.mesh.NX)

@@ -45,8 +45,24 @@ func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
 	return f, err
 }
 
-// FixedRow sets dst[ix] if the point at column ix of row iy is fixed by problem.fixed, as solver.FixedRows says.
+// FixedRow sets dst[ix] if the point at column ix of row iy keeps its value, as solver.FixedRows says: it is fixed, or
+// lies outside the material.
 func (p *Problem) FixedRow(iy int, dst []bool) error {
+	if err := p.GivenRow(iy, dst); err != nil || !p.porous() {
+		return err
+	}
+	outside := make([]bool, len(dst))
+	if err := p.OutsideRow(iy, outside); err != nil {
+		return err
+	}
+	for ix, on := range outside {
+		dst[ix] = dst[ix] || on
+	}
+	return nil
+}
+
+// GivenRow sets dst[ix] if the point at column ix of row iy is fixed by problem.fixed or the drawing.
+func (p *Problem) GivenRow(iy int, dst []bool) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.NX {
 		return fmt.Errorf("fixed points of row %d of %d into %d points, not %d", iy, p.mesh.NY, len(dst),
 			p.mesh.NX)
@@ -119,7 +135,7 @@ func (p *Problem) CountFixed(ctx context.Context, lo, hi int) (int64, error) {
 
 // countRow returns the fixed points among the interior columns of row iy. row is scratch.
 func (p *Problem) countRow(iy int, row []bool) (n int, err error) {
-	if err := p.FixedRow(iy, row); err != nil {
+	if err := p.GivenRow(iy, row); err != nil {
 		return 0, err
 	}
 	lo, hi := p.mesh.InteriorColumns()
@@ -163,7 +179,7 @@ func (p *Problem) CheckFixed(fixed int64) error {
 		return fmt.Errorf("%s %q: it fixes all %d points that a sweep could change; at least one has to be free",
 			p.fixed.key, p.fixed.text, all)
 	}
-	if fixed > 0 || !p.floating() {
+	if p.weighted || fixed > 0 || !p.floating() { // CheckIslands looks at a weighted problem
 		return nil
 	}
 	if k2 := p.numbers.screening; k2 > 0 {

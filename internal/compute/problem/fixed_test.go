@@ -237,7 +237,7 @@ func TestCountFixedHeedsItsContext(t *testing.T) {
 // A screening that float64 nearly loses is refused where nothing else determines a constant.
 func TestScreeningIsTooWeak(t *testing.T) {
 	weak := configs.Problem{Left: "neumann(0)", Right: "neumann(0)", Top: "neumann(0)", Bottom: "neumann(0)",
-		Screening: 1e-9}
+		Screening: "1e-09"}
 	check := func(p configs.Problem) error { return open(t, config(65, 65, "float64", p)).Check(t.Context()) }
 	const want = `problem.screening 1e-09: with no side that has values and no points in problem.fixed ("false"), ` +
 		`it must be at least 3.725290298461914e-09 on this mesh, as rounding loses less; values on a side or fixed ` +
@@ -246,7 +246,7 @@ func TestScreeningIsTooWeak(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	enough, pinned := weak, weak
-	enough.Screening, pinned.Fixed = 4e-9, "ix == 3 and iy == 3"
+	enough.Screening, pinned.Fixed = "4e-09", "ix == 3 and iy == 3"
 	for _, p := range []configs.Problem{enough, pinned} {
 		if err := check(p); err != nil {
 			t.Error(err)

@@ -3,6 +3,7 @@ package problem
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"jacobi/solver/spectrum"
 )
@@ -23,15 +24,21 @@ func (p *Problem) CheckGuess(guess, data, solution float64) error {
 }
 
 // Driven bounds what a source adds to a solution: about the source divided by the least eigenvalue, for which a factor
-// of 2 leaves room.
+// of 2 leaves room. For a weighted operator no bound is known.
 func (p *Problem) Driven(maxSource float64) float64 {
+	if p.weighted && maxSource > 0 {
+		return math.Inf(1)
+	}
+	if p.weighted {
+		return 0
+	}
 	return 2 * maxSource / spectrum.LeastOf(p.mesh, p.Operator().General())
 }
 
 // checkSampled is CheckGuess for the whole mesh. guess is the largest value among samples, data that of walls and
 // samples, and source that of samples. If these raise a suspicion, it works out all values.
 func (p *Problem) checkSampled(ctx context.Context, guess, data, source float64) error {
-	hidden := data+source == 0 && !p.fixed.none() // samples may have missed all fixed points
+	hidden := data+source == 0 && p.stays() // samples may have missed all fixed points
 	if guess == 0 || !hidden && p.CheckGuess(guess, data, p.Driven(source)) == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
 }
 
 // Row writes row iy, including the boundary, to dst: NX dense little-endian values of the mesh's type. A value that is
-// not finite in that type is an error. Row may be called concurrently.
+// not finite in that type is an error. Points outside the material have 0. Row may be called concurrently.
 func (p *Problem) Row(iy int, dst []byte) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
 		return fmt.Errorf("row %d of %d into %d bytes, not %d", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
@@ -55,7 +55,19 @@ func (p *Problem) Row(iy int, dst []byte) error {
 		copy(dst[:size], inner[len(inner)-size:])
 		copy(dst[len(dst)-size:], inner[:size])
 	}
-	return err
+	if err != nil || !p.porous() {
+		return err
+	}
+	outside := make([]bool, p.mesh.NX)
+	if err := p.OutsideRow(iy, outside); err != nil {
+		return err
+	}
+	for ix, on := range outside {
+		if on {
+			clear(dst[ix*size:][:size])
+		}
+	}
+	return nil
 }
 
 // inner returns the part that defines row iy but for the columns of fixed and periodic walls, and the row at which to

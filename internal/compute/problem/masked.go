@@ -31,7 +31,7 @@ func (p *Problem) eachFree(iy int, f func(from, to int)) error {
 	if p.mesh.PeriodicColumns() {
 		lo, hi = 0, p.mesh.NX
 	}
-	if p.fixed.none() {
+	if !p.stays() {
 		f(lo, hi)
 		return nil
 	}
@@ -55,7 +55,7 @@ func (p *Problem) eachFree(iy int, f func(from, to int)) error {
 // MaxGuess returns the largest absolute value of the initial field at the points of rows [lo, hi) that a sweep updates,
 // and of the given rows at the others. It stops when ctx ends.
 func (p *Problem) MaxGuess(ctx context.Context, lo, hi int) (guess, data float64, err error) {
-	if p.initial.constant() && (p.initial.zero() || p.fixed.none()) {
+	if p.initial.constant() && (p.initial.zero() || !p.stays()) {
 		return p.maxConstant(ctx, lo, hi)
 	}
 	type largest struct{ guess, data float64 }
@@ -88,7 +88,7 @@ func (p *Problem) MaxGuess(ctx context.Context, lo, hi int) (guess, data float64
 	return guess, data, err
 }
 
-// maxConstant is MaxGuess for a constant initial field, which is 0 if there are fixed points.
+// maxConstant is MaxGuess for a constant initial field, which is 0 if there are points that stay.
 func (p *Problem) maxConstant(ctx context.Context, lo, hi int) (guess, data float64, err error) {
 	interior := p.mesh.Interior()
 	if max(lo, interior.Lo) < min(hi, interior.Hi) {

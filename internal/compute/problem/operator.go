@@ -13,13 +13,17 @@ func (p *Problem) Operator() solver.Operator {
 	if p.faulty {
 		return o
 	}
-	if p.general() {
+	switch {
+	case p.weighted:
+		ratio := p.numbers.hx / p.numbers.hy
+		o.Weighted, o.Ratio = true, float64(ratio*ratio)
+	case p.general():
 		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
 	}
 	if p.sourced() {
 		o.Values = p
 	}
-	if !p.fixed.none() {
+	if p.stays() {
 		o.Fixed = p
 	}
 	return o
@@ -28,8 +32,11 @@ func (p *Problem) Operator() solver.Operator {
 // general reports whether the update is another one than the plain average.
 func (p *Problem) general() bool { return !p.numbers.unit() || p.sourced() }
 
-// sourced reports whether the operator has a source.
+// sourced reports whether the operator has a source. A weighted one always does.
 func (p *Problem) sourced() bool {
+	if p.weighted {
+		return true
+	}
 	w := p.mesh.Walls
 	driven := func(wall solver.Wall, g part) bool { return wall == solver.Neumann && !g.zero() }
 	return !p.source.zero() || driven(w.Left, p.left) || driven(w.Right, p.right) || driven(w.Top, p.top) ||
@@ -39,21 +46,24 @@ func (p *Problem) sourced() bool {
 // Spacings returns the distances between neighbouring columns and rows, in the unit of grid.width.
 func (p *Problem) Spacings() (hx, hy float64) { return p.numbers.hx, p.numbers.hy }
 
-// Diagonal returns the diagonal of the discrete equations, 2/hx^2 + 2/hy^2 + k2, or 0 if it differs between points. An
-// update is the residual divided by it.
+// Diagonal returns the diagonal of the discrete equations, a (2/hx^2 + 2/hy^2) + k2, or 0 if it differs between points.
+// An update is the residual divided by it.
 func (p *Problem) Diagonal() float64 {
-	if p.Operator().Weighted {
+	if p.weighted {
 		return 0
 	}
-	return 1 / p.numbers.perSource
+	return p.a / p.numbers.perSource
 }
 
-// Screening returns k2.
+// Screening returns k2, divided by the coefficient, of a problem whose operator is not weighted.
 func (p *Problem) Screening() float64 { return p.numbers.screening }
 
-// ValueRow writes the source of row iy, as solver.ValueRows says; points have no other value. Points of fixed walls
-// have 0. A value that is not finite in the field's type is an error.
+// ValueRow writes a value of the points of row iy, as solver.ValueRows says: the source or, if the operator is
+// weighted, any. Points of fixed walls have the source 0. A value that is not finite in the field's type is an error.
 func (p *Problem) ValueRow(iy int, k solver.Value, dst []byte) error {
+	if p.weighted {
+		return p.weightedRow(iy, k, dst)
+	}
 	if k != solver.Source {
 		return fmt.Errorf("the %v of points: they have a source only", k)
 	}
@@ -96,10 +106,20 @@ func (p *Problem) fixedWallRow(iy int) bool {
 // returns an error if b is not finite in that type.
 func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 	s.row, s.col = iy, col
+	if p.weighted {
+		st, err := p.stencil(iy)
+		if err == nil {
+			copy(dst, st.b[col:])
+		}
+		return err
+	}
 	if err := p.rightHandSide(s, dst); err != nil {
 		return err
 	}
 	for i, f := range dst {
+		if p.a != 1 {
+			f = float64(f / p.a)
+		}
 		dst[i] = float64(f * p.numbers.perSource)
 	}
 	m := p.mesh
@@ -150,7 +170,7 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 func (p *Problem) rightHandSide(s *span, dst []float64) error {
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
-	} else if err := p.sourceFile(s, dst); err != nil {
+	} else if err := p.fromFile(p.source, s, dst); err != nil {
 		return err
 	}
 	for i, v := range dst {
@@ -161,11 +181,11 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 	return nil
 }
 
-// sourceFile reads the values of the file of problem.source at the columns of the span.
-func (p *Problem) sourceFile(s *span, dst []float64) error {
+// fromFile reads the values of the file of q, which has values of float64, at the columns of the span.
+func (p *Problem) fromFile(q part, s *span, dst []float64) error {
 	raw := make([]byte, 8*len(dst))
-	if err := p.source.file.read(raw, s.row, s.col); err != nil {
-		return fmt.Errorf("%s %q: row %d: %w", p.source.key, p.source.text, s.row, err)
+	if err := q.file.read(raw, s.row, s.col); err != nil {
+		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, s.row, err)
 	}
 	for i := range dst {
 		dst[i] = float64At(raw[8*i:])

@@ -45,7 +45,7 @@ func TestPlainOperators(t *testing.T) {
 		{"unequal spacings", false, func(c *configs.Config) { c.Grid.Height = 2 }},
 		{"a source", false, func(c *configs.Config) { c.Problem.Source = "1" }},
 		{"a derivative", false, func(c *configs.Config) { c.Problem.Top = "neumann(x)" }},
-		{"screening", false, func(c *configs.Config) { c.Problem.Screening = 3 }},
+		{"screening", false, func(c *configs.Config) { c.Problem.Screening = "3" }},
 	} {
 		cfg := config(9, 5, "float64", configs.Problem{})
 		c.do(&cfg)
@@ -67,7 +67,7 @@ func TestPlainOperators(t *testing.T) {
 func TestOperatorFollowsTheFormulas(t *testing.T) {
 	for _, dtype := range []string{"float32", "float64"} {
 		cfg := config(9, 5, dtype, configs.Problem{Left: "neumann(2 + y)", Right: "neumann(3)", Top: "neumann(x)",
-			Bottom: "neumann(-1)", Source: "1 + ix + 10*iy", Screening: 2})
+			Bottom: "neumann(-1)", Source: "1 + ix + 10*iy", Screening: "2"})
 		cfg.Grid.Width, cfg.Grid.Height = 4, 1
 		p := open(t, cfg)
 		const hx, hy, k2 = 0.5, 0.25, 2.0
@@ -124,7 +124,7 @@ func TestInitialFieldAtTheWalls(t *testing.T) {
 	equal(t, got, [][]float64{{30, 31, 32, 20}, {100, 101, 102, 21}, {200, 201, 202, 22}, {300, 301, 302, 23},
 		{400, 401, 402, 24}})
 	got = field(t, open(t, config(4, 5, "float64", configs.Problem{Left: "periodic", Right: "periodic", Top: "periodic",
-		Bottom: "periodic", Initial: "100*iy + ix", Screening: 1})))
+		Bottom: "periodic", Initial: "100*iy + ix", Screening: "1"})))
 	equal(t, got, [][]float64{{302, 301, 302, 301}, {102, 101, 102, 101}, {202, 201, 202, 201}, {302, 301, 302, 301},
 		{102, 101, 102, 101}})
 }
@@ -207,12 +207,12 @@ func TestBadOperators(t *testing.T) {
 		{9, 5, "float64", func(c *configs.Config) { c.Grid.Height = 1e-9 }, `grid.width 1, grid.height 1e-09: the ` +
 			`spacings 0.125 and 2.5e-10 differ so much that float64 cannot hold the ratio of their squares to 1 in ` +
 			`1000; use other lengths or numbers of points`},
-		{1025, 5, "float32", func(c *configs.Config) { c.Problem.Screening = 0.1 }, `problem.screening 0.1: with ` +
+		{1025, 5, "float32", func(c *configs.Config) { c.Problem.Screening = "0.1" }, `problem.screening 0.1: with ` +
 			`spacings of 0.0009766, rounding in float32 makes it 0; use a coarser mesh or a larger value, or ` +
 			`grid.dtype float64`},
-		{9, 5, "float64", func(c *configs.Config) { c.Problem.Screening = 1e-17 }, `problem.screening 1e-17: with ` +
+		{9, 5, "float64", func(c *configs.Config) { c.Problem.Screening = "1e-17" }, `problem.screening 1e-17: with ` +
 			`spacings of 0.125, rounding in float64 makes it 0; use a coarser mesh or a larger value`},
-		{9, 5, "float32", func(c *configs.Config) { c.Problem.Screening = 1e300 },
+		{9, 5, "float32", func(c *configs.Config) { c.Problem.Screening = "1e300" },
 			`problem.screening 1e+300: too large for a spacing of 0.125`},
 		{9, 5, "float32", func(c *configs.Config) { c.Problem.Source, c.Problem.Top = "1e21", "0" }, `problem: its ` +
 			`largest absolute value is 0, and its source adds up to 3.906250078284677e+18 a sweep, ` +

@@ -22,13 +22,15 @@ type Problem struct {
 	mesh solver.Mesh
 	name string
 
-	left, right, top, bottom part // of a Neumann wall: its outward derivative; unused if the wall is periodic
+	// Of a Neumann wall its outward derivative, of a Robin wall g; unused if the wall is periodic.
+	left, right, top, bottom part
 	initial                  part
-	source                   part // the right-hand side f
-	numbers                  numbers
-	fixed                    fixedPoints
-	drawing                  *drawing // nil without one
-	faulty                   bool     // New returned an error
+	source                   part    // the right-hand side f
+	numbers                  numbers // without screening if points have weights of their own
+	materials
+	fixed   fixedPoints
+	drawing *drawing // nil without one
+	faulty  bool     // New returned an error
 }
 
 // part is one of the inputs of a problem: an expression or a file.
@@ -69,13 +71,21 @@ func New(cfg configs.Config) (*Problem, error) {
 		p.name = def.Title()
 	}
 	var faults []error
-	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, def.Screening); err != nil {
+	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, 0); err != nil {
 		faults = append(faults, err)
 	}
 	faults = append(faults, p.open(def)...)
+	if len(faults) == 0 {
+		if err := p.weigh(cfg.Grid); err != nil {
+			faults = append(faults, err)
+		}
+	}
 	if len(faults) > 0 {
 		err := errors.Join(append(faults, p.Close())...)
-		p.initial.file, p.source.file, p.fixed.file, p.faulty = nil, nil, nil, true
+		for _, q := range p.readable() {
+			q.file = nil
+		}
+		p.faulty, p.weighted = true, false
 		return p, err
 	}
 	return p, nil
@@ -88,7 +98,7 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, err))
 		}
 	}
-	for _, side := range []struct {
+	for i, side := range []struct {
 		part      *part
 		key, text string
 	}{{&p.left, "problem.left", def.Left}, {&p.right, "problem.right", def.Right}, {&p.top, "problem.top", def.Top},
@@ -98,6 +108,10 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 		if err == nil && s.Wall != solver.Periodic {
 			side.part.node, err = p.number(s.Text)
 		}
+		if err == nil && s.Transfer != "" {
+			p.transfers[i] = part{key: side.key, text: side.text}
+			p.transfers[i].node, err = p.number(s.Transfer)
+		}
 		fault(side.key, side.text, err)
 	}
 	for _, input := range []struct {
@@ -105,7 +119,9 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 		key, text string
 		dtype     solver.DType
 	}{{&p.initial, "problem.initial", def.Initial, p.mesh.DType},
-		{&p.source, "problem.source", def.Source, solver.Float64}} {
+		{&p.source, "problem.source", def.Source, solver.Float64},
+		{&p.coefficient, "problem.coefficient", def.Coefficient, solver.Float64},
+		{&p.screening, "problem.screening", def.Screening, solver.Float64}} {
 		*input.part = part{key: input.key, text: input.text}
 		var err error
 		if hasSuffix(input.text, ".npy") {
@@ -169,8 +185,8 @@ func (p *Problem) Name() string { return p.name }
 
 // Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run.
 func (p *Problem) Warnings() (lines []string) {
-	for _, q := range []part{p.initial, p.source} {
-		if q.file == nil {
+	for _, q := range p.readable() {
+		if q.file == nil || q == &p.fixed.part {
 			continue
 		}
 		for _, w := range q.file.warnings() {
@@ -189,12 +205,17 @@ func (p *Problem) Warnings() (lines []string) {
 // Close closes the files.
 func (p *Problem) Close() error {
 	var errs []error
-	for _, f := range []*npyFile{p.initial.file, p.source.file, p.fixed.file} {
-		if f != nil {
-			errs = append(errs, f.close())
+	for _, q := range p.readable() {
+		if q.file != nil {
+			errs = append(errs, q.file.close())
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// readable returns the parts that may be arrays in files.
+func (p *Problem) readable() []*part {
+	return []*part{&p.initial, &p.source, &p.fixed.part, &p.coefficient, &p.screening}
 }
 
 // round rounds v to the field's type.

@@ -19,7 +19,9 @@ type Setup struct {
 	Fixed       string  `json:"fixed"`             // "false" for none
 	FixedPoints int64   `json:"fixed_points"`      // besides those of sides; -1 if they were not counted
 	Drawing     string  `json:"drawing,omitempty"` // the file, and the values of its regions
-	Screening   float64 `json:"screening"`
+	Coefficient string  `json:"coefficient"`       // "1" for none
+	Screening   string  `json:"screening"`         // "0" for none
+	Weighted    bool    `json:"weighted"`          // points have weights of their own
 	Width       float64 `json:"width"`
 	Height      float64 `json:"height"`
 	SpacingX    float64 `json:"spacing_x"`
@@ -34,7 +36,9 @@ func (p *Problem) Setup(fixed int64) Setup {
 	}
 	return Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
 		Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
-		Screening: n.screening, Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
+		Coefficient: p.coefficient.text,
+		Screening:   p.screening.text, Weighted: p.weighted,
+		Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
 }
 
 // NoFixed is the value of problem.fixed without fixed points.
@@ -71,8 +75,11 @@ func (s Setup) Lines() [][2]string {
 	case s.Fixed != NoFixed:
 		lines = append(lines, [2]string{"Fixed points", count + cut(s.Fixed)})
 	}
-	if s.Screening != 0 {
-		lines = append(lines, [2]string{"Screening", fmt.Sprintf("%.6g", s.Screening)})
+	if s.Coefficient != "1" {
+		lines = append(lines, [2]string{"Coefficient", cut(s.Coefficient)})
+	}
+	if s.Screening != "0" {
+		lines = append(lines, [2]string{"Screening", cut(s.Screening)})
 	}
 	return lines
 }

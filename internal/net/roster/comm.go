@@ -49,12 +49,14 @@ type Part struct {
 	MaxGuess  float64 `json:"max_guess,omitempty"`  // of the initial field at points that are not fixed
 	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
 	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
+	Diagonal  float64 `json:"diagonal,omitempty"`   // the largest of a weighted operator
 }
 
 // add makes p the part of both.
 func (p *Part) add(q Part) {
 	p.MaxAbs, p.MaxGuess = max(p.MaxAbs, q.MaxAbs), max(p.MaxGuess, q.MaxGuess)
 	p.MaxSource, p.Fixed = max(p.MaxSource, q.MaxSource), p.Fixed+q.Fixed
+	p.Diagonal = max(p.Diagonal, q.Diagonal)
 }
 
 func (m Member) String() string {

@@ -25,8 +25,8 @@ func (r Report) Remedy() string {
 	}
 	switch wide := solver.Float64.String(); {
 	case r.beyondType() && r.Mesh.DType == wide:
-	case r.method().Instead != "" && r.StopReason == solver.MaxIterations:
-		better := methods.Of(r.method().Instead)
+	case r.instead() != nil && r.StopReason == solver.MaxIterations:
+		better := r.instead()
 		way := fmt.Sprintf("solver.method=%s, which takes a few %ss", better.Name, better.Unit)
 		if r.Mesh.DType != wide && !better.Float32 {
 			way = fmt.Sprintf("grid.dtype=%s and %s", wide, way)
@@ -50,6 +50,15 @@ func (r Report) Remedy() string {
 		text = strings.Join(ways[:last], "; ") + "; or " + text
 	}
 	return "The tolerance was not met: " + text + "."
+}
+
+// instead returns a method that takes far less time and can solve the problem; nil if there is none.
+func (r Report) instead() *methods.Method {
+	better, ok := methods.Find(r.method().Instead)
+	if !ok || r.Setup != nil && r.Setup.Weighted && !better.Weighted {
+		return nil
+	}
+	return &better
 }
 
 // beyondType reports whether little more than rounding is left of the norm, which is above the tolerance.

@@ -91,7 +91,8 @@ func testReport(ranks int) Report {
 	norm := 0.039791081599999999
 	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Walls: solver.WrapRows(true)}
 	setup := problem.Setup{Left: "0", Right: "neumann(1)", Top: "periodic", Bottom: "periodic", Initial: "0",
-		Source: "sin(x)", Fixed: "plates.png", FixedPoints: 1234, Screening: 4, Width: 2, Height: 1, SpacingX: 0.002,
+		Source: "sin(x)", Fixed: "plates.png", FixedPoints: 1234, Coefficient: "1",
+		Screening: "4", Width: 2, Height: 1, SpacingX: 0.002,
 		SpacingY: 0.001}
 	r := Report{
 		Name: "first light", RunID: "r7", Version: "v0.1.0", Config: json.RawMessage(`{"grid":{"nx":1024}}`),

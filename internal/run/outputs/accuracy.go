@@ -51,6 +51,9 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 		return &output.AccuracyReport{Why: "no sweep has a norm"}
 	}
 	a := accuracy.Run{Mesh: o.Layout.Mesh, Operator: o.Layout.Operator, Norm: result.Norm, Largest: n.Largest}
+	if a.Operator.Weighted {
+		return &output.AccuracyReport{Rounding: a.Norm <= a.Floor(), Why: "points have coefficients of their own"}
+	}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {
 		a.Later = result.Iterations - o.lastNormed(result)

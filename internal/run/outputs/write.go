@@ -29,9 +29,13 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	var near *accuracy.Tally
 	var rows *results.Rows
 	if o.Config.Output.Results {
-		tally = results.New(o.Problem, o.Layout.Stripe)
-		near = accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil)
-		rows = results.NewRows(o.Problem, o.Layout.Stripe, tally, near)
+		near = accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())
+		users := []results.RowUser{near}
+		if o.Problem.Uniform() {
+			tally = results.New(o.Problem, o.Layout.Stripe)
+			users = append(users, tally)
+		}
+		rows = results.NewRows(o.Problem, o.Layout.Stripe, users...)
 	}
 	hash, err := o.startHash(ctx, view)
 	if err != nil {

@@ -38,7 +38,9 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 		return e
 	}
 	e.Text = o.Expected(target, s.MaxIterations)
-	e.Hint = o.MultigridHint(target, s.MaxIterations, p.cycleTime(!o.Known()))
+	if key, _ := p.Config.Problem.Weighted(); key == "" {
+		e.Hint = o.MultigridHint(target, s.MaxIterations, p.cycleTime(!o.Known()))
+	}
 	return e
 }
 

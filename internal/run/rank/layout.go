@@ -25,6 +25,7 @@ type division struct {
 // links between nodes take.
 func (r *run) layOut(ctx context.Context) error {
 	whole := r.comm.Whole()
+	r.problem.SetUnit(whole.Diagonal)
 	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
 		return err
 	}

@@ -21,9 +21,12 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.open.add(r.problem.Close)
-	if !r.launched() && r.Origin.Rank == 0 { // a launcher gives these warnings itself
+	if !r.launched() && r.Origin.Rank == 0 { // a launcher gives these warnings itself, and checks
 		for _, text := range r.problem.Warnings() {
 			r.Log.Warn(text)
+		}
+		if err = r.problem.CheckIslands(ctx); err != nil {
+			return err
 		}
 	}
 	if r.part, err = r.evaluate(ctx); err != nil {
@@ -55,6 +58,9 @@ func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part rost
 		return part, err
 	}
 	if part.MaxSource, err = p.MaxSource(ctx, s.Lo, s.Hi); err != nil {
+		return part, err
+	}
+	if part.Diagonal, err = p.MaxDiagonal(ctx, s.Lo, s.Hi); err != nil {
 		return part, err
 	}
 	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)

@@ -1,0 +1,36 @@
+package configs
+
+import "jacobi/solver/methods"
+
+// Weighted returns the first key, with its value, that gives points weights of their own (see solver.Operator); "" if
+// none does: the coefficient and the screening are numbers, and no side is a robin(h, g).
+func (p Problem) Weighted() (key, value string) {
+	for _, k := range []struct{ key, value string }{{"problem.coefficient", p.Coefficient},
+		{"problem.screening", p.Screening}} {
+		if _, number := toFloat(k.value); k.value != "" && !number {
+			return k.key, k.value
+		}
+	}
+	for _, k := range []struct{ key, value string }{{"problem.left", p.Left}, {"problem.right", p.Right},
+		{"problem.top", p.Top}, {"problem.bottom", p.Bottom}} {
+		if s, err := ParseSide(k.value); err == nil && s.Transfer != "" {
+			return k.key, k.value
+		}
+	}
+	return "", ""
+}
+
+// weighted refuses methods and devices that have no weights of points.
+func (v *validator) weighted(c Config) {
+	key, value := c.Problem.Weighted()
+	if key == "" {
+		return
+	}
+	if !c.Solver.Entry().Weighted {
+		v.fault("%s %q: needs solver.method %s, not %s", key, value,
+			having(func(m methods.Method) bool { return m.Weighted }), c.Solver.MethodText())
+	}
+	if c.Device.Backend == "cuda" {
+		v.fault("%s %q: needs device.backend cpu, not cuda", key, value)
+	}
+}

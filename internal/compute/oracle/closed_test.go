@@ -1,0 +1,94 @@
+package oracle_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// worst returns the largest difference between the field of a run of nx by ny points and a function of x and y, which
+// go from 0 to 1.
+func worst(t *testing.T, nx, ny int, want func(x, y float64) float64, keys ...string) (largest float64) {
+	t.Helper()
+	keys = append(keys, fmt.Sprintf("grid.nx=%d", nx), fmt.Sprintf("grid.ny=%d", ny), "solver.tolerance=1e-14",
+		"solver.max_iterations=1000000")
+	o, err := run(t, 1, keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range o.field {
+		x, y := float64(i%nx)/float64(nx-1), float64(i/nx)/float64(ny-1)
+		largest = max(largest, math.Abs(v-want(x, y)))
+	}
+	return largest
+}
+
+// A wall of two layers with a contrast of 10^6, whose interface lies between two points, is solved exactly: the
+// resistances of the layers add up.
+func TestLayeredWall(t *testing.T) {
+	const at, contrast = 15.5 / 32, 1e6
+	resistance := func(x float64) float64 { return min(x, at) + max(0, x-at)*contrast }
+	along := func(x, _ float64) float64 { return 1 - resistance(x)/resistance(1) }
+	if e := worst(t, 33, 9, along, "problem.left=1", "problem.top=neumann(0)", "problem.bottom=neumann(0)",
+		"problem.coefficient=x < 0.484375 ? 1 : 1e-6"); e > 1e-11 {
+		t.Errorf("layers along x: error %g", e)
+	}
+	if e := worst(t, 5, 33, func(x, y float64) float64 { return along(y, x) }, "problem.top=1", "problem.left=periodic",
+		"problem.right=periodic", "problem.coefficient=y < 0.484375 ? 1 : 1e-6"); e > 1e-11 {
+		t.Errorf("layers along y: error %g", e)
+	}
+}
+
+// A plane wall that gives off heat: -a du/dx = h u at its right side.
+func TestRobinWall(t *testing.T) {
+	const a, h = 3, 2
+	want := func(x, _ float64) float64 { return 1 - x*h/(a+h) }
+	if e := worst(t, 17, 5, want, "problem.left=1", "problem.right=robin(2, 0)", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.coefficient=3"); e > 1e-12 {
+		t.Errorf("loss to surroundings at 0: error %g", e)
+	}
+	warm := func(x, y float64) float64 { return 5 - 4*want(x, y) } // surroundings at 5
+	if e := worst(t, 17, 5, warm, "problem.left=1", "problem.right=robin(2, 10)", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.coefficient=3"); e > 1e-11 {
+		t.Errorf("surroundings at 5: error %g", e)
+	}
+}
+
+// halves returns by what factor the error falls from the first to the last of two mesh widths and heights.
+func halves(t *testing.T, n int, want func(x, y float64) float64, keys ...string) float64 {
+	coarse, fine := worst(t, n, n, want, keys...), worst(t, 2*n-1, 2*n-1, want, keys...)
+	t.Logf("%d x %d: error %.3g, then %.3g", n, n, coarse, fine)
+	return coarse / fine
+}
+
+// A fin with Robin sides: cosh(m(1-x))/cosh(m) across which the temperature falls as cos(m y), with m tan(m b) = h/a
+// for a thickness of 2b. A thin fin has m^2 = h/(a b).
+func TestFin(t *testing.T) {
+	const b, m = 0.05, 2.0
+	h := m * math.Tan(m*b)
+	if thin := h / b; math.Abs(thin/(m*m)-1) > 0.004 {
+		t.Fatalf("m^2 = %g of a thin fin, %g here", thin, m*m)
+	}
+	fin := func(x, y float64) float64 {
+		return math.Cosh(m*(1-x)) / math.Cosh(m) * math.Cos(m*(2*b*y-b))
+	}
+	robin := fmt.Sprintf("robin(%.17g, 0)", h)
+	fall := halves(t, 17, fin, "grid.height=0.1", "problem.left=cos(2 * (0.1 * y - 0.05))", "problem.right=neumann(0)",
+		"problem.top="+robin, "problem.bottom="+robin)
+	if fall < 3.8 || fall > 4.2 {
+		t.Errorf("the error falls by %.2f with half the spacings", fall)
+	}
+}
+
+// A smooth coefficient and screening, with a wall of each kind: the error falls with the square of the spacing.
+func TestSmoothCoefficient(t *testing.T) {
+	u := func(x, y float64) float64 { return math.Sin(math.Pi*x) * math.Sin(math.Pi*y) }
+	fall := halves(t, 17, u, "grid.height=1", "problem.coefficient=1 + x^2 + y", "problem.screening=1 + y",
+		"problem.source=-(2*x*pi*cos(pi*x)*sin(pi*y) + pi*sin(pi*x)*cos(pi*y) - "+
+			"(1 + x^2 + y)*2*pi^2*sin(pi*x)*sin(pi*y)) + (1 + y)*sin(pi*x)*sin(pi*y)",
+		"problem.left=0", "problem.right=neumann(-pi*sin(pi*y))",
+		"problem.top=robin(2, -(1 + x^2)*pi*sin(pi*x))", "problem.bottom=0")
+	if fall < 3.7 || fall > 4.4 {
+		t.Errorf("the error falls by %.2f with half the spacings", fall)
+	}
+}

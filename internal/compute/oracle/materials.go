@@ -1,0 +1,110 @@
+package oracle
+
+// Materials are the coefficient a and the screening of -div(a grad u) + k2 u = f, and the heat transfers of walls, for
+// which Problem.Slopes are the g of a du/dn + h u = g.
+type Materials struct {
+	Coefficient []float64    // a, by points; 0 where there is no material
+	Screening   []float64    // k2, by points, in place of Problem.Screening
+	Transfers   [4][]float64 // h along the left, right, top and bottom wall; nil where du/dn is given
+}
+
+// weigh computes the weights by the definition in docs/numerics.md.
+func (e *Equations) weigh(p Problem, hx, hy float64) {
+	m, k, n := p.Mesh, p.Materials, len(p.Initial)
+	e.weights, e.diagonals, e.pulled = make([][4]float64, n), make([]float64, n), make([]bool, n)
+	lo, hi := m.InteriorColumns()
+	rows := m.Interior()
+	for iy := rows.Lo; iy < rows.Hi; iy++ {
+		for ix := lo; ix < hi; ix++ {
+			at := iy*m.NX + ix
+			if e.free[at] = k.Coefficient[at] > 0 && (p.Fixed == nil || !p.Fixed[at]); !e.free[at] {
+				continue
+			}
+			west, east := beside(ix, m.NX, m.PeriodicColumns())
+			north, south := beside(iy, m.NY, m.PeriodicRows())
+			g := [4]float64{p.face(at, iy*m.NX+west) / float64(hx*hx), p.face(at, iy*m.NX+east) / float64(hx*hx),
+				p.face(at, north*m.NX+ix) / float64(hy*hy), p.face(at, south*m.NX+ix) / float64(hy*hy)}
+			wall, f := 0.0, 0.0
+			if p.Source != nil {
+				f = p.Source[at]
+			}
+			for side, s := range [4]struct {
+				on      bool
+				i       int
+				spacing float64
+			}{{ix == 0, iy, hx}, {ix == m.NX-1, iy, hx}, {iy == 0, ix, hy}, {iy == m.NY-1, ix, hy}} {
+				slope := 0.0
+				if p.Slopes[side] != nil && s.on {
+					slope = p.Slopes[side][s.i]
+				}
+				switch h := k.Transfers[side]; {
+				case !s.on:
+				case h != nil:
+					wall += float64(2*h[s.i]) / s.spacing
+					f += float64(2*slope) / s.spacing
+				default:
+					f += float64(2*k.Coefficient[at]*slope) / s.spacing
+				}
+			}
+			e.pulled[at] = k.Screening[at]+wall > 0
+			d := ((g[0] + g[1]) + (g[2] + g[3])) + (k.Screening[at] + wall)
+			if d == 0 {
+				continue // Adrift finds it
+			}
+			for i := range g {
+				e.weights[at][i] = e.round(g[i] / d)
+			}
+			e.b[at], e.diagonals[at] = e.round(f/d), d
+		}
+	}
+}
+
+// face returns the coefficient between two neighbours: the harmonic mean, with that of the free one for a fixed one.
+func (p Problem) face(at, beside int) float64 {
+	a, b := p.Materials.Coefficient[at], p.Materials.Coefficient[beside]
+	if p.Fixed != nil && p.inside(beside) && p.Fixed[beside] {
+		b = a
+	}
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return float64(float64(2*a)*b) / (a + b)
+}
+
+// inside reports whether a point is none of a fixed wall.
+func (p Problem) inside(at int) bool {
+	lo, hi := p.Mesh.InteriorColumns()
+	rows, ix, iy := p.Mesh.Interior(), at%p.Mesh.NX, at/p.Mesh.NX
+	return ix >= lo && ix < hi && iy >= rows.Lo && iy < rows.Hi
+}
+
+// Adrift returns a free point of a part of the material whose constant nothing determines: no point of it has a
+// neighbour that keeps a value, a screening or a transfer. ok is false if there is none.
+func (e *Equations) Adrift(p Problem) (at int, ok bool) {
+	m, seen := p.Mesh, make([]bool, len(p.Initial))
+	for start := range seen {
+		if seen[start] || !e.free[start] {
+			continue
+		}
+		seen[start] = true
+		held := false
+		for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
+			from := queue[0]
+			for _, c := range e.couplings(from%m.NX, from/m.NX) {
+				switch {
+				case c.w.hi == 0:
+				case !e.free[c.at]:
+					held = true
+				case !seen[c.at]:
+					seen[c.at] = true
+					queue = append(queue, c.at)
+				}
+			}
+			held = held || e.pulled[from]
+		}
+		if !held {
+			return start, true
+		}
+	}
+	return 0, false
+}

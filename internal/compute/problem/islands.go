@@ -1,0 +1,194 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+
+	"jacobi/internal/base/parallel"
+	"jacobi/solver"
+)
+
+// islands are the connected parts of the free points of a weighted problem, found row by row. Points beside, above or
+// below each other belong to one part.
+type islands struct {
+	p      *Problem
+	parent []int32
+	parts  []island // of roots
+	now    []int32  // by column: the part of a point of the newest row; -1 for none
+	first  []int32  // of the first row, which the last one meets if rows are periodic
+}
+
+// island is one part, or a part of one.
+type island struct {
+	iy, ix int     // its first point, by rows
+	held   bool    // a point has a neighbour that keeps a value
+	hold   float64 // what screenings and Robin walls contribute to the diagonals of its points
+	total  float64 // the diagonals
+}
+
+// labelled bounds the parts that are remembered beyond those of two rows before they are numbered anew.
+const labelled = 1 << 22
+
+// leastHold is the part of the diagonals that screenings and Robin walls have to be where they alone determine a
+// constant. The weights of a point are rounded, to a few 2^-26 or 2^-55 of the diagonal.
+func (p *Problem) leastHold() float64 {
+	if p.mesh.DType == solver.Float32 {
+		return 0x1p-14
+	}
+	return leastScreening
+}
+
+// CheckIslands refuses a weighted problem with a part whose constant nothing determines: it touches no point with a
+// value, and has neither a screening nor a Robin wall. It reads the whole problem.
+func (p *Problem) CheckIslands(ctx context.Context) error {
+	if !p.weighted {
+		return nil
+	}
+	s := &islands{p: p}
+	interior := p.mesh.Interior()
+	rows := make([]*stencil, 0, 64)
+	for lo := interior.Lo; lo < interior.Hi; lo += cap(rows) {
+		rows = rows[:min(cap(rows), interior.Hi-lo)]
+		err := parallel.Each(len(rows), func(i int) (err error) {
+			if err = ended(ctx); err == nil {
+				rows[i], err = p.stencil(lo + i)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i, st := range rows {
+			if err := s.add(lo+i, st); err != nil {
+				return err
+			}
+		}
+	}
+	for ix := range s.first {
+		if p.mesh.PeriodicRows() && s.first[ix] >= 0 && s.now[ix] >= 0 {
+			s.join(s.first[ix], s.now[ix])
+		}
+	}
+	if len(s.parts) == 0 {
+		return fmt.Errorf("%s %q, %s %q: no point is free and has a coefficient above 0", p.coefficient.key,
+			p.coefficient.text, p.fixed.key, p.fixed.text)
+	}
+	for i := range s.parent {
+		if err := s.check(int32(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds the next row.
+func (s *islands) add(iy int, st *stencil) error {
+	above := s.now
+	s.now = make([]int32, len(st.free))
+	for ix, free := range st.free {
+		s.now[ix] = -1
+		if !free {
+			continue
+		}
+		label := int32(-1)
+		if ix > 0 {
+			label = s.now[ix-1]
+		}
+		if above != nil && above[ix] >= 0 {
+			if label >= 0 {
+				s.join(label, above[ix])
+			}
+			label = above[ix]
+		}
+		if label < 0 {
+			label = int32(len(s.parent))
+			s.parent, s.parts = append(s.parent, label), append(s.parts, island{iy: iy, ix: ix})
+		}
+		s.now[ix] = label
+		root := &s.parts[s.root(label)]
+		root.held = root.held || st.held[ix]
+		root.hold += float64(st.hold[ix] * st.diagonal[ix])
+		root.total += st.diagonal[ix]
+	}
+	if lo, hi := s.p.mesh.InteriorColumns(); s.p.mesh.PeriodicColumns() && s.now[lo] >= 0 && s.now[hi-1] >= 0 {
+		s.join(s.now[lo], s.now[hi-1])
+	}
+	if s.first == nil {
+		s.first = append([]int32(nil), s.now...)
+	}
+	if len(s.parent) > labelled+4*len(s.now) {
+		return s.renumber()
+	}
+	return nil
+}
+
+func (s *islands) root(label int32) int32 {
+	for s.parent[label] != label {
+		s.parent[label] = s.parent[s.parent[label]]
+		label = s.parent[label]
+	}
+	return label
+}
+
+// join makes two parts one.
+func (s *islands) join(a, b int32) {
+	a, b = s.root(a), s.root(b)
+	if a == b {
+		return
+	}
+	a, b = min(a, b), max(a, b)
+	s.parent[b] = a
+	s.parts[a].held = s.parts[a].held || s.parts[b].held
+	s.parts[a].hold += s.parts[b].hold
+	s.parts[a].total += s.parts[b].total
+}
+
+// renumber forgets the parts that cannot grow any more, after it has checked them.
+func (s *islands) renumber() error {
+	number := map[int32]int32{}
+	var parts []island
+	for _, row := range [][]int32{s.first, s.now} {
+		for ix, label := range row {
+			if label < 0 {
+				continue
+			}
+			root := s.root(label)
+			if _, ok := number[root]; !ok {
+				number[root] = int32(len(parts))
+				parts = append(parts, s.parts[root])
+			}
+			row[ix] = number[root]
+		}
+	}
+	for i := range s.parent {
+		if _, alive := number[int32(i)]; !alive {
+			if err := s.check(int32(i)); err != nil {
+				return err
+			}
+		}
+	}
+	s.parts, s.parent = parts, make([]int32, len(parts))
+	for i := range s.parent {
+		s.parent[i] = int32(i)
+	}
+	return nil
+}
+
+// check refuses a whole part whose constant nothing determines.
+func (s *islands) check(label int32) error {
+	g, p := s.parts[label], s.p
+	if s.parent[label] != label || g.held || g.hold > 0 && g.hold >= p.leastHold()*g.total {
+		return nil
+	}
+	nx, ny := intervals(p.mesh)
+	where := fmt.Sprintf("the material around row %d, column %d (x = %g, y = %g)", g.iy, g.ix, float64(g.ix)/nx,
+		float64(g.iy)/ny)
+	if g.hold > 0 {
+		return fmt.Errorf("problem.screening %q: in %s, it and robin sides alone determine a constant, and are %.2g "+
+			"of the diagonals of its equations; with %v it must be at least %.2g, as rounding loses less; values on a "+
+			"side or fixed points help, too", p.screening.text, where, g.hold/g.total, p.mesh.DType, p.leastHold())
+	}
+	return fmt.Errorf("%s %q: %s touches no side and no point with values, so any constant can be added to a solution "+
+		"there; give a value on a side, points in %s (%q), problem.screening above 0, a robin side with h above 0, or "+
+		"a coefficient of 0", p.coefficient.key, p.coefficient.text, where, p.fixed.key, p.fixed.text)
+}

@@ -1,0 +1,165 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+
+	"jacobi/configs"
+	"jacobi/solver"
+)
+
+// materials are the coefficient a and the screening k2 of -div(a grad u) + k2 u = f, and the heat transfers h of Robin
+// walls.
+type materials struct {
+	coefficient, screening part
+	transfers              [4]part // in the order of solver.Walls; without a key where the wall is another one
+	weighted               bool    // points have weights of their own
+	a                      float64 // the coefficient, if they have none
+	unit                   int     // see SetUnit
+	rows                   stencils
+}
+
+// weigh finds out whether points have weights of their own. If they have none, a divides f and k2, and the equation is
+// that of numbers.
+func (p *Problem) weigh(g configs.Grid) (err error) {
+	p.weighted = !p.coefficient.constant() || !p.screening.constant()
+	for _, t := range p.transfers {
+		p.weighted = p.weighted || t.key != ""
+	}
+	a, k2 := 1.0, 0.0
+	if p.coefficient.constant() {
+		a = p.coefficient.node.at(&span{}, 0, 0)
+		if !(a >= configs.LeastCoefficient && a <= configs.MostCoefficient) {
+			return fmt.Errorf("%s %q: %v; %s", p.coefficient.key, p.coefficient.text, a, constantsAllowed)
+		}
+	}
+	if p.screening.constant() {
+		k2 = p.screening.node.at(&span{}, 0, 0)
+		if !(k2 >= 0) || math.IsInf(k2, 1) {
+			return fmt.Errorf("%s %q: %v; %s", p.screening.key, p.screening.text, k2, screeningAllowed)
+		}
+	}
+	if p.weighted {
+		return nil
+	}
+	p.a = a
+	p.numbers, err = newNumbers(p.mesh, g, k2/a)
+	return err
+}
+
+// What errors allow.
+var (
+	constantsAllowed = fmt.Sprintf("it must be %g to %g", configs.LeastCoefficient, configs.MostCoefficient)
+	valuesAllowed    = fmt.Sprintf("it must be 0, where there is no material, or %g to %g", configs.LeastCoefficient,
+		configs.MostCoefficient)
+)
+
+const (
+	screeningAllowed = "it must be finite and at least 0"
+	transferAllowed  = "h must be finite and at least 0"
+)
+
+// Weighted reports whether points have weights of their own.
+func (p *Problem) Weighted() bool { return p.weighted }
+
+// Uniform reports whether the equation has neither a coefficient nor weights.
+func (p *Problem) Uniform() bool { return !p.weighted && p.a == 1 }
+
+// porous reports whether there may be points outside the material, where the coefficient is 0.
+func (p *Problem) porous() bool { return !p.coefficient.constant() }
+
+// stays reports whether there may be points that keep their values besides those of fixed walls: fixed ones, and those
+// outside the material.
+func (p *Problem) stays() bool { return !p.fixed.none() || p.porous() }
+
+// material is a row of the mesh with its coefficients.
+type material struct {
+	a     []float64
+	fixed []bool // points that problem.fixed or the drawing fixes; nil for none
+}
+
+// outside reports whether there is no material at column ix.
+func (m *material) outside(ix int) bool { return m.a[ix] == 0 && (m.fixed == nil || !m.fixed[ix]) }
+
+// between returns the coefficient of the face between column ix of m and column jx of n: the harmonic mean of those of
+// the two points. A fixed point takes the coefficient of a free neighbour.
+func (m *material) between(ix int, n *material, jx int) float64 {
+	a, b := m.a[ix], n.a[jx]
+	switch first, second := m.fixed != nil && m.fixed[ix], n.fixed != nil && n.fixed[jx]; {
+	case first && !second:
+		a = b
+	case second && !first:
+		b = a
+	}
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return float64(float64(2*a)*b) / (a + b)
+}
+
+// material returns row iy, which is one of a fixed wall or of the interior.
+func (p *Problem) material(iy int) (*material, error) {
+	m := &material{a: make([]float64, p.mesh.NX)}
+	if err := p.values(p.coefficient, iy, m.a); err != nil {
+		return nil, err
+	}
+	for ix, a := range m.a {
+		if a != 0 && !(a >= configs.LeastCoefficient && a <= configs.MostCoefficient) {
+			return nil, p.refuse(p.coefficient, iy, ix, fmt.Sprintf("%v; %s", a, valuesAllowed))
+		}
+	}
+	if p.fixed.none() {
+		return m, nil
+	}
+	m.fixed = make([]bool, p.mesh.NX)
+	return m, p.GivenRow(iy, m.fixed)
+}
+
+// values writes the values of q at the columns of row iy to dst: an expression or a file with values of float64.
+// Periodic columns are copies.
+func (p *Problem) values(q part, iy int, dst []float64) error {
+	s := &span{row: iy}
+	for s.col = 0; s.col < len(dst); s.col += chunk {
+		values := dst[s.col:min(len(dst), s.col+chunk)]
+		if q.file == nil {
+			q.node.fill(s, values)
+		} else if err := p.fromFile(q, s, values); err != nil {
+			return err
+		}
+	}
+	if n := len(dst); p.mesh.PeriodicColumns() {
+		dst[0], dst[n-1] = dst[n-2], dst[1]
+	}
+	return nil
+}
+
+// refuse returns an error about the value of q at a point.
+func (p *Problem) refuse(q part, iy, ix int, cause string) error {
+	nx, ny := intervals(p.mesh)
+	return fmt.Errorf("%s %q at row %d, column %d (x = %g, y = %g): %s", q.key, q.text, iy, ix, float64(ix)/nx,
+		float64(iy)/ny, cause)
+}
+
+// OutsideRow sets dst[ix], 0 <= ix < NX, for the points of row iy that lie outside the material. Their value is 0, also
+// on walls.
+func (p *Problem) OutsideRow(iy int, dst []bool) error {
+	clear(dst)
+	if !p.porous() {
+		return nil
+	}
+	iy, _ = p.mesh.Canonical(iy)
+	m, err := p.material(iy)
+	if err != nil {
+		return err
+	}
+	for ix := range dst {
+		dst[ix] = m.outside(ix)
+	}
+	return nil
+}
+
+// wallColumn reports whether column ix is that of a fixed wall.
+func (p *Problem) wallColumn(ix int) bool {
+	w := p.mesh.Walls
+	return ix == 0 && w.Left == solver.Dirichlet || ix == p.mesh.NX-1 && w.Right == solver.Dirichlet
+}

@@ -1,0 +1,178 @@
+package problem
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/solver"
+)
+
+// valueRows returns a value of all points of p, row by row.
+func valueRows(t *testing.T, p *Problem, k solver.Value) [][]float64 {
+	t.Helper()
+	m := p.Mesh()
+	rows := make([][]float64, m.NY)
+	buf := make([]byte, m.RowBytes())
+	for iy := range rows {
+		if err := p.ValueRow(iy, k, buf); err != nil {
+			t.Fatal(err)
+		}
+		for ix := range m.NX {
+			rows[iy] = append(rows[iy], math.Float64frombits(binary.LittleEndian.Uint64(buf[8*ix:])))
+		}
+	}
+	return rows
+}
+
+// The weights, the diagonal and the couplings of docs/numerics.md, on a mesh of 4 x 3 points with hx = 1 and hy = 2,
+// where a is 1 in the columns 0 and 1, and 3 in the others.
+func TestWeights(t *testing.T) {
+	cfg := config(4, 3, "float64", configs.Problem{Left: "7", Right: "robin(5, 11)", Top: "neumann(13)", Bottom: "0",
+		Source: "17", Coefficient: "ix < 2 ? 1 : 3", Screening: "ix"})
+	cfg.Grid.Width, cfg.Grid.Height = 3, 4
+	p := open(t, cfg)
+	o := p.Operator()
+	if err := o.Check(solver.Float64); err != nil || !o.Weighted || o.Ratio != 0.25 || o.Fixed == nil {
+		t.Errorf("operator %+v, %v", o, err)
+	}
+	// Column 1 of row 0 has neighbours at 1 and 3, and the mirror point below; column 3 is on the Robin wall.
+	d := [4]float64{0, 1 + 1.5 + 2*0.25 + 1, 1.5 + 3 + 2*0.75 + 2, 2*3 + 2*0.75 + 3 + 2*5}
+	equal(t, valueRows(t, p, solver.West)[0:1], [][]float64{{0, 1 / d[1], 1.5 / d[2], 3 / d[3]}})
+	equal(t, valueRows(t, p, solver.East)[0:1], [][]float64{{0, 1.5 / d[1], 3 / d[2], 3 / d[3]}})
+	equal(t, valueRows(t, p, solver.North)[0:1], [][]float64{{0, 0.25 / d[1], 0.75 / d[2], 0.75 / d[3]}})
+	equal(t, valueRows(t, p, solver.South)[0:1], [][]float64{{0, 0.25 / d[1], 0.75 / d[2], 0.75 / d[3]}})
+	equal(t, valueRows(t, p, solver.Source)[0:1], [][]float64{{0, (17 + 2*1*13./2) / d[1], (17 + 2*3*13./2) / d[2],
+		(17 + 2*11 + 2*3*13./2) / d[3]}})
+	largest, err := p.MaxDiagonal(t.Context(), 0, 3)
+	if err != nil || largest != d[3] {
+		t.Errorf("largest diagonal %v, %v", largest, err)
+	}
+	p.SetUnit(largest) // 20.5
+	const unit = 32.0
+	equal(t, valueRows(t, p, solver.Diagonal), [][]float64{{0, d[1] / unit, d[2] / unit, d[3] / 2 / unit},
+		{0, 2 * d[1] / unit, 2 * d[2] / unit, d[3] / unit}, {0, 0, 0, 0}})
+	equal(t, valueRows(t, p, solver.EastFace)[:2], [][]float64{{1 / unit, 1.5 / unit, 3 / unit, 0},
+		{2 * 1 / unit, 2 * 1.5 / unit, 2 * 3 / unit, 0}})
+	equal(t, valueRows(t, p, solver.SouthFace), [][]float64{{0.5 / unit, 0.5 / unit, 1.5 / unit, 0.75 / unit},
+		{0.5 / unit, 0.5 / unit, 1.5 / unit, 0.75 / unit}, {0, 0, 0, 0}})
+}
+
+// A constant coefficient divides the source and the screening, and one of 1 changes nothing.
+func TestConstantCoefficient(t *testing.T) {
+	with := open(t, config(9, 7, "float64", configs.Problem{Source: "6 + x", Screening: "4", Coefficient: "2",
+		Left: "neumann(3)"}))
+	without := open(t, config(9, 7, "float64", configs.Problem{Source: "(6 + x)/2", Screening: "2",
+		Left: "neumann(3)"}))
+	if a, b := with.Operator(), without.Operator(); a.Scale != b.Scale || a.Blend != b.Blend || a.Weighted {
+		t.Errorf("operators %+v, %+v", a, b)
+	}
+	equal(t, source(t, with), source(t, without))
+}
+
+// A fixed point takes the coefficient of its free neighbour, and where the coefficient is 0 there is no point: it keeps
+// the value 0, and no weight leads to it.
+func TestHolesAndFixedPoints(t *testing.T) {
+	p := open(t, config(5, 5, "float64", configs.Problem{Left: "9", Right: "9", Top: "9", Bottom: "9", Initial: "8",
+		Fixed: "ix == 2 and iy == 1", Coefficient: "ix == 3 and iy <= 1 ? 0 : ix == 2 ? 100 : 1"}))
+	equal(t, field(t, p)[:2], [][]float64{{9, 9, 9, 0, 9}, {9, 8, 8, 0, 9}})
+	row := make([]bool, 5)
+	if err := p.FixedRow(1, row); err != nil || fmt.Sprint(row) != "[false false true true false]" {
+		t.Errorf("fixed %v, %v", row, err)
+	}
+	equal(t, valueRows(t, p, solver.East)[1:2], [][]float64{{0, 0.25, 0, 0, 0}})
+	equal(t, valueRows(t, p, solver.North)[2:3], [][]float64{{0, 1. / (3 + 200./101), 100. / (200 + 400./101), 0, 0}})
+	if n, err := p.CountFixed(t.Context(), 0, 5); n != 1 || err != nil {
+		t.Errorf("%d fixed points, %v", n, err)
+	}
+	if err := p.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadMaterials(t *testing.T) {
+	insulated := configs.Problem{Left: "neumann(0)", Right: "neumann(1)", Top: "neumann(0)", Bottom: "neumann(-1)"}
+	with := func(p configs.Problem, do func(*configs.Problem)) configs.Problem {
+		do(&p)
+		return p
+	}
+	for _, c := range []struct {
+		p    configs.Problem
+		want string
+	}{
+		{configs.Problem{Coefficient: "y - 0.5"}, `problem.coefficient "y - 0.5" at row 1, column 0 ` +
+			`(x = 0, y = 0.25): -0.25; it must be 0, where there is no material, or 1e-60 to 1e+60`},
+		{configs.Problem{Coefficient: "1/(ix-3)"}, `problem.coefficient "1/(ix-3)" at row 1, column 0 ` +
+			`(x = 0, y = 0.25): -0.3333333333333333; it must be 0, where there is no material, or 1e-60 to 1e+60`},
+		{configs.Problem{Coefficient: "ix == 3 and iy == 2 ? 0/0 : 1"}, `problem.coefficient "ix == 3 and iy == 2 ? ` +
+			`0/0 : 1" at row 2, column 3 (x = 0.5, y = 0.5): NaN; it must be 0, where there is no material, or 1e-60 ` +
+			`to 1e+60`},
+		{configs.Problem{Coefficient: "1 - 2"}, `problem.coefficient "1 - 2": -1; it must be 1e-60 to 1e+60`},
+		{configs.Problem{Coefficient: "0 * x"}, `problem.coefficient "0 * x", problem.fixed "false": no point is ` +
+			`free and has a coefficient above 0`},
+		{configs.Problem{Screening: "x - 0.5"}, `problem.screening "x - 0.5" at row 1, column 1 ` +
+			`(x = 0.16666666666666666, y = 0.25): -0.33333333333333337; it must be finite and at least 0`},
+		{configs.Problem{Right: "robin(y - 0.5, 0)"}, `problem.right "robin(y - 0.5, 0)" at row 1, column 6 ` +
+			`(x = 1, y = 0.25): -0.25; h must be finite and at least 0`},
+		{configs.Problem{Right: "robin(1, 1/(iy-2))"}, `problem.right "robin(1, 1/(iy-2))" at row 2, column 6 ` +
+			`(x = 1, y = 0.5): +Inf; values must be finite`},
+		{configs.Problem{Coefficient: "robin(1, 2)"}, `problem.coefficient "robin(1, 2)": column 1: robin(…) is ` +
+			`allowed only as the whole value of problem.left, right, top or bottom`},
+		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), adrift("1 + x", 0, 0, "x = 0, y = 0")},
+		{with(insulated, func(p *configs.Problem) { p.Left, p.Coefficient = "robin(0, 1)", "1 + x" }),
+			adrift("1 + x", 0, 0, "x = 0, y = 0")},
+		{configs.Problem{Coefficient: "abs(ix-3) == 1 or abs(iy-2) == 1 ? 0 : 1"},
+			adrift("abs(ix-3) == 1 or abs(iy-2) == 1 ? 0 : 1", 2, 3, "x = 0.5, y = 0.5")},
+		{with(insulated, func(p *configs.Problem) { p.Screening = "x > 0.9 ? 1e-12 : 0" }), `problem.screening ` +
+			`"x > 0.9 ? 1e-12 : 0": in the material around row 0, column 0 (x = 0, y = 0), it and robin sides alone ` +
+			`determine a constant, and are 9.9e-16 of the diagonals of its equations; with float64 it must be at ` +
+			`least 2.3e-13, as rounding loses less; values on a side or fixed points help, too`},
+	} {
+		p, err := New(config(7, 5, "float64", c.p))
+		if err == nil {
+			err = p.Check(t.Context())
+		}
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// adrift is the error about a part of the material whose constant nothing determines.
+func adrift(coefficient string, iy, ix int, at string) string {
+	return fmt.Sprintf("problem.coefficient %q: the material around row %d, column %d (%s) touches no side and no "+
+		"point with values, so any constant can be added to a solution there; give a value on a side, points in "+
+		"problem.fixed (\"false\"), problem.screening above 0, a robin side with h above 0, or a coefficient of 0",
+		coefficient, iy, ix, at)
+}
+
+// Parts are numbered anew while rows are added, which changes nothing in what is found.
+func TestManyIslands(t *testing.T) {
+	chess := configs.Problem{Coefficient: "mod(ix + iy, 2) == 0 and (ix > 1 or iy > 1) ? 0 : 1", Screening: "1"}
+	p := open(t, config(65, 65, "float64", chess))
+	s := &islands{p: p}
+	for iy := 1; iy < 64; iy++ {
+		st, err := p.stencil(iy)
+		if err == nil {
+			err = s.add(iy, st)
+		}
+		if err == nil {
+			err = s.renumber()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(s.parts); n > 2*65 {
+		t.Errorf("%d parts are remembered", n)
+	}
+	if err := p.Check(t.Context()); err != nil && strings.Contains(err.Error(), "constant") {
+		t.Error(err)
+	}
+}
