@@ -12,9 +12,10 @@ import (
 
 // Colour says what the points are that a drawing has in one colour. Points of a colour without a value are free.
 type Colour struct {
-	RGB   [3]uint8
-	Name  string
-	Value *float64 // that the points keep; nil if they are free
+	RGB         [3]uint8
+	Name        string
+	Value       *float64 // that the points keep; nil if they are free
+	Coefficient *float64 // of the material; nil: 1, or where the points keep a value that of their free neighbours
 }
 
 // String returns the colour as in #b87333.
@@ -39,7 +40,7 @@ var (
 // ParseColours reads the value of problem.colours: colours with semicolons between them, each followed by what it
 // means.
 //
-//	#b87333 name=strip value=1; #1565c0 value=0; #ffffff
+//	#b87333 name=strip value=1; #1565c0 value=0; #2e7d32 coefficient=4.4; #ffffff
 func ParseColours(text string) (all []Colour, err error) {
 	seen := map[string]bool{}
 	for item := range strings.SplitSeq(text, ";") {
@@ -90,12 +91,19 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 				return c, fmt.Errorf("value %q: must be a number", value)
 			}
 			c.Value = &v
+		case "coefficient":
+			a, ok := toFloat(value)
+			if !ok || a != 0 && !(a >= LeastCoefficient && a <= MostCoefficient) {
+				return c, fmt.Errorf("coefficient %q: must be 0, where there is no material, or %g to %g", value,
+					LeastCoefficient, MostCoefficient)
+			}
+			c.Coefficient = &a
 		default:
-			return c, fmt.Errorf("%q: name=... and value=... are allowed", a)
+			return c, fmt.Errorf("%q: name=..., value=... and coefficient=... are allowed", a)
 		}
 	}
-	if c.Name != "" && c.Value == nil {
-		return c, errors.New("a name belongs to points with a value")
+	if c.Name != "" && c.Value == nil && c.Coefficient == nil {
+		return c, errors.New("a name belongs to points with a value or a coefficient")
 	}
 	return c, nil
 }
@@ -113,12 +121,13 @@ func coloursText(raw any) (any, error) {
 	for _, colour := range slices.Sorted(maps.Keys(section)) {
 		attributes, ok := section[colour].(map[string]any)
 		if !ok && section[colour] != nil {
-			return nil, fmt.Errorf("%q: must be {name: ..., value: ...}, or {} for free points", colour)
+			return nil, fmt.Errorf("%q: must be {name: ..., value: ..., coefficient: ...}, or {} for free "+
+				"points", colour)
 		}
 		item := []string{colour}
 		for _, key := range slices.Sorted(maps.Keys(attributes)) {
 			text := fmt.Sprint(attributes[key])
-			if f, ok := toFloat(attributes[key]); ok && key == "value" {
+			if f, ok := toFloat(attributes[key]); ok && key != "name" {
 				text = formatFloat(f)
 			}
 			if strings.ContainsAny(key+text, "; \t\n") {

@@ -49,15 +49,19 @@ func TestColours(t *testing.T) {
 // Colours that mean nothing are refused, with what is wanted.
 func TestWrongColours(t *testing.T) {
 	for text, want := range map[string]string{
-		"#fff":                    `"#fff": must begin with a colour such as #b87333`,
-		"red value=1":             `"red value=1": must begin with a colour such as #b87333`,
-		"#b87333 value=1;":        `"": must be a colour such as #b87333, with semicolons between colours`,
-		"#b87333 value=x":         `"#b87333 value=x": value "x": must be a number`,
-		"#b87333 value=inf":       `"#b87333 value=inf": value "inf": must be a number`,
-		"#b87333 coefficient=2":   `"#b87333 coefficient=2": "coefficient=2": name=... and value=... are allowed`,
-		"#b87333 name=a":          `"#b87333 name=a": a name belongs to points with a value`,
-		"#b87333 value=1 value=2": `"#b87333 value=1 value=2": value is given twice`,
-		"#b87333; #B87333":        `"#B87333": #b87333 is given twice`,
+		"#fff":              `"#fff": must begin with a colour such as #b87333`,
+		"red value=1":       `"red value=1": must begin with a colour such as #b87333`,
+		"#b87333 value=1;":  `"": must be a colour such as #b87333, with semicolons between colours`,
+		"#b87333 value=x":   `"#b87333 value=x": value "x": must be a number`,
+		"#b87333 value=inf": `"#b87333 value=inf": value "inf": must be a number`,
+		"#b87333 width=2": `"#b87333 width=2": "width=2": name=..., value=... and coefficient=... are ` +
+			`allowed`,
+		"#b87333 coefficient=-1": `"#b87333 coefficient=-1": coefficient "-1": must be 0, where there is no ` +
+			`material, or 1e-60 to 1e+60`,
+		"#b87333 name=a": `"#b87333 name=a": a name belongs to points with a value or a ` +
+			`coefficient`,
+		"#b87333 value=1 value=2":                        `"#b87333 value=1 value=2": value is given twice`,
+		"#b87333; #B87333":                               `"#B87333": #b87333 is given twice`,
 		"#b87333 name=a value=1; #ffffff name=a value=2": `"#ffffff name=a value=2": a is given twice`,
 		"#b87333 name=\x1b value=1": `"#b87333 name=\x1b value=1": name "\x1b": must be a letter, and up to 63 ` +
 			`letters, digits, dots, dashes and underscores`,
@@ -76,8 +80,8 @@ func TestWrongColours(t *testing.T) {
 	}
 	for data, want := range map[string]string{
 		"7": `7 (file F): must be colours, such as "#b87333": {name: strip, value: 1}`,
-		"{'#b87333': 1}": `{...} (file F): "#b87333": must be {name: ..., value: ...}, or {} for ` +
-			`free points`,
+		"{'#b87333': 1}": `{...} (file F): "#b87333": must be {name: ..., value: ..., coefficient: ` +
+			`...}, or {} for free points`,
 		"{'#b87333': {name: 'a b'}}": `{...} (file F): "#b87333": name "a b": it may hold neither spaces nor ` +
 			`semicolons`,
 	} {

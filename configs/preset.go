@@ -16,7 +16,7 @@ func (p Problem) Title() string {
 	case p.Source != "" && p.Source != "0":
 		title = "Poisson equation"
 	}
-	if p.Coefficient != "" && p.Coefficient != "1" {
+	if p.Coefficient != "" && p.Coefficient != "1" || p.drawsCoefficients() {
 		title += " with a coefficient"
 	}
 	return title

@@ -1,15 +1,22 @@
 package configs
 
-import "jacobi/solver/methods"
+import (
+	"strings"
+
+	"jacobi/solver/methods"
+)
 
 // Weighted returns the first key, with its value, that gives points weights of their own (see solver.Operator); "" if
-// none does: the coefficient and the screening are numbers, and no side is a robin(h, g).
+// none does: the coefficient and the screening are numbers, no side is a robin(h, g) and no colour has a coefficient.
 func (p Problem) Weighted() (key, value string) {
 	for _, k := range []struct{ key, value string }{{"problem.coefficient", p.Coefficient},
 		{"problem.screening", p.Screening}} {
 		if _, number := toFloat(k.value); k.value != "" && !number {
 			return k.key, k.value
 		}
+	}
+	if p.drawsCoefficients() {
+		return "problem.colours", p.Colours
 	}
 	for _, k := range []struct{ key, value string }{{"problem.left", p.Left}, {"problem.right", p.Right},
 		{"problem.top", p.Top}, {"problem.bottom", p.Bottom}} {
@@ -19,6 +26,9 @@ func (p Problem) Weighted() (key, value string) {
 	}
 	return "", ""
 }
+
+// drawsCoefficients reports whether a colour of the drawing has a coefficient.
+func (p Problem) drawsCoefficients() bool { return strings.Contains(p.Colours, " coefficient=") }
 
 // weighted refuses methods and devices that have no weights of points.
 func (v *validator) weighted(c Config) {

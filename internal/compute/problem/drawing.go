@@ -38,8 +38,10 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 		return nil, fmt.Errorf("problem.drawing %q: problem.colours has to say what its colours mean", def.Drawing)
 	}
 	colours, err := configs.ParseColours(def.Colours)
-	if err == nil && !slices.ContainsFunc(colours, func(c configs.Colour) bool { return c.Value != nil }) {
-		err = fmt.Errorf("%q: at least one colour must have a value", def.Colours)
+	if err == nil && !slices.ContainsFunc(colours, func(c configs.Colour) bool {
+		return c.Value != nil || c.Coefficient != nil
+	}) {
+		err = fmt.Errorf("%q: at least one colour must have a value or a coefficient", def.Colours)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("problem.colours %w", err)
@@ -165,6 +167,23 @@ func (d *drawing) over(n node) node {
 	}}
 }
 
+// hasCoefficients reports whether a colour has a coefficient.
+func (d *drawing) hasCoefficients() bool {
+	return slices.ContainsFunc(d.colours, func(c configs.Colour) bool { return c.Coefficient != nil })
+}
+
+// coefficients returns the coefficients of the points, 1 for colours without.
+func (d *drawing) coefficients() node {
+	return node{onX: true, onY: true, eval: func(s *span, dst []float64) {
+		for i := range dst {
+			dst[i] = 1
+			if a := d.at(s.row, s.col+i).Coefficient; a != nil {
+				dst[i] = *a
+			}
+		}
+	}}
+}
+
 // warnings returns a line for each property that a user may not expect.
 func (d *drawing) warnings(m solver.Mesh) (lines []string) {
 	if d.width != m.NX || d.height != m.NY {
@@ -192,7 +211,21 @@ func (d *drawing) String() string {
 			regions = append(regions, fmt.Sprintf("%s %.6g", c.Title(), *c.Value))
 		}
 	}
+	if regions == nil {
+		return d.text
+	}
 	return d.text + ": " + strings.Join(regions, ", ")
+}
+
+// materials names the colours that have a coefficient, with it; "" for none.
+func (d *drawing) materials() string {
+	var list []string
+	for _, c := range d.colours {
+		if c.Coefficient != nil {
+			list = append(list, fmt.Sprintf("%s %.6g", c.Title(), *c.Coefficient))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // RegionNames returns the names of the regions of a drawing by their numbers, "" for colours that are free; nil without

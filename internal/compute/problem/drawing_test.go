@@ -139,7 +139,10 @@ func TestWrongDrawings(t *testing.T) {
 		"wrong colours": {good, func(c *configs.Config) { c.Problem.Colours = "copper" },
 			`problem.colours "copper": must begin with a colour such as #b87333`},
 		"no value": {good, func(c *configs.Config) { c.Problem.Colours = "#b87333; #ffffff" },
-			`problem.colours "#b87333; #ffffff": at least one colour must have a value`},
+			`problem.colours "#b87333; #ffffff": at least one colour must have a value or a coefficient`},
+		"two coefficients": {good, func(c *configs.Config) {
+			c.Problem.Colours, c.Problem.Coefficient = "#b87333 coefficient=2; #1565c0; #ffffff", "1 + x"
+		}, `problem.coefficient "1 + x": colours of problem.drawing have coefficients; name them in one of the two`},
 		"fixed": {good, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" },
 			`problem.fixed "x < 0.5": problem.drawing says which points are fixed; name one of the two`},
 		"a large value": {good, func(c *configs.Config) {
@@ -173,5 +176,41 @@ func TestWrongDrawings(t *testing.T) {
 		`at least one has to be free`
 	if err := p.Check(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A colour may have a coefficient: free points have that of their colour, or 1, and so has a point with a value and a
+// coefficient; one with a value alone takes that of its neighbours.
+func TestDrawnMaterials(t *testing.T) {
+	img := drawn("......", ".bb...", ".cc.y.", ".y....", "......")
+	cfg := withDrawing(t, img)
+	cfg.Problem.Colours = "#b87333 name=strip value=1; #1565c0 name=board coefficient=4; #010203 value=0 " +
+		"coefficient=3; #ffffff"
+	p := open(t, cfg)
+	if !p.Weighted() {
+		t.Error("not weighted")
+	}
+	m, err := p.material(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	above, err := p.material(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ got, want float64 }{
+		{m.between(1, above, 1), 4}, {m.between(0, m, 1), 1}, {m.between(1, m, 2), 1}, {m.between(3, m, 4), 1.5},
+		{above.between(2, above, 3), 1.6},
+	} {
+		if c.got != c.want {
+			t.Errorf("a coefficient of %v between two points, want %v", c.got, c.want)
+		}
+	}
+	setup := p.Setup(4)
+	if setup.Materials != "board 4, #010203 3" || setup.Coefficient != "1" || !setup.Weighted {
+		t.Errorf("%+v", setup)
+	}
+	if err := p.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"jacobi/configs"
 	"jacobi/solver"
@@ -76,19 +77,21 @@ func (p *Problem) stays() bool { return !p.fixed.none() || p.porous() }
 type material struct {
 	a     []float64
 	fixed []bool // points that problem.fixed or the drawing fixes; nil for none
+	takes []bool // of these, points that take the coefficient of a free neighbour
 }
 
 // outside reports whether there is no material at column ix.
 func (m *material) outside(ix int) bool { return m.a[ix] == 0 && (m.fixed == nil || !m.fixed[ix]) }
 
 // between returns the coefficient of the face between column ix of m and column jx of n: the harmonic mean of those of
-// the two points. A fixed point takes the coefficient of a free neighbour.
+// the two points. A fixed point without a coefficient of its own takes that of a free neighbour.
 func (m *material) between(ix int, n *material, jx int) float64 {
 	a, b := m.a[ix], n.a[jx]
-	switch first, second := m.fixed != nil && m.fixed[ix], n.fixed != nil && n.fixed[jx]; {
-	case first && !second:
+	first, second := m.fixed != nil && m.fixed[ix], n.fixed != nil && n.fixed[jx]
+	switch {
+	case first && !second && m.takes[ix]:
 		a = b
-	case second && !first:
+	case second && !first && n.takes[jx]:
 		b = a
 	}
 	if a == 0 || b == 0 {
@@ -112,7 +115,18 @@ func (p *Problem) material(iy int) (*material, error) {
 		return m, nil
 	}
 	m.fixed = make([]bool, p.mesh.NX)
-	return m, p.GivenRow(iy, m.fixed)
+	m.takes = m.fixed
+	if err := p.GivenRow(iy, m.fixed); err != nil || p.drawing == nil {
+		return m, err
+	}
+	m.takes = slices.Clone(m.fixed)
+	for ix := range m.takes {
+		m.takes[ix] = m.takes[ix] && p.drawing.at(iy, ix).Coefficient == nil
+	}
+	if n := len(m.takes); p.mesh.PeriodicColumns() {
+		m.takes[0], m.takes[n-1] = m.takes[n-2], m.takes[1]
+	}
+	return m, nil
 }
 
 // values writes the values of q at the columns of row iy to dst: an expression or a file with values of float64.

@@ -164,6 +164,13 @@ func (p *Problem) draw(def configs.Problem) (err error) {
 			return fmt.Errorf("problem.colours: %s: value %v is too large for %s", c.Title(), *c.Value, p.mesh.DType)
 		}
 	}
+	if p.drawing.hasCoefficients() {
+		if def.Coefficient != "1" {
+			return fmt.Errorf("problem.coefficient %q: colours of problem.drawing have coefficients; name them in one "+
+				"of the two", def.Coefficient)
+		}
+		p.coefficient = part{key: "problem.drawing", text: def.Drawing, node: p.drawing.coefficients()}
+	}
 	p.fixed = fixedPoints{part: part{key: "problem.drawing", text: def.Drawing, node: p.drawing.fixed()}}
 	p.initial.node = p.drawing.over(p.initial.node)
 	return nil

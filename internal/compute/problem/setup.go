@@ -15,13 +15,14 @@ type Setup struct {
 	Top         string  `json:"top"`
 	Bottom      string  `json:"bottom"`
 	Initial     string  `json:"initial"`
-	Source      string  `json:"source"`            // "0" for none
-	Fixed       string  `json:"fixed"`             // "false" for none
-	FixedPoints int64   `json:"fixed_points"`      // besides those of sides; -1 if they were not counted
-	Drawing     string  `json:"drawing,omitempty"` // the file, and the values of its regions
-	Coefficient string  `json:"coefficient"`       // "1" for none
-	Screening   string  `json:"screening"`         // "0" for none
-	Weighted    bool    `json:"weighted"`          // points have weights of their own
+	Source      string  `json:"source"`              // "0" for none
+	Fixed       string  `json:"fixed"`               // "false" for none
+	FixedPoints int64   `json:"fixed_points"`        // besides those of sides; -1 if they were not counted
+	Drawing     string  `json:"drawing,omitempty"`   // the file, and the values of its regions
+	Coefficient string  `json:"coefficient"`         // "1" for none, and where a drawing has materials
+	Materials   string  `json:"materials,omitempty"` // of the drawing, with their coefficients
+	Screening   string  `json:"screening"`           // "0" for none
+	Weighted    bool    `json:"weighted"`            // points have weights of their own
 	Width       float64 `json:"width"`
 	Height      float64 `json:"height"`
 	SpacingX    float64 `json:"spacing_x"`
@@ -34,10 +35,14 @@ func (p *Problem) Setup(fixed int64) Setup {
 	if p.drawing != nil {
 		text, drawing = NoFixed, p.drawing.String()
 	}
+	coefficient, materials := p.coefficient.text, ""
+	if p.drawing != nil && p.drawing.hasCoefficients() {
+		coefficient, materials = "1", p.drawing.materials()
+	}
 	return Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
 		Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
-		Coefficient: p.coefficient.text,
-		Screening:   p.screening.text, Weighted: p.weighted,
+		Coefficient: coefficient, Materials: materials,
+		Screening: p.screening.text, Weighted: p.weighted,
 		Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
 }
 
@@ -77,6 +82,9 @@ func (s Setup) Lines() [][2]string {
 	}
 	if s.Coefficient != "1" {
 		lines = append(lines, [2]string{"Coefficient", cut(s.Coefficient)})
+	}
+	if s.Materials != "" {
+		lines = append(lines, [2]string{"Materials", show.Cut(s.Materials, 4*maxShown)})
 	}
 	if s.Screening != "0" {
 		lines = append(lines, [2]string{"Screening", cut(s.Screening)})
