@@ -10,12 +10,17 @@ func functionsAVX2F32() *functions {
 	t.pairSource = pairSourceAVX2F32
 	t.defects = defectsAVX2F32
 	t.defectsSource = defectsSourceAVX2F32
+	t.sweepPoints = sweepPointsAVX2F32
+	t.defectPoints = defectPointsAVX2F32
 	t.add = addAVX2F32
 	t.scale = scaleAVX2F32
 	t.addScaled = addScaledAVX2F32
 	t.blend = blendAVX2F32
 	t.gather = gatherAVX2F32
 	t.between = betweenAVX2F32
+	t.spreadOne = spreadOneAVX2F32
+	t.spreadTwo = spreadTwoAVX2F32
+	t.collect = collectAVX2F32
 	return t
 }
 
@@ -38,6 +43,12 @@ func defectsAVX2F32(r *rowArgs)
 func defectsSourceAVX2F32(r *rowArgs)
 
 //go:noescape
+func sweepPointsAVX2F32(r *rowArgs)
+
+//go:noescape
+func defectPointsAVX2F32(r *rowArgs)
+
+//go:noescape
 func addAVX2F32(r *rowArgs)
 
 //go:noescape
@@ -55,6 +66,15 @@ func gatherAVX2F32(r *rowArgs)
 //go:noescape
 func betweenAVX2F32(r *rowArgs)
 
+//go:noescape
+func spreadOneAVX2F32(r *rowArgs)
+
+//go:noescape
+func spreadTwoAVX2F32(r *rowArgs)
+
+//go:noescape
+func collectAVX2F32(r *rowArgs)
+
 func functionsAVX2F64() *functions {
 	t := &functions{lanes: 4}
 	t.sweep = sweepAVX2F64
@@ -63,7 +83,10 @@ func functionsAVX2F64() *functions {
 	t.pairSource = pairSourceAVX2F64
 	t.defects = defectsAVX2F64
 	t.defectsSource = defectsSourceAVX2F64
+	t.sweepPoints = sweepPointsAVX2F64
+	t.defectPoints = defectPointsAVX2F64
 	t.add = addAVX2F64
+	t.multiply = multiplyAVX2F64
 	t.squares = squaresAVX2F64
 	t.narrow = narrowAVX2F64
 	t.subtract = subtractAVX2F64
@@ -91,7 +114,16 @@ func defectsAVX2F64(r *rowArgs)
 func defectsSourceAVX2F64(r *rowArgs)
 
 //go:noescape
+func sweepPointsAVX2F64(r *rowArgs)
+
+//go:noescape
+func defectPointsAVX2F64(r *rowArgs)
+
+//go:noescape
 func addAVX2F64(r *rowArgs)
+
+//go:noescape
+func multiplyAVX2F64(r *rowArgs)
 
 //go:noescape
 func squaresAVX2F64(r *rowArgs)

@@ -279,6 +279,118 @@ done:
 	VZEROUPPER
 	RET
 
+// func sweepPointsAVX2F32(r *byte)
+// Requires: AVX, FMA3
+TEXT ·sweepPointsAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         112(AX), R8
+	MOVQ         120(AX), R9
+	MOVQ         128(AX), R10
+	MOVQ         136(AX), R11
+	VBROADCASTSS 80(AX), Y0
+	MOVQ         56(AX), R12
+	XORQ         R14, R14
+	LEAQ         -8(R12), R13
+
+loop:
+	VMOVUPS      (DI)(R14*4), Y1
+	VMOVUPS      (DX)(R14*4), Y2
+	MOVQ         144(AX), R15
+	VMOVUPS      (R15)(R14*4), Y3
+	VFMADD231PS  4(SI)(R14*4), Y3, Y1
+	MOVQ         152(AX), R15
+	VMOVUPS      (R15)(R14*4), Y3
+	VFMADD231PS  -4(SI)(R14*4), Y3, Y1
+	MOVQ         160(AX), R15
+	VMOVUPS      4(R15)(R14*4), Y3
+	VFMADD231PS  4(BX)(R14*4), Y3, Y1
+	MOVQ         168(AX), R15
+	VMOVUPS      -4(R15)(R14*4), Y3
+	VFMADD231PS  -4(BX)(R14*4), Y3, Y1
+	VMOVUPS      (R11)(R14*4), Y3
+	VFMADD231PS  (SI)(R14*4), Y3, Y1
+	VMOVUPS      (R10)(R14*4), Y3
+	VFMADD231PS  (BX)(R14*4), Y3, Y1
+	VMOVUPS      (R9)(R14*4), Y3
+	VFMADD231PS  4(DX)(R14*4), Y3, Y1
+	VMOVUPS      -4(R9)(R14*4), Y3
+	VFMADD231PS  -4(DX)(R14*4), Y3, Y1
+	VMOVUPS      (R8)(R14*4), Y3
+	VFNMADD231PS Y2, Y3, Y1
+	VFMADD213PS  Y2, Y0, Y1
+	VMOVUPS      Y1, (CX)(R14*4)
+	ADDQ         $0x08, R14
+	CMPQ         R14, R13
+	JLE          loop
+	CMPQ         R14, R12
+	JGE          done
+	MOVQ         R13, R14
+	JMP          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func defectPointsAVX2F32(r *byte)
+// Requires: AVX, FMA3
+TEXT ·defectPointsAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 112(AX), R8
+	MOVQ 120(AX), R9
+	MOVQ 128(AX), R10
+	MOVQ 136(AX), R11
+	MOVQ 56(AX), R12
+	XORQ R14, R14
+	LEAQ -8(R12), R13
+
+loop:
+	VMOVUPS      (DI)(R14*4), Y1
+	VMOVUPS      (DX)(R14*4), Y2
+	MOVQ         144(AX), R15
+	VMOVUPS      (R15)(R14*4), Y3
+	VFMADD231PS  4(SI)(R14*4), Y3, Y1
+	MOVQ         152(AX), R15
+	VMOVUPS      (R15)(R14*4), Y3
+	VFMADD231PS  -4(SI)(R14*4), Y3, Y1
+	MOVQ         160(AX), R15
+	VMOVUPS      4(R15)(R14*4), Y3
+	VFMADD231PS  4(BX)(R14*4), Y3, Y1
+	MOVQ         168(AX), R15
+	VMOVUPS      -4(R15)(R14*4), Y3
+	VFMADD231PS  -4(BX)(R14*4), Y3, Y1
+	VMOVUPS      (R11)(R14*4), Y3
+	VFMADD231PS  (SI)(R14*4), Y3, Y1
+	VMOVUPS      (R10)(R14*4), Y3
+	VFMADD231PS  (BX)(R14*4), Y3, Y1
+	VMOVUPS      (R9)(R14*4), Y3
+	VFMADD231PS  4(DX)(R14*4), Y3, Y1
+	VMOVUPS      -4(R9)(R14*4), Y3
+	VFMADD231PS  -4(DX)(R14*4), Y3, Y1
+	VMOVUPS      (R8)(R14*4), Y3
+	VFNMADD231PS Y2, Y3, Y1
+	VMOVUPS      Y1, (CX)(R14*4)
+	ADDQ         $0x08, R14
+	CMPQ         R14, R13
+	JLE          loop
+	CMPQ         R14, R12
+	JGE          done
+	MOVQ         R13, R14
+	JMP          loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func addAVX2F32(r *byte)
 // Requires: AVX
 TEXT ·addAVX2F32(SB), NOSPLIT, $0-8
@@ -480,6 +592,130 @@ loop:
 	JGE          done
 	MOVQ         DI, R8
 	JMP          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func spreadOneAVX2F32(r *byte)
+// Requires: AVX, FMA3
+TEXT ·spreadOneAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 112(AX), BX
+	MOVQ 120(AX), SI
+	MOVQ 128(AX), DI
+	MOVQ 56(AX), AX
+	XORQ R9, R9
+	LEAQ -8(AX), R8
+
+loop:
+	VMOVUPS     (DX)(R9*4), Y2
+	VMULPS      (BX)(R9*4), Y2, Y0
+	VMULPS      (DI)(R9*4), Y2, Y1
+	VMOVUPS     4(DX)(R9*4), Y2
+	VFMADD231PS 4(SI)(R9*4), Y2, Y1
+	VUNPCKLPS   Y1, Y0, Y3
+	VUNPCKHPS   Y1, Y0, Y2
+	VPERM2F128  $0x20, Y2, Y3, Y0
+	VPERM2F128  $0x31, Y2, Y3, Y1
+	VMOVUPS     Y0, (CX)(R9*8)
+	VMOVUPS     Y1, 32(CX)(R9*8)
+	ADDQ        $0x08, R9
+	CMPQ        R9, R8
+	JLE         loop
+	CMPQ        R9, AX
+	JGE         done
+	MOVQ        R8, R9
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func spreadTwoAVX2F32(r *byte)
+// Requires: AVX, FMA3
+TEXT ·spreadTwoAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 112(AX), BX
+	MOVQ 120(AX), SI
+	MOVQ 128(AX), DI
+	MOVQ 32(AX), R8
+	MOVQ 136(AX), R9
+	MOVQ 144(AX), R10
+	MOVQ 152(AX), R11
+	MOVQ 56(AX), AX
+	XORQ R13, R13
+	LEAQ -8(AX), R12
+
+loop:
+	VMOVUPS     (DX)(R13*4), Y2
+	VMULPS      (BX)(R13*4), Y2, Y0
+	VMULPS      (DI)(R13*4), Y2, Y1
+	VMOVUPS     4(DX)(R13*4), Y2
+	VFMADD231PS 4(SI)(R13*4), Y2, Y1
+	VMOVUPS     (R8)(R13*4), Y2
+	VFMADD231PS (R9)(R13*4), Y2, Y0
+	VFMADD231PS (R11)(R13*4), Y2, Y1
+	VMOVUPS     4(R8)(R13*4), Y2
+	VFMADD231PS 4(R10)(R13*4), Y2, Y1
+	VUNPCKLPS   Y1, Y0, Y3
+	VUNPCKHPS   Y1, Y0, Y2
+	VPERM2F128  $0x20, Y2, Y3, Y0
+	VPERM2F128  $0x31, Y2, Y3, Y1
+	VMOVUPS     Y0, (CX)(R13*8)
+	VMOVUPS     Y1, 32(CX)(R13*8)
+	ADDQ        $0x08, R13
+	CMPQ        R13, R12
+	JLE         loop
+	CMPQ        R13, AX
+	JGE         done
+	MOVQ        R12, R13
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func collectAVX2F32(r *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·collectAVX2F32(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 112(AX), BX
+	MOVQ 120(AX), SI
+	MOVQ 128(AX), DI
+	MOVQ 56(AX), AX
+	XORQ R9, R9
+	LEAQ -8(AX), R8
+
+loop:
+	VMOVUPS     (CX)(R9*4), Y0
+	VMOVUPS     -8(DX)(R9*8), Y1
+	VMOVUPS     24(DX)(R9*8), Y2
+	VSHUFPS     $0xdd, Y2, Y1, Y3
+	VPERMPD     $0xd8, Y3, Y3
+	VFMADD231PS (SI)(R9*4), Y3, Y0
+	VMOVUPS     (DX)(R9*8), Y1
+	VMOVUPS     32(DX)(R9*8), Y2
+	VSHUFPS     $0x88, Y2, Y1, Y3
+	VPERMPD     $0xd8, Y3, Y3
+	VFMADD231PS (BX)(R9*4), Y3, Y0
+	VSHUFPS     $0xdd, Y2, Y1, Y3
+	VPERMPD     $0xd8, Y3, Y3
+	VFMADD231PS (DI)(R9*4), Y3, Y0
+	VMOVUPS     Y0, (CX)(R9*4)
+	ADDQ        $0x08, R9
+	CMPQ        R9, R8
+	JLE         loop
+	CMPQ        R9, AX
+	JGE         done
+	MOVQ        R8, R9
+	JMP         loop
 
 done:
 	VZEROUPPER
@@ -760,6 +996,94 @@ done:
 	VZEROUPPER
 	RET
 
+// func sweepPointsAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·sweepPointsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         112(AX), R8
+	MOVQ         120(AX), R9
+	MOVQ         128(AX), R10
+	MOVQ         136(AX), R11
+	VBROADCASTSD 80(AX), Y0
+	MOVQ         56(AX), AX
+	XORQ         R13, R13
+	LEAQ         -4(AX), R12
+
+loop:
+	VMOVUPD     (DI)(R13*8), Y1
+	VMOVUPD     (DX)(R13*8), Y2
+	VMOVUPD     (R11)(R13*8), Y3
+	VFMADD231PD (SI)(R13*8), Y3, Y1
+	VMOVUPD     (R10)(R13*8), Y3
+	VFMADD231PD (BX)(R13*8), Y3, Y1
+	VMOVUPD     (R9)(R13*8), Y3
+	VFMADD231PD 8(DX)(R13*8), Y3, Y1
+	VMOVUPD     -8(R9)(R13*8), Y3
+	VFMADD231PD -8(DX)(R13*8), Y3, Y1
+	VMOVUPD     (R8)(R13*8), Y3
+	VFMSUB213PD Y2, Y3, Y1
+	VFMADD213PD Y2, Y0, Y1
+	VMOVUPD     Y1, (CX)(R13*8)
+	ADDQ        $0x04, R13
+	CMPQ        R13, R12
+	JLE         loop
+	CMPQ        R13, AX
+	JGE         done
+	MOVQ        R12, R13
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func defectPointsAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·defectPointsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 112(AX), R8
+	MOVQ 120(AX), R9
+	MOVQ 128(AX), R10
+	MOVQ 136(AX), R11
+	MOVQ 56(AX), AX
+	XORQ R13, R13
+	LEAQ -4(AX), R12
+
+loop:
+	VMOVUPD     (DI)(R13*8), Y1
+	VMOVUPD     (DX)(R13*8), Y2
+	VMOVUPD     (R11)(R13*8), Y3
+	VFMADD231PD (SI)(R13*8), Y3, Y1
+	VMOVUPD     (R10)(R13*8), Y3
+	VFMADD231PD (BX)(R13*8), Y3, Y1
+	VMOVUPD     (R9)(R13*8), Y3
+	VFMADD231PD 8(DX)(R13*8), Y3, Y1
+	VMOVUPD     -8(R9)(R13*8), Y3
+	VFMADD231PD -8(DX)(R13*8), Y3, Y1
+	VMOVUPD     (R8)(R13*8), Y3
+	VFMSUB213PD Y2, Y3, Y1
+	VMOVUPD     Y1, (CX)(R13*8)
+	ADDQ        $0x04, R13
+	CMPQ        R13, R12
+	JLE         loop
+	CMPQ        R13, AX
+	JGE         done
+	MOVQ        R12, R13
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func addAVX2F64(r *byte)
 // Requires: AVX, FMA3
 TEXT ·addAVX2F64(SB), NOSPLIT, $0-8
@@ -783,6 +1107,33 @@ loop:
 	JGE         done
 	MOVQ        SI, DI
 	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func multiplyAVX2F64(r *byte)
+// Requires: AVX
+TEXT ·multiplyAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 56(AX), AX
+	XORQ DI, DI
+	LEAQ -4(AX), SI
+
+loop:
+	VMOVUPD (DX)(DI*8), Y0
+	VMULPD  (BX)(DI*8), Y0, Y0
+	VMOVUPD Y0, (CX)(DI*8)
+	ADDQ    $0x04, DI
+	CMPQ    DI, SI
+	JLE     loop
+	CMPQ    DI, AX
+	JGE     done
+	MOVQ    SI, DI
+	JMP     loop
 
 done:
 	VZEROUPPER

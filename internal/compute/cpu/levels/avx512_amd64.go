@@ -10,6 +10,8 @@ func functionsAVX512F32() *functions {
 	t.pairSource = pairSourceAVX512F32
 	t.defects = defectsAVX512F32
 	t.defectsSource = defectsSourceAVX512F32
+	t.sweepPoints = sweepPointsAVX512F32
+	t.defectPoints = defectPointsAVX512F32
 	t.add = addAVX512F32
 	t.scale = scaleAVX512F32
 	t.addScaled = addScaledAVX512F32
@@ -38,6 +40,12 @@ func defectsAVX512F32(r *rowArgs)
 func defectsSourceAVX512F32(r *rowArgs)
 
 //go:noescape
+func sweepPointsAVX512F32(r *rowArgs)
+
+//go:noescape
+func defectPointsAVX512F32(r *rowArgs)
+
+//go:noescape
 func addAVX512F32(r *rowArgs)
 
 //go:noescape
@@ -63,7 +71,10 @@ func functionsAVX512F64() *functions {
 	t.pairSource = pairSourceAVX512F64
 	t.defects = defectsAVX512F64
 	t.defectsSource = defectsSourceAVX512F64
+	t.sweepPoints = sweepPointsAVX512F64
+	t.defectPoints = defectPointsAVX512F64
 	t.add = addAVX512F64
+	t.multiply = multiplyAVX512F64
 	t.squares = squaresAVX512F64
 	t.narrow = narrowAVX512F64
 	t.subtract = subtractAVX512F64
@@ -91,7 +102,16 @@ func defectsAVX512F64(r *rowArgs)
 func defectsSourceAVX512F64(r *rowArgs)
 
 //go:noescape
+func sweepPointsAVX512F64(r *rowArgs)
+
+//go:noescape
+func defectPointsAVX512F64(r *rowArgs)
+
+//go:noescape
 func addAVX512F64(r *rowArgs)
+
+//go:noescape
+func multiplyAVX512F64(r *rowArgs)
 
 //go:noescape
 func squaresAVX512F64(r *rowArgs)

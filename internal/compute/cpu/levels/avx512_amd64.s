@@ -279,6 +279,118 @@ done:
 	VZEROUPPER
 	RET
 
+// func sweepPointsAVX512F32(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·sweepPointsAVX512F32(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         112(AX), R8
+	MOVQ         120(AX), R9
+	MOVQ         128(AX), R10
+	MOVQ         136(AX), R11
+	VBROADCASTSS 80(AX), Z0
+	MOVQ         56(AX), R12
+	XORQ         R14, R14
+	LEAQ         -16(R12), R13
+
+loop:
+	VMOVUPS      (DI)(R14*4), Z1
+	VMOVUPS      (DX)(R14*4), Z2
+	MOVQ         144(AX), R15
+	VMOVUPS      (R15)(R14*4), Z3
+	VFMADD231PS  4(SI)(R14*4), Z3, Z1
+	MOVQ         152(AX), R15
+	VMOVUPS      (R15)(R14*4), Z3
+	VFMADD231PS  -4(SI)(R14*4), Z3, Z1
+	MOVQ         160(AX), R15
+	VMOVUPS      4(R15)(R14*4), Z3
+	VFMADD231PS  4(BX)(R14*4), Z3, Z1
+	MOVQ         168(AX), R15
+	VMOVUPS      -4(R15)(R14*4), Z3
+	VFMADD231PS  -4(BX)(R14*4), Z3, Z1
+	VMOVUPS      (R11)(R14*4), Z3
+	VFMADD231PS  (SI)(R14*4), Z3, Z1
+	VMOVUPS      (R10)(R14*4), Z3
+	VFMADD231PS  (BX)(R14*4), Z3, Z1
+	VMOVUPS      (R9)(R14*4), Z3
+	VFMADD231PS  4(DX)(R14*4), Z3, Z1
+	VMOVUPS      -4(R9)(R14*4), Z3
+	VFMADD231PS  -4(DX)(R14*4), Z3, Z1
+	VMOVUPS      (R8)(R14*4), Z3
+	VFNMADD231PS Z2, Z3, Z1
+	VFMADD213PS  Z2, Z0, Z1
+	VMOVUPS      Z1, (CX)(R14*4)
+	ADDQ         $0x10, R14
+	CMPQ         R14, R13
+	JLE          loop
+	CMPQ         R14, R12
+	JGE          done
+	MOVQ         R13, R14
+	JMP          loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func defectPointsAVX512F32(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·defectPointsAVX512F32(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 112(AX), R8
+	MOVQ 120(AX), R9
+	MOVQ 128(AX), R10
+	MOVQ 136(AX), R11
+	MOVQ 56(AX), R12
+	XORQ R14, R14
+	LEAQ -16(R12), R13
+
+loop:
+	VMOVUPS      (DI)(R14*4), Z1
+	VMOVUPS      (DX)(R14*4), Z2
+	MOVQ         144(AX), R15
+	VMOVUPS      (R15)(R14*4), Z3
+	VFMADD231PS  4(SI)(R14*4), Z3, Z1
+	MOVQ         152(AX), R15
+	VMOVUPS      (R15)(R14*4), Z3
+	VFMADD231PS  -4(SI)(R14*4), Z3, Z1
+	MOVQ         160(AX), R15
+	VMOVUPS      4(R15)(R14*4), Z3
+	VFMADD231PS  4(BX)(R14*4), Z3, Z1
+	MOVQ         168(AX), R15
+	VMOVUPS      -4(R15)(R14*4), Z3
+	VFMADD231PS  -4(BX)(R14*4), Z3, Z1
+	VMOVUPS      (R11)(R14*4), Z3
+	VFMADD231PS  (SI)(R14*4), Z3, Z1
+	VMOVUPS      (R10)(R14*4), Z3
+	VFMADD231PS  (BX)(R14*4), Z3, Z1
+	VMOVUPS      (R9)(R14*4), Z3
+	VFMADD231PS  4(DX)(R14*4), Z3, Z1
+	VMOVUPS      -4(R9)(R14*4), Z3
+	VFMADD231PS  -4(DX)(R14*4), Z3, Z1
+	VMOVUPS      (R8)(R14*4), Z3
+	VFNMADD231PS Z2, Z3, Z1
+	VMOVUPS      Z1, (CX)(R14*4)
+	ADDQ         $0x10, R14
+	CMPQ         R14, R13
+	JLE          loop
+	CMPQ         R14, R12
+	JGE          done
+	MOVQ         R13, R14
+	JMP          loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func addAVX512F32(r *byte)
 // Requires: AVX, AVX512F
 TEXT ·addAVX512F32(SB), NOSPLIT, $0-8
@@ -751,6 +863,94 @@ done:
 	VZEROUPPER
 	RET
 
+// func sweepPointsAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·sweepPointsAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         112(AX), R8
+	MOVQ         120(AX), R9
+	MOVQ         128(AX), R10
+	MOVQ         136(AX), R11
+	VBROADCASTSD 80(AX), Z0
+	MOVQ         56(AX), AX
+	XORQ         R13, R13
+	LEAQ         -8(AX), R12
+
+loop:
+	VMOVUPD     (DI)(R13*8), Z1
+	VMOVUPD     (DX)(R13*8), Z2
+	VMOVUPD     (R11)(R13*8), Z3
+	VFMADD231PD (SI)(R13*8), Z3, Z1
+	VMOVUPD     (R10)(R13*8), Z3
+	VFMADD231PD (BX)(R13*8), Z3, Z1
+	VMOVUPD     (R9)(R13*8), Z3
+	VFMADD231PD 8(DX)(R13*8), Z3, Z1
+	VMOVUPD     -8(R9)(R13*8), Z3
+	VFMADD231PD -8(DX)(R13*8), Z3, Z1
+	VMOVUPD     (R8)(R13*8), Z3
+	VFMSUB213PD Z2, Z3, Z1
+	VFMADD213PD Z2, Z0, Z1
+	VMOVUPD     Z1, (CX)(R13*8)
+	ADDQ        $0x08, R13
+	CMPQ        R13, R12
+	JLE         loop
+	CMPQ        R13, AX
+	JGE         done
+	MOVQ        R12, R13
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func defectPointsAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·defectPointsAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 112(AX), R8
+	MOVQ 120(AX), R9
+	MOVQ 128(AX), R10
+	MOVQ 136(AX), R11
+	MOVQ 56(AX), AX
+	XORQ R13, R13
+	LEAQ -8(AX), R12
+
+loop:
+	VMOVUPD     (DI)(R13*8), Z1
+	VMOVUPD     (DX)(R13*8), Z2
+	VMOVUPD     (R11)(R13*8), Z3
+	VFMADD231PD (SI)(R13*8), Z3, Z1
+	VMOVUPD     (R10)(R13*8), Z3
+	VFMADD231PD (BX)(R13*8), Z3, Z1
+	VMOVUPD     (R9)(R13*8), Z3
+	VFMADD231PD 8(DX)(R13*8), Z3, Z1
+	VMOVUPD     -8(R9)(R13*8), Z3
+	VFMADD231PD -8(DX)(R13*8), Z3, Z1
+	VMOVUPD     (R8)(R13*8), Z3
+	VFMSUB213PD Z2, Z3, Z1
+	VMOVUPD     Z1, (CX)(R13*8)
+	ADDQ        $0x08, R13
+	CMPQ        R13, R12
+	JLE         loop
+	CMPQ        R13, AX
+	JGE         done
+	MOVQ        R12, R13
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
 // func addAVX512F64(r *byte)
 // Requires: AVX, AVX512F
 TEXT ·addAVX512F64(SB), NOSPLIT, $0-8
@@ -774,6 +974,33 @@ loop:
 	JGE         done
 	MOVQ        SI, DI
 	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func multiplyAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·multiplyAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 56(AX), AX
+	XORQ DI, DI
+	LEAQ -8(AX), SI
+
+loop:
+	VMOVUPD (DX)(DI*8), Z0
+	VMULPD  (BX)(DI*8), Z0, Z0
+	VMOVUPD Z0, (CX)(DI*8)
+	ADDQ    $0x08, DI
+	CMPQ    DI, SI
+	JLE     loop
+	CMPQ    DI, AX
+	JGE     done
+	MOVQ    SI, DI
+	JMP     loop
 
 done:
 	VZEROUPPER

@@ -51,21 +51,82 @@ func BenchmarkAccelerated(b *testing.B) {
 	}
 }
 
-func benchmarkCycle(b *testing.B, name string, nx, ny int, accelerated bool) {
-	mesh := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64}
-	p, err := multigrid.NewPlan(mesh, solver.Operator{})
+// even yields the weights and couplings of the Laplace equation.
+type even struct{ ones }
+
+func (e even) ValueRow(y int, k solver.Value, dst []byte) error {
+	if k == solver.Source {
+		return e.ones.ValueRow(y, k, dst)
+	}
+	bits := "\x00\x00\x00\x00\x00\x00\xd0\x3f" // 2^-2
+	if k == solver.Diagonal {
+		bits = "\x00\x00\x00\x00\x00\x00\xf0\x3f" // 1
+	}
+	for x := range e.mesh.NX {
+		copy(dst[8*x:], bits)
+	}
+	return nil
+}
+
+// BenchmarkWeighted does cycles of a weighted operator with conjugate gradients.
+func BenchmarkWeighted(b *testing.B) {
+	for _, name := range kernel.Names() {
+		b.Run(name, func(b *testing.B) {
+			mesh := solver.Mesh{NX: 2047, NY: 2047, DType: solver.Float64}
+			benchmarkOperator(b, name, mesh, solver.Operator{Weighted: true, Ratio: 1, Values: even{ones{mesh}}}, true)
+		})
+	}
+}
+
+// BenchmarkSetUp sets up the levels of a weighted operator.
+func BenchmarkSetUp(b *testing.B) {
+	mesh := solver.Mesh{NX: 2047, NY: 2047, DType: solver.Float64}
+	l := layoutOf(b, mesh, solver.Operator{Weighted: true, Ratio: 1, Values: even{ones{mesh}}})
+	d, err := New(l, 1, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, g := context.Background(), multigrid.Grid{Device: d, Layout: l}
+	for b.Loop() {
+		b.StopTimer()
+		if err := d.Load(ctx, ones{mesh}); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if err := g.SetUp(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// layoutOf returns the layout of a rank that is alone.
+func layoutOf(b *testing.B, mesh solver.Mesh, op solver.Operator) multigrid.Layout {
+	p, err := multigrid.NewPlan(mesh, op)
 	if err != nil {
 		b.Fatal(err)
 	}
 	stripes, agglomerated := p.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
 	l := p.LayoutOf(stripes, agglomerated, 0)
-	l.Values = ones{mesh}
+	l.Values = op.Values
+	return l
+}
+
+func benchmarkCycle(b *testing.B, name string, nx, ny int, accelerated bool) {
+	mesh := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64}
+	benchmarkOperator(b, name, mesh, solver.Operator{Scale: 0.5, Blend: 0.5, Values: ones{mesh}}, accelerated)
+}
+
+func benchmarkOperator(b *testing.B, name string, mesh solver.Mesh, op solver.Operator, accelerated bool) {
+	l := layoutOf(b, mesh, op)
 	d, err := New(l, 1, name)
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx := context.Background()
 	if err := d.Load(ctx, ones{mesh}); err != nil {
+		b.Fatal(err)
+	}
+	if err := (&multigrid.Grid{Device: d, Layout: l}).SetUp(ctx); err != nil {
 		b.Fatal(err)
 	}
 	s := NewCG(d)

@@ -116,7 +116,7 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 		z.b, p.b = nil, nil
 		for i, v := range []*stencil[float64]{&z, &p, &x} {
 			defects(&k.engine, k.d[i], v)
-			s.weigh(k.d[i], y)
+			s.weigh(k, k.d[i], y)
 		}
 		if y == rows.Lo || y%solver.GroupRows == 0 {
 			for _, acc := range k.acc {
@@ -143,10 +143,10 @@ func (s *CG) row(a array[float64], y int) []float64 {
 }
 
 // weigh makes d count half on Neumann walls. That of a weighted operator it multiplies by C.
-func (s *CG) weigh(d []float64, y int) {
+func (s *CG) weigh(k *lane, d []float64, y int) {
 	m := s.level.Mesh
 	if c := s.level.points; c != nil {
-		times(d, c.centre.at(y))
+		times(&k.engine, d, c.centre.at(y))
 		return
 	}
 	if y == 0 && m.Walls.Top == solver.Neumann || y == m.NY-1 && m.Walls.Bottom == solver.Neumann {

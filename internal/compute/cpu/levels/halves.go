@@ -13,8 +13,11 @@ type halves struct {
 	// coarse columns, or -1.
 	on, before, behind []int32
 	lo, hi             int // coarse columns that are swept
-	weights            array[float32]
-	first              []int // by fine row, from weights.lo on: its first row of weights
+	// Coarse columns [0, regular) lie on every other fine column, and one lies behind each of them; from column 1 on,
+	// one also lies before them.
+	regular int
+	weights array[float32]
+	first   []int // by fine row, from weights.lo on: its first row of weights
 }
 
 // parts are the rows of weights of a fine row for a coarse row that it lies on or next to, by coarse column: those of
@@ -38,6 +41,12 @@ func newHalves[F float](l *level[F], coarse solver.Mesh) *halves {
 		}
 		h.on = append(h.on, int32(x))
 		h.before, h.behind = append(h.before, column(x-1)), append(h.behind, column(x+1))
+	}
+	for c := range h.on {
+		if int(h.on[c]) != 2*c || int(h.behind[c]) != 2*c+1 || c > 0 && int(h.before[c]) != 2*c-1 {
+			break
+		}
+		h.regular = c + 1
 	}
 	held := l.newRows()
 	h.first = make([]int, held.Rows())
@@ -81,10 +90,17 @@ func (h *halves) spread(e *engine, dst []float32, u array[float32], y int) {
 }
 
 // spreadOne sets dst to the corrections of a row that lies on a coarse row u.
-func spreadOne(_ *engine, h *halves, dst []float32, w [][]float32, u []float32) {
-	on, before, behind := w[0], w[1], w[2]
-	for c, x := range h.on {
-		v := u[c]
+func spreadOne(e *engine, h *halves, dst []float32, w [][]float32, u []float32) {
+	on, before, behind, from := w[0], w[1], w[2], 0
+	if f := of[float32](e, h.regular); f != nil && f.spreadOne != nil {
+		a := &e.args
+		a.dst, a.a, a.n = address(dst, 0), address(u, 0), h.regular
+		a.weights(w, 0)
+		f.spreadOne(a)
+		from = h.regular
+	}
+	for c := from; c < len(h.on); c++ {
+		x, v := h.on[c], u[c]
 		dst[x] = on[c] * v
 		if x := h.behind[c]; x >= 0 {
 			dst[x] = kernel.FMA(before[c+1], u[c+1], behind[c]*v)
@@ -93,10 +109,17 @@ func spreadOne(_ *engine, h *halves, dst []float32, w [][]float32, u []float32) 
 }
 
 // spreadTwo sets dst to the corrections of a row that lies between coarse rows north and south.
-func spreadTwo(_ *engine, h *halves, dst []float32, w [][]float32, north, south []float32) {
-	on, before, behind, onS, beforeS, behindS := w[0], w[1], w[2], w[3], w[4], w[5]
-	for c, x := range h.on {
-		dst[x] = kernel.FMA(onS[c], south[c], on[c]*north[c])
+func spreadTwo(e *engine, h *halves, dst []float32, w [][]float32, north, south []float32) {
+	on, before, behind, onS, beforeS, behindS, from := w[0], w[1], w[2], w[3], w[4], w[5], 0
+	if f := of[float32](e, h.regular); f != nil && f.spreadTwo != nil {
+		a := &e.args
+		a.dst, a.a, a.d, a.n = address(dst, 0), address(north, 0), address(south, 0), h.regular
+		a.weights(w, 0)
+		f.spreadTwo(a)
+		from = h.regular
+	}
+	for c := from; c < len(h.on); c++ {
+		dst[h.on[c]] = kernel.FMA(onS[c], south[c], on[c]*north[c])
 		if x := h.behind[c]; x >= 0 {
 			t := kernel.FMA(before[c+1], north[c+1], behind[c]*north[c])
 			dst[x] = kernel.FMA(beforeS[c+1], south[c+1], kernel.FMA(behindS[c], south[c], t))
@@ -105,9 +128,33 @@ func spreadTwo(_ *engine, h *halves, dst []float32, w [][]float32, north, south 
 }
 
 // collect adds the restriction of a row of defects d with three rows of weights to dst.
-func (h *halves) collect(_ *engine, dst []float32, w [][]float32, d []float32) {
+func (h *halves) collect(e *engine, dst []float32, w [][]float32, d []float32) {
+	first := max(h.lo, 1)
+	n := (h.regular - first) / pad * pad // whole vectors: what is added twice would count twice
+	f := of[float32](e, n)
+	if n <= 0 || f == nil || f.collect == nil {
+		h.collectPart(dst, w, d, h.lo, h.hi)
+		return
+	}
+	a := &e.args
+	a.dst, a.a, a.n = address(dst, first), address(d, 2*first), n
+	a.weights(w[:parts], first)
+	f.collect(a)
+	h.collectPart(dst, w, d, h.lo, first)
+	h.collectPart(dst, w, d, first+n, h.hi)
+}
+
+// weights sets the rows of weights from a coarse column on.
+func (a *rowArgs) weights(w [][]float32, c int) {
+	for i, row := range w {
+		a.rows[i] = address(row, c)
+	}
+}
+
+// collectPart is collect for coarse columns [lo, hi).
+func (h *halves) collectPart(dst []float32, w [][]float32, d []float32, lo, hi int) {
 	on, before, behind := w[0], w[1], w[2]
-	for c := h.lo; c < h.hi; c++ {
+	for c := lo; c < hi; c++ {
 		sum := dst[c]
 		if x := h.before[c]; x >= 0 {
 			sum = kernel.FMA(before[c], d[x], sum)

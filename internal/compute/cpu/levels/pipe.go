@@ -209,7 +209,7 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	case []float64:
 		defects(&p.engine, p.d, &k)
 		if l.points != nil {
-			times(p.d, k.points.centre)
+			times(&p.engine, p.d, k.points.centre)
 		}
 		narrow(&p.engine, p.defect, d, 1/float64(l.scale), k.lo, k.hi)
 	case []float32:

@@ -64,8 +64,30 @@ func wide[F float](row []F) []F {
 	return unsafe.Slice((*F)(address(row, -1)), len(row)+2)
 }
 
-// sweepPoints is sweep for points with couplings of their own.
+// load sets the arguments for the swept columns of s.
+func (s *stencil[F]) load(a *rowArgs, dst []F, w F) {
+	p, b, lo := &s.points, s.b, s.lo
+	if b == nil {
+		b = p.zero
+	}
+	a.dst, a.a, a.b, a.c = address(dst, lo), address(s.centre, lo), address(s.north, lo), address(s.south, lo)
+	a.d, a.n, a.z = address(b, lo), s.hi-lo, bitsOf(w)
+	for i, row := range [len(a.rows)][]F{p.diagonal, p.east, p.north, p.south, p.southEast, p.southWest, p.northEast,
+		p.northWest} {
+		a.rows[i] = nil
+		if row != nil {
+			a.rows[i] = address(row, lo)
+		}
+	}
+}
+
+// sweepPoints is sweep for points with couplings of their own. dst must not be one of the rows of s.
 func sweepPoints[F float](e *engine, dst []F, s *stencil[F], w F) {
+	if f := of[F](e, s.hi-s.lo); f != nil && f.sweepPoints != nil {
+		s.load(&e.args, dst, w)
+		f.sweepPoints(&e.args)
+		return
+	}
 	defectPoints(e, dst, s)
 	for x := s.lo; x < s.hi; x++ {
 		dst[x] = kernel.FMA(w, dst[x], s.centre[x])
@@ -73,7 +95,12 @@ func sweepPoints[F float](e *engine, dst []F, s *stencil[F], w F) {
 }
 
 // defectPoints is defects for points with couplings of their own. dst must not be one of the rows of s.
-func defectPoints[F float](_ *engine, dst []F, s *stencil[F]) {
+func defectPoints[F float](e *engine, dst []F, s *stencil[F]) {
+	if f := of[F](e, s.hi-s.lo); f != nil && f.defectPoints != nil {
+		s.load(&e.args, dst, 0)
+		f.defectPoints(&e.args)
+		return
+	}
 	p, b := &s.points, s.b
 	if b == nil {
 		b = p.zero
@@ -98,7 +125,13 @@ func defectPoints[F float](_ *engine, dst []F, s *stencil[F]) {
 }
 
 // times multiplies d by C.
-func times[F float](d, centre []F) {
+func times[F float](e *engine, d, centre []F) {
+	if f := of[F](e, len(centre)); f != nil && f.multiply != nil {
+		a, n := &e.args, len(centre)/f.lanes*f.lanes
+		a.dst, a.a, a.b, a.n = address(d, 0), address(d, 0), address(centre, 0), n
+		f.multiply(a)
+		d, centre = d[n:], centre[n:]
+	}
 	for x, c := range centre {
 		d[x] *= c
 	}

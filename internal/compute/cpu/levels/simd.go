@@ -19,6 +19,7 @@ type rowArgs struct {
 	n                     int
 	x, y, z               uint64 // constants: bits of a float64, or of a float32 in the lowest bytes
 	ahead, dst2, ahead2   unsafe.Pointer
+	rows                  [8]unsafe.Pointer // of couplings or of weights
 }
 
 // functions work through rows of one type of value, at least lanes of them.
@@ -28,7 +29,10 @@ type functions struct {
 	pair, pairSource                                          func(*rowArgs) // nil: sweep does one row after another
 	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
 	subtract, products, step                                  func(*rowArgs)
-	shorter                                                   *functions // for rows of fewer values; nil for plain Go
+	// nil: plain Go does it
+	sweepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect func(*rowArgs)
+
+	shorter *functions // for rows of fewer values; nil for plain Go
 }
 
 // engine calls the functions of an instruction set for one thread. f32 and f64 are nil for plain Go.

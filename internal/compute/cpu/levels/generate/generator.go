@@ -28,6 +28,14 @@ const (
 	argAhead
 	argDst2
 	argAhead2
+	argDiagonal
+	argEast
+	argNorth
+	argSouth
+	argSouthEast
+	argSouthWest
+	argNorthEast
+	argNorthWest
 )
 
 // generator writes functions for one instruction set and one type of value. Each takes a pointer to rowArgs and works

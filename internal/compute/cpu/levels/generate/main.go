@@ -45,8 +45,11 @@ func main() {
 		g.pair("pairSource", true)
 		g.defects("defects", false)
 		g.defects("defectsSource", true)
+		g.points("sweepPoints", true)
+		g.points("defectPoints", false)
 		g.add()
 		if size == 8 {
+			g.multiply()
 			g.squares()
 			g.narrow()
 			g.subtract()
@@ -58,6 +61,11 @@ func main() {
 			g.blend()
 			g.gather()
 			g.between()
+			if !g.wide { // functions for AVX-512 would not be faster
+				g.spread("spreadOne", false)
+				g.spread("spreadTwo", true)
+				g.collect()
+			}
 		}
 		tables = append(tables, g.declared)
 	}

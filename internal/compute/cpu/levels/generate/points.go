@@ -1,0 +1,128 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// points writes the function for points with couplings of their own: dst = u + w d, or dst = d. A is u, B the row
+// above, C the row below, D the source, and Z is w. The rows of couplings begin with argDiagonal. Points of float64
+// have no diagonal neighbours.
+func (g *generator) points(name string, sweeps bool) {
+	g.function(name)
+	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
+	b, diagonal, east := g.pointer(argD), g.pointer(argDiagonal), g.pointer(argEast)
+	above, below := g.pointer(argNorth), g.pointer(argSouth)
+	if sweeps {
+		g.constant(argZ, g.v[0])
+	}
+	t, c, k := g.v[1], g.v[2], g.v[3]
+	term := func(coupling reg.GPVirtual, shift int, value operand.Op) {
+		g.mov(g.at(coupling, shift), k)
+		g.op(g.VFMADD231PS, g.VFMADD231PD, value, k, t)
+	}
+	g.loop(func() {
+		g.mov(g.at(b, 0), t)
+		g.mov(g.at(u, 0), c)
+		if g.size == 4 {
+			p := g.GP64()
+			diagonally := func(arg, shift int, row reg.GPVirtual, to int) { // too many rows for the registers
+				g.MOVQ(operand.Mem{Base: g.args, Disp: 8 * arg}, p)
+				term(p, shift, g.at(row, to))
+			}
+			diagonally(argSouthEast, 0, south, 1)
+			diagonally(argSouthWest, 0, south, -1)
+			diagonally(argNorthEast, 1, north, 1)
+			diagonally(argNorthWest, -1, north, -1)
+		}
+		term(below, 0, g.at(south, 0))
+		term(above, 0, g.at(north, 0))
+		term(east, 0, g.at(u, 1))
+		term(east, -1, g.at(u, -1))
+		g.mov(g.at(diagonal, 0), k)
+		if g.size == 4 {
+			g.VFNMADD231PS(c, k, t)
+		} else {
+			g.VFMSUB213PD(c, k, t)
+		}
+		if sweeps {
+			g.fma(c, g.v[0], t)
+		}
+		g.mov(t, g.at(dst, 0))
+	})
+}
+
+// multiply writes the function for dst = a b.
+func (g *generator) multiply() {
+	g.function("multiply")
+	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
+	g.loop(func() {
+		g.mov(g.at(a, 0), g.v[0])
+		g.times(g.at(b, 0), g.v[0], g.v[0])
+		g.mov(g.v[0], g.at(dst, 0))
+	})
+}
+
+// spread writes the function of spreadOne or spreadTwo: dst is a row of twice as many values, A and D are the coarse
+// rows, argDiagonal, argEast and argNorth the weights on, before and behind for A, and the next three those for D.
+func (g *generator) spread(name string, two bool) {
+	g.function(name)
+	dst, rows := g.pointer(argDst), []reg.GPVirtual{g.pointer(argA)}
+	weights := []reg.GPVirtual{g.pointer(argDiagonal), g.pointer(argEast), g.pointer(argNorth)}
+	if two {
+		rows = append(rows, g.pointer(argD))
+		weights = append(weights, g.pointer(argSouth), g.pointer(argSouthEast), g.pointer(argSouthWest))
+	}
+	on, between, v, low := g.v[0], g.v[1], g.v[2], g.v[3]
+	g.loop(func() {
+		for k, u := range rows {
+			g.mov(g.at(u, 0), v)
+			if k == 0 {
+				g.times(g.at(weights[0], 0), v, on)
+				g.times(g.at(weights[2], 0), v, between)
+			} else {
+				g.VFMADD231PS(g.at(weights[3], 0), v, on)
+				g.VFMADD231PS(g.at(weights[5], 0), v, between)
+			}
+			g.mov(g.at(u, 1), v)
+			g.VFMADD231PS(g.at(weights[3*k+1], 1), v, between)
+		}
+		g.VUNPCKLPS(between, on, low)
+		g.VUNPCKHPS(between, on, v)
+		g.VPERM2F128(operand.U8(0x20), v, low, on)
+		g.VPERM2F128(operand.U8(0x31), v, low, between)
+		g.VMOVUPS(on, operand.Mem{Base: dst, Index: g.i, Scale: 8})
+		g.VMOVUPS(between, operand.Mem{Base: dst, Index: g.i, Scale: 8, Disp: g.bytes})
+	})
+}
+
+// collect writes the function of halves.collect: A is a row of twice as many values; argDiagonal, argEast and argNorth
+// are the weights on, before and behind. n is a multiple of a vector.
+func (g *generator) collect() {
+	g.function("collect")
+	dst, d := g.pointer(argDst), g.pointer(argA)
+	on, before, behind := g.pointer(argDiagonal), g.pointer(argEast), g.pointer(argNorth)
+	sum, low, high, t := g.v[0], g.v[1], g.v[2], g.v[3]
+	pairs := func(shift int) {
+		g.VMOVUPS(operand.Mem{Base: d, Index: g.i, Scale: 8, Disp: 4 * shift}, low)
+		g.VMOVUPS(operand.Mem{Base: d, Index: g.i, Scale: 8, Disp: 4*shift + g.bytes}, high)
+	}
+	pick := func(odd bool, weights reg.GPVirtual) {
+		lanes := operand.U8(0x88)
+		if odd {
+			lanes = 0xdd
+		}
+		g.VSHUFPS(lanes, high, low, t)
+		g.VPERMPD(operand.U8(0xd8), t, t)
+		g.VFMADD231PS(g.at(weights, 0), t, sum)
+	}
+	g.loop(func() {
+		g.mov(g.at(dst, 0), sum)
+		pairs(-2)
+		pick(true, before)
+		pairs(0)
+		pick(false, on)
+		pick(true, behind)
+		g.mov(sum, g.at(dst, 0))
+	})
+}
