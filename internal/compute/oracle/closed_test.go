@@ -39,6 +39,39 @@ func TestLayeredWall(t *testing.T) {
 	}
 }
 
+// The flux and the energy of the layered wall follow from its resistance, those of a wall of one material from its
+// coefficient, and holes do not count in the mean.
+func TestFluxesOfMaterials(t *testing.T) {
+	near := func(name string, got *float64, want, within float64) {
+		t.Helper()
+		if got == nil || math.Abs(*got-want) > within*math.Abs(want) {
+			t.Errorf("%s %v, want %v", name, *got, want)
+		}
+	}
+	wall := []string{"grid.nx=33", "grid.ny=9", "problem.left=1", "problem.top=neumann(0)", "problem.bottom=neumann(0)",
+		"solver.tolerance=1e-15", "solver.max_iterations=1000000"}
+	for _, c := range []struct {
+		coefficient string
+		conductance float64
+	}{{"x < 0.484375 ? 1 : 1e-6", 1 / (15.5/32 + 16.5/32*1e6)}, {"7", 7}} {
+		o, err := run(t, 2, append(wall, "solver.method=jacobi", "problem.coefficient="+c.coefficient)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near("left", o.Results.Flux["left"], c.conductance/4, 1e-6) // the first layer has differences of 1e-8
+		near("right", o.Results.Flux["right"], -c.conductance/4, 1e-9)
+		near("energy", o.Results.Energy, c.conductance/8, 1e-9)
+	}
+	o, err := run(t, 1, append(wall, "problem.right=1", "problem.coefficient=y > 0.4 ? 0 : 2")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near("mean", o.Results.Mean, 1, 1e-9)
+	if o.Results.Min.Value < 1-1e-12 {
+		t.Errorf("least value %v in the hole", o.Results.Min)
+	}
+}
+
 // A plane wall that gives off heat: -a du/dx = h u at its right side.
 func TestRobinWall(t *testing.T) {
 	const a, h = 3, 2

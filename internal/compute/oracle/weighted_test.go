@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -214,6 +216,9 @@ func (c trial) check(t *testing.T, e *oracle.Equations, o outcome) bool {
 	if c.Mesh.DType == solver.Float32 {
 		return o.Converged // rounded weights make A so unsymmetric that its factor corrects nothing
 	}
+	if sum, largest := o.balance(); o.Converged && c.flows() && math.Abs(sum) > 1e-4*largest {
+		fail("fluxes of up to %g add up to %g", largest, sum)
+	}
 	u, err := e.Solve()
 	if err != nil {
 		t.Logf("seed %d: %v: %s", c.seed, err, c)
@@ -236,6 +241,28 @@ func (c trial) check(t *testing.T, e *oracle.Equations, o outcome) bool {
 	return o.Converged
 }
 
+// flows reports whether nothing but walls and fixed points makes or takes flux.
+func (c trial) flows() bool {
+	none := func(values []float64) bool {
+		return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
+	}
+	return none(c.Source) && none(c.Materials.Screening)
+}
+
+// balance returns the sum of all fluxes, and the largest.
+func (o outcome) balance() (sum, largest float64) {
+	add := func(flux *float64) {
+		sum, largest = sum+*flux, max(largest, math.Abs(*flux))
+	}
+	for _, flux := range o.Results.Flux {
+		add(flux)
+	}
+	for _, r := range o.Results.Regions {
+		add(r.Flux)
+	}
+	return sum, largest
+}
+
 // compareFields runs the trial with several ranks and compares that with the outcome of one.
 func (c trial) compareFields(t *testing.T, one outcome) {
 	if c.ranks == 1 {
@@ -245,7 +272,8 @@ func (c trial) compareFields(t *testing.T, one outcome) {
 	switch {
 	case err != nil:
 		t.Errorf("seed %d: %d ranks: %v\n\t%s", c.seed, c.ranks, err, c)
-	case o.FieldSHA256 != one.FieldSHA256 || o.Sweeps != one.Sweeps || *o.Norm != *one.Norm:
+	case o.FieldSHA256 != one.FieldSHA256 || o.Sweeps != one.Sweeps || *o.Norm != *one.Norm ||
+		!reflect.DeepEqual(o.Results, one.Results):
 		t.Errorf("seed %d: %d ranks: field %s after %d sweeps; 1 rank: %s after %d\n\t%s", c.seed, c.ranks,
 			o.FieldSHA256, o.Sweeps, one.FieldSHA256, one.Sweeps, c)
 	}

@@ -63,9 +63,6 @@ const (
 // Weighted reports whether points have weights of their own.
 func (p *Problem) Weighted() bool { return p.weighted }
 
-// Uniform reports whether the equation has neither a coefficient nor weights.
-func (p *Problem) Uniform() bool { return !p.weighted && p.a == 1 }
-
 // porous reports whether there may be points outside the material, where the coefficient is 0.
 func (p *Problem) porous() bool { return !p.coefficient.constant() }
 

@@ -38,7 +38,11 @@ func (t *Tally) density(l line, ix int) (float64, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
 	}
-	return f - float64(t.problem.Screening()*l.values[ix]), nil
+	k2 := t.problem.Screening()
+	if l.ground != nil {
+		k2 = l.screening[ix]
+	}
+	return f - float64(k2*l.values[ix]), nil
 }
 
 // held reports whether a point is not free.
@@ -68,8 +72,9 @@ func (t *Tally) cells() error {
 			held[1], held[3] = false, false
 		}
 		held = [4]bool{held[1], t.held(above, ix+1), held[3], t.held(below, ix+1)}
-		if held == [4]bool{} || held == [4]bool{true, true, true, true} {
-			continue
+		if held == [4]bool{} || (held[0] || above.none(ix)) && (held[1] || above.none(ix+1)) &&
+			(held[2] || below.none(ix)) && (held[3] || below.none(ix+1)) {
+			continue // no corner is free
 		}
 		for i, l := range [4]line{above, above, below, below} {
 			if !held[i] {
@@ -107,7 +112,7 @@ func (t *Tally) corners() error {
 		wall, ix, beside int
 		condition        solver.Wall
 	}{{left, 0, 1, w.Left}, {right, last, last - 1, w.Right}} {
-		if side.condition != solver.Dirichlet || t.held(inner, side.beside) {
+		if side.condition != solver.Dirichlet || t.held(inner, side.beside) || inner.none(side.beside) {
 			continue
 		}
 		move := func(flux float64) {
@@ -115,8 +120,9 @@ func (t *Tally) corners() error {
 			t.part.Flux[wall].Add(-flux)
 		}
 		u := end.values[side.ix]
-		move(float64(t.hy / (2 * t.hx) * (u - end.values[side.beside])))
-		move(float64(t.hx / (2 * t.hy) * (inner.values[side.ix] - u)))
+		along, across := end.toEast(min(side.ix, side.beside)), t.now.toNorth(side.ix)
+		move(float64(along * float64(t.hy/(2*t.hx)*(u-end.values[side.beside]))))
+		move(float64(across * float64(t.hx/(2*t.hy)*(inner.values[side.ix]-u))))
 		if t.plain {
 			continue
 		}

@@ -196,7 +196,7 @@ func (t *Tally) fluxInRow() {
 			ix = to - 2 // only walls are fixed
 			continue
 		}
-		t.addFlux(l, ix, l, ix+1, weight)
+		t.addFlux(l, ix, l, ix+1, float64(weight*l.toEast(ix)))
 		if along >= 0 {
 			t.addWall(along, l, ix, l, ix+1, t.hx/2)
 		}
@@ -214,7 +214,7 @@ func (t *Tally) fluxBetween() {
 		if !t.mesh.PeriodicColumns() {
 			weight *= t.half(ix, t.mesh.NX)
 		}
-		t.addFlux(above, ix, below, ix, weight)
+		t.addFlux(above, ix, below, ix, float64(weight*below.toNorth(ix)))
 		switch w := t.mesh.Walls; {
 		case ix == 0 && w.Left == solver.Neumann:
 			t.addWall(left, above, ix, below, ix, t.hy/2)
@@ -248,7 +248,7 @@ func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64
 		first, a, ax = second, b, bx
 	}
 	iy, ix := t.place(a.iy, ax)
-	g, err := t.problem.Derivative(wall, iy, ix)
+	g, err := t.problem.WallFlux(wall, iy, ix, a.values[ax])
 	if err != nil {
 		return // it is not finite, and no sweep has read it
 	}
@@ -274,7 +274,7 @@ func (t *Tally) derivatives() error {
 		if l.label != nil && l.label[ix] >= 0 {
 			return nil
 		}
-		g, err := t.problem.Derivative(w, l.iy, ix)
+		g, err := t.problem.WallFlux(w, l.iy, ix, l.values[ix])
 		t.part.Flux[w].Add(float64(g * length))
 		return err
 	}

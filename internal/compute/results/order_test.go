@@ -109,3 +109,9 @@ func TestFluxesOfSecondOrder(t *testing.T) {
 		}
 	}
 }
+
+func (s smooth) WallFlux(wall, iy, ix int, _ float64) (float64, error) {
+	return s.Derivative(wall, iy, ix)
+}
+func (s smooth) Materials() Materials    { return nil }
+func (s smooth) Given() solver.FixedRows { return s.Operator().Fixed }

@@ -12,7 +12,8 @@ import (
 type Part struct {
 	Steps   [2]Sum     `json:"steps"`   // squares of the steps along x and along y
 	Sum     Sum        `json:"sum"`     // of the values, by their part of the mesh
-	Squares Sum        `json:"squares"` // of the values, by their part of the mesh
+	Squares Sum        `json:"squares"` // of the values, by their part of the mesh; see rowSums
+	Outside Sum        `json:"outside"` // points outside the material, by their part of the mesh
 	Min     extreme    `json:"min"`
 	Max     extreme    `json:"max"`
 	Flux    [walls]Sum `json:"flux"`    // in the order of solver.Walls
@@ -40,11 +41,12 @@ func (e *extreme) take(o extreme, sign int) {
 
 // Results are the results of a run. Numbers beyond float64 are nil.
 type Results struct {
-	Energy *float64 `json:"energy"` // half of the integral of |grad u|^2 + k2 u^2
+	Energy *float64 `json:"energy"` // half of the integral of a |grad u|^2 + k2 u^2
 	Min    Point    `json:"min"`
 	Max    Point    `json:"max"`
 	Mean   *float64 `json:"mean"`
-	// Flux is the integral of the derivative out of the mesh over each wall, by its name; none for periodic walls.
+	// Flux is the integral of a times the derivative out of the mesh over each wall, by its name; none for periodic
+	// walls.
 	Flux    map[string]*float64 `json:"flux"`
 	Regions []Region            `json:"regions"`           // of fixed points, by their first points
 	Omitted string              `json:"omitted,omitempty"` // why there are no regions
@@ -67,7 +69,7 @@ type Region struct {
 	Points int64    `json:"points"`
 	Min    float64  `json:"min"`
 	Max    float64  `json:"max"`
-	Flux   *float64 `json:"flux"` // the integral of the derivative into the region: its charge
+	Flux   *float64 `json:"flux"` // the integral of a times the derivative into the region: its charge
 }
 
 // Merge merges the parts of all ranks, in rank order.
@@ -84,6 +86,7 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		}
 		total.Sum.Merge(&part.Sum)
 		total.Squares.Merge(&part.Squares)
+		total.Outside.Merge(&part.Outside)
 		total.Min.take(part.Min, -1)
 		total.Max.take(part.Max, 1)
 		total.Begun += part.Begun
@@ -95,12 +98,15 @@ func Merge(p Problem, parts []Part) (Results, error) {
 	}
 	along := float64(total.Steps[0].Value()*hy/hx) + float64(total.Steps[1].Value()*hx/hy)
 	inside := float64(p.Screening()*hx) * hy
+	if p.Materials() != nil {
+		inside = float64(hx * hy) // the screening is in Squares
+	}
 	cells := float64(solver.Intervals(m.NX, m.Walls.Left)) * float64(solver.Intervals(m.NY, m.Walls.Top))
 	r := Results{
 		Energy:  finite((along + float64(inside*total.Squares.Value())) / 2),
 		Min:     at(total.Min.Value, total.Min.IX, total.Min.IY),
 		Max:     at(total.Max.Value, total.Max.IX, total.Max.IY),
-		Mean:    finite(total.Sum.Value() / cells),
+		Mean:    finite(total.Sum.Value() / (cells - total.Outside.Value())),
 		Flux:    map[string]*float64{},
 		Regions: []Region{},
 	}

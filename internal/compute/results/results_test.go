@@ -309,3 +309,9 @@ func TestPolesAtFixedWalls(t *testing.T) {
 		}
 	}
 }
+
+func (w world) WallFlux(wall, iy, ix int, _ float64) (float64, error) {
+	return w.Derivative(wall, iy, ix)
+}
+func (w world) Materials() Materials    { return nil }
+func (w world) Given() solver.FixedRows { return w.Operator().Fixed }

@@ -19,9 +19,14 @@ type Problem interface {
 	Screening() float64
 	Operator() solver.Operator
 	Row(iy int, dst []byte) error
-	// Derivative returns the outward derivative of a Neumann wall at one of its points. Walls are numbered as in
-	// solver.Walls.
-	Derivative(wall, iy, ix int) (float64, error)
+	// WallFlux returns what flows in through a Neumann or Robin wall at one of its points, per length, if the field has
+	// the value u there: a du/dn. Walls are numbered as in solver.Walls.
+	WallFlux(wall, iy, ix int, u float64) (float64, error)
+	// Materials returns the coefficients; nil if they are 1, and the screening is Screening.
+	Materials() Materials
+	// Given yields the points that are fixed, besides those of fixed walls; nil for none. Points outside the material
+	// are not among them.
+	Given() solver.FixedRows
 	// RightHandSide writes f at the points of row iy from column col on to dst. It need not be finite at fixed walls.
 	RightHandSide(iy, col int, dst []float64) error
 	// RegionNames returns the names of the regions of fixed points by their numbers; nil if regions are connected fixed
@@ -29,6 +34,17 @@ type Problem interface {
 	RegionNames() []string
 	// Region returns the number of the region of a fixed point, if regions have names.
 	Region(iy, ix int) int
+}
+
+// Materials yields the coefficient a and the screening k2 of the points of a problem.
+type Materials interface {
+	// Faces writes the coefficients of the faces between the points of row iy and their neighbours in the next column
+	// and in the row above to dst; 0 where there is none.
+	Faces(iy int, east, north []float64) error
+	// Screenings writes k2 at the points of row iy to dst.
+	Screenings(iy int, dst []float64) error
+	// OutsideRow sets dst[ix] for the points of row iy that lie outside the material.
+	OutsideRow(iy int, dst []bool) error
 }
 
 // The walls in the order of solver.Walls.
@@ -43,18 +59,19 @@ const (
 // Tally is the part of the results that one rank works out from the rows of its stripe and the first row of the next
 // rank.
 type Tally struct {
-	problem  Problem
-	mesh     solver.Mesh
-	stripe   solver.Stripe
-	hx, hy   float64
-	lo, hi   int // columns that a sweep updates
-	fixed    solver.FixedRows
-	part     Part
-	labels   labels
-	named    bool      // a region is the points with its number, and its label is that number
-	now, old line      // the newest row and the one above it
-	plain    bool      // f and k2 are 0
-	windows  [2]window // of the two newest rows, by their parity
+	problem   Problem
+	mesh      solver.Mesh
+	stripe    solver.Stripe
+	hx, hy    float64
+	lo, hi    int // columns that a sweep updates
+	fixed     solver.FixedRows
+	part      Part
+	materials Materials
+	labels    labels
+	named     bool      // a region is the points with its number, and its label is that number
+	now, old  line      // the newest row and the one above it
+	plain     bool      // f and k2 are 0
+	windows   [2]window // of the two newest rows, by their parity
 }
 
 // line is a row of the field with the regions of its points.
@@ -62,14 +79,51 @@ type line struct {
 	iy     int
 	values []float64
 	label  []int // by column; -1 where the point is free or of a wall; nil without fixed points
+	*ground
+}
+
+// ground is what the Materials of a row are; nil where they are 1.
+type ground struct {
+	east, north, screening []float64
+	outside                []bool
+}
+
+// toEast and toNorth return the coefficients of the faces beside a point.
+func (g *ground) toEast(ix int) float64 {
+	if g == nil {
+		return 1
+	}
+	return g.east[ix]
+}
+
+func (g *ground) toNorth(ix int) float64 {
+	if g == nil {
+		return 1
+	}
+	return g.north[ix]
+}
+
+// none reports whether a point lies outside the material.
+func (g *ground) none(ix int) bool { return g != nil && g.outside[ix] }
+
+// groundOf reads the materials of row iy.
+func (t *Tally) groundOf(iy int) (*ground, error) {
+	if t.materials == nil {
+		return nil, nil
+	}
+	row := func() []float64 { return make([]float64, t.mesh.NX) }
+	g := &ground{row(), row(), row(), make([]bool, t.mesh.NX)}
+	iy, _ = t.mesh.Canonical(iy)
+	return g, errors.Join(t.materials.Faces(iy, g.east, g.north), t.materials.Screenings(iy, g.screening),
+		t.materials.OutsideRow(iy, g.outside))
 }
 
 // New returns a Tally for the rows of a stripe.
 func New(p Problem, stripe solver.Stripe) *Tally {
 	op := p.Operator()
-	t := &Tally{problem: p, mesh: p.Mesh(), stripe: stripe, fixed: op.Fixed,
+	t := &Tally{problem: p, mesh: p.Mesh(), stripe: stripe, fixed: p.Given(), materials: p.Materials(),
 		plain: op.Values == nil && p.Screening() == 0,
-		part:  Part{Min: extreme{Value: math.Inf(1)}, Max: extreme{Value: math.Inf(-1)}}}
+		part:  Part{Min: extreme{Value: math.MaxFloat64}, Max: extreme{Value: -math.MaxFloat64}}}
 	t.hx, t.hy = p.Spacings()
 	t.lo, t.hi = t.mesh.InteriorColumns()
 	t.now.iy, t.old.iy = -2, -2 // far from any row
@@ -98,22 +152,24 @@ func (t *Tally) Part() Part {
 
 // Add adds the next rows, as a RowUser does.
 func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
-	sums := make([]rowSums, len(rows))
-	err := parallel.Each(len(rows), func(i int) error {
+	sums, grounds := make([]rowSums, len(rows)), make([]*ground, len(rows))
+	err := parallel.Each(len(rows), func(i int) (err error) {
 		above := t.now.values
 		if i > 0 {
 			above = rows[i-1]
 		} else if t.now.iy != iy-1 {
 			above = nil
 		}
-		sums[i] = t.sumsOf(above, rows[i], iy+i)
-		return nil
+		if grounds[i], err = t.groundOf(iy + i); err == nil {
+			sums[i] = t.sumsOf(above, rows[i], iy+i, grounds[i])
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i, values := range rows {
-		t.old, t.now = t.now, line{iy: iy + i, values: values, label: t.old.label}
+		t.old, t.now = t.now, line{iy: iy + i, values: values, label: t.old.label, ground: grounds[i]}
 		if err := t.addLine(sums[i], own); err != nil {
 			return err
 		}
@@ -134,6 +190,7 @@ func (t *Tally) addLine(s rowSums, own bool) error {
 		t.part.Steps[0].Add(s.along)
 		t.part.Sum.Add(s.sum)
 		t.part.Squares.Add(s.squares)
+		t.part.Outside.Add(s.outside)
 		t.part.Min.take(s.min, -1)
 		t.part.Max.take(s.max, 1)
 	}
@@ -165,44 +222,52 @@ func (t *Tally) half(i, n int) float64 {
 // rowSums are the sums over one row, in the order of its columns.
 type rowSums struct {
 	along, across float64 // squares of the steps in the row, and from the row above
-	sum, squares  float64 // of the values
+	sum, squares  float64 // of the values; squares times the screening, if there are materials
+	outside       float64 // points outside the material, by their part of the mesh
 	min, max      extreme
 }
 
 // sumsOf returns the sums of row iy. above is nil if the row above does not count.
-func (t *Tally) sumsOf(above, u []float64, iy int) (s rowSums) {
+func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 	from, to := 0, t.mesh.NX
 	if t.mesh.PeriodicColumns() {
 		from, to = 1, t.mesh.NX-1
 	}
-	least, most := from, from
+	s.min, s.max = extreme{math.MaxFloat64, from, iy}, extreme{-math.MaxFloat64, from, iy}
 	for ix := from; ix < to; ix++ {
-		v := u[ix]
-		if v < u[least] {
-			least = ix
+		v, inside := u[ix], !g.none(ix)
+		if inside && v < s.min.Value {
+			s.min = extreme{v, ix, iy}
 		}
-		if v > u[most] {
-			most = ix
+		if inside && v > s.max.Value {
+			s.max = extreme{v, ix, iy}
 		}
 		weight := 1.0
 		if from == 0 && (ix == 0 || ix == to-1) {
 			weight = 0.5
 		}
 		s.sum += float64(weight * v)
-		s.squares += float64(weight * float64(v*v))
+		square := float64(weight * float64(v*v))
+		if g != nil {
+			square = float64(g.screening[ix] * square)
+		}
+		s.squares += square
+		if !inside {
+			s.outside += weight
+		}
 		if ix+1 < t.mesh.NX {
 			step := u[ix+1] - v
-			s.along += float64(step * step)
+			s.along += float64(g.toEast(ix) * float64(step*step))
 		}
 		if above != nil {
 			step := v - above[ix]
-			s.across += float64(weight * float64(step*step))
+			s.across += float64(g.toNorth(ix) * float64(weight*float64(step*step)))
 		}
 	}
 	if !t.mesh.PeriodicRows() {
 		weight := t.half(iy, t.mesh.NY)
 		s.along, s.sum, s.squares = float64(weight*s.along), float64(weight*s.sum), float64(weight*s.squares)
+		s.outside = float64(weight * s.outside)
 	}
-	s.min, s.max = extreme{u[least], least, iy}, extreme{u[most], most, iy}
 	return s
 }

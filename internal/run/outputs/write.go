@@ -30,12 +30,8 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	var rows *results.Rows
 	if o.Config.Output.Results {
 		near = accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())
-		users := []results.RowUser{near}
-		if o.Problem.Uniform() {
-			tally = results.New(o.Problem, o.Layout.Stripe)
-			users = append(users, tally)
-		}
-		rows = results.NewRows(o.Problem, o.Layout.Stripe, users...)
+		tally = results.New(o.Problem, o.Layout.Stripe)
+		rows = results.NewRows(o.Problem, o.Layout.Stripe, tally, near)
 	}
 	hash, err := o.startHash(ctx, view)
 	if err != nil {
