@@ -167,7 +167,8 @@ func TestPTX(t *testing.T) {
 	for _, dtype := range []solver.DType{solver.Float32, solver.Float64} {
 		for _, depth := range []int{1, 5, 8, 16} {
 			for _, every := range []int{1, 3, 16} {
-				for _, u := range []backendtest.Update{{}, {Fixed: true}, {General: true, Source: true, Fixed: true}} {
+				for _, u := range []backendtest.Update{{}, {Fixed: true}, {General: true, Source: true, Fixed: true},
+					{Weighted: true, Fixed: true}} {
 					c := backendtest.Case{Mesh: solver.Mesh{NX: 301, NY: 200, DType: dtype}, Update: u, Ranks: 2,
 						Depth: depth, Passes: 3, Norms: solver.EveryNth(every)}
 					t.Run(c.String(), func(t *testing.T) { backendtest.RunCase(t, c, kinds(d, Options{PTX: true})...) })
@@ -182,6 +183,9 @@ func TestBackend(t *testing.T) { backendtest.Run(t, kinds(need(t), Options{})...
 
 // The backend computes every operator on every wall.
 func TestOperators(t *testing.T) { backendtest.RunOperators(t, kinds(need(t), Options{})[0]) }
+
+// The backend computes the weighted operator on every wall.
+func TestWeighted(t *testing.T) { backendtest.RunWeighted(t, kinds(need(t), Options{})[0]) }
 
 // The backend does sweeps some of which have no norm.
 func TestNorms(t *testing.T) { backendtest.RunNorms(t, kinds(need(t), Options{})...) }

@@ -83,6 +83,11 @@ const onFibers = `
   f32 pppp source points, 514x40, 2 ranks, 3 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
   f32 pppp source points, 3x12, 1 ranks, 3 passes of 1 sweeps, 1 blocks: 0 rows, 0 sums, 0 words wrong
 * f32 nnnn source points, 513x50, 2 ranks, 2 passes of 1 sweeps, 3 blocks: 0 rows, 0 sums, 0 words wrong
+* f32 ffpp values points, 130x50, 1 ranks, 1 passes of 11 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+  f32 ffpp values points, 250x50, 3 ranks, 2 passes of 15 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+  f32 nfnf values, 620x60, 1 ranks, 1 passes of 16 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+  f32 fnfn values points, 130x20, 1 ranks, 2 passes of 3 sweeps, 2 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+  f32 pppp values points, 514x40, 2 ranks, 2 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
   f64 ffpp, 150x56, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 * f64 ffff, 140x30, 1 ranks, 1 passes of 14 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 * f64 ffpp, 129x32, 2 ranks, 2 passes of 8 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
@@ -94,6 +99,9 @@ const onFibers = `
 * f64 nnpp source points, 140x24, 1 ranks, 2 passes of 14 sweeps, 1 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
   f64 ppnn points, 260x30, 1 ranks, 2 passes of 1 sweeps, 1 blocks: 0 rows, 0 sums, 0 words wrong
   f64 ppfn source points, 516x50, 2 ranks, 2 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
+  f64 nnpp values points, 150x50, 2 ranks, 1 passes of 16 sweeps, 2 blocks of 1 pipelines: 0 rows, 0 sums, 0 words wrong
+  f64 ffnn values, 140x30, 1 ranks, 2 passes of 6 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
+  f64 nnff values points, 516x50, 2 ranks, 2 passes of 1 sweeps, 2 blocks: 0 rows, 0 sums, 0 words wrong
   b64 ffpp, 150x56, 3 ranks, 2 passes of 12 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
 * b64 ffff, 140x30, 1 ranks, 2 passes of 16 sweeps, 1 blocks of 2 pipelines: 0 rows, 0 sums, 0 words wrong
   b64 ffpp, 131x80, 2 ranks, 5 passes of 4 sweeps, halo 16, 3 blocks of 3 pipelines: 0 rows, 0 sums, 0 words wrong

@@ -8,8 +8,8 @@ import (
 	"jacobi/solver"
 )
 
-// The kernels without and with terms: PTX for any GPU of compute capability 8.0 and up, and machine code for 9.0. Both
-// are packed by gzip.
+// The kernels without and with terms, and those of weighted points: PTX for any GPU of compute capability 8.0 and up,
+// and machine code for 9.0. All are packed by gzip.
 var (
 	//go:embed kernels/sweep.ptx.gz
 	sweepPTX []byte
@@ -19,6 +19,10 @@ var (
 	termsPTX []byte
 	//go:embed kernels/terms_90.cubin.gz
 	terms90 []byte
+	//go:embed kernels/weighted.ptx.gz
+	weightedPTX []byte
+	//go:embed kernels/weighted_90.cubin.gz
+	weighted90 []byte
 )
 
 // image returns the kernels for a layout and a GPU, as PTX if ptx is set. The machine code loads at once and is up to
@@ -30,6 +34,10 @@ func image(l solver.Layout, d *driver.Device, ptx bool) []byte {
 		return sweep90
 	case plain(l):
 		return sweepPTX
+	case l.Operator.Weighted && machine:
+		return weighted90
+	case l.Operator.Weighted:
+		return weightedPTX
 	case machine:
 		return terms90
 	}
@@ -109,8 +117,11 @@ var (
 
 	fixedF32  = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 24, pipeWarps: 8, edge: 4}
 	fixedF64  = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6}
-	sourceF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 16, pipeWarps: 8, edge: 4, source: true}
-	sourceF64 = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6, source: true}
+	sourceF32 = deepShape{size: 4, columns: 8, levels: 2, step: 2, warps: 16, pipeWarps: 8, edge: 4, values: 1}
+	sourceF64 = deepShape{size: 8, columns: 4, levels: 4, step: 4, warps: 12, pipeWarps: 4, edge: 6, values: 1}
+
+	weightedF32 = deepShape{size: 4, columns: 4, levels: 4, step: 2, warps: 8, pipeWarps: 4, edge: 4, values: 5}
+	weightedF64 = deepShape{size: 8, columns: 4, levels: 2, step: 1, warps: 8, pipeWarps: 8, edge: 6, values: 5}
 )
 
 // shapesFor returns the kernels for a layout. The first that can do a pass is the fastest.
@@ -119,7 +130,10 @@ func shapesFor(l solver.Layout) []shape {
 		return shapes(l.Mesh.DType)
 	}
 	kind, deeps := "fixed", map[solver.DType]deepShape{solver.Float32: fixedF32, solver.Float64: fixedF64}
-	if !l.Operator.Plain() {
+	switch {
+	case l.Operator.Weighted:
+		kind, deeps = "weighted", map[solver.DType]deepShape{solver.Float32: weightedF32, solver.Float64: weightedF64}
+	case !l.Operator.Plain():
 		kind, deeps = "source", map[solver.DType]deepShape{solver.Float32: sourceF32, solver.Float64: sourceF64}
 	}
 	suffix := fmt.Sprintf("%s_f%d", kind, 8*l.Mesh.DType.Size())
@@ -156,10 +170,10 @@ func MaxSweeps(m solver.Mesh) int {
 
 // PreferredDepth returns a fast number of sweeps in a pass, and so of rows in a halo, for a mesh whose smallest stripe
 // has minRows rows. From one norm to the next there are normEvery sweeps.
-func PreferredDepth(m solver.Mesh, minRows, normEvery int) int {
+func PreferredDepth(m solver.Mesh, o solver.Operator, minRows, normEvery int) int {
 	const small = 1 << 20 // points that an H200 holds in registers for 16 sweeps
 	depth := 16
-	if m.DType == solver.Float64 && m.NX*minRows > small && normEvery < 16 {
+	if m.DType == solver.Float64 && m.NX*minRows > small && normEvery < 16 && !o.Weighted {
 		depth = 12 // 16 sweeps would make a quarter of a strip's columns stale
 	}
 	return max(1, min(depth, minRows, MaxSweeps(m)))

@@ -29,8 +29,8 @@ func TestLayout(t *testing.T) {
 	}
 	for name, s := range map[string]deepShape{
 		"sweep_f32": sweepF32, "sweep_f64": sweepF64, "deep_f64": deepF64, "bare_f32": bareF32, "bare_f64": bareF64,
-		"sweep_fixed_f32": fixedF32,
-		"sweep_fixed_f64": fixedF64, "sweep_source_f32": sourceF32, "sweep_source_f64": sourceF64,
+		"sweep_fixed_f32": fixedF32, "sweep_fixed_f64": fixedF64, "sweep_source_f32": sourceF32,
+		"sweep_source_f64": sourceF64, "sweep_weighted_f32": weightedF32, "sweep_weighted_f64": weightedF64,
 	} {
 		maps.Copy(got, map[string]int{
 			name + "_columns": s.columns, name + "_levels": s.levels, name + "_step": s.step, name + "_warps": s.warps,
@@ -44,8 +44,8 @@ func TestLayout(t *testing.T) {
 	maps.Copy(got, map[string]int{
 		"const_GroupRows": solver.GroupRows, "const_GroupColumns": solver.GroupCols, "const_UnitBits": solver.UnitBits,
 		"const_Limbs": limbs, "const_LimbBits": limbBits, "const_LowBits": lowBits, "const_BadWord": badWord,
-		"const_SumWords": sumWords,
-		"once_threads":   onceThreads, "once_columns": onceColumns,
+		"const_SumWords": sumWords, "const_WeightedValues": solver.Operator{Weighted: true}.ValuesPerPoint(),
+		"once_threads": onceThreads, "once_columns": onceColumns,
 	})
 	want := cudaNumbers(t)
 	for name, n := range want {

@@ -165,7 +165,7 @@ func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 		return err
 	}
 	if v.layout.Values != nil {
-		if err := v.fill(ctx, l, &l.b, sourceOf(v.layout.Values)); err != nil {
+		if err := v.fill(ctx, l, &l.b, rowsOf(v.layout.Values, solver.Source)); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
 	}

@@ -23,9 +23,6 @@ func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
 	}
-	if l.Operator.Weighted {
-		return nil, errors.New("cuda backend: a weighted operator is not supported")
-	}
 	devices, err := d.Devices()
 	if err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)

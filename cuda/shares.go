@@ -15,7 +15,7 @@ type deepShape struct {
 	warps     int  // largest number of warps in a block
 	pipeWarps int  // largest number of warps in a pipeline
 	edge      int  // eighths of their length that are added to the outer strips when they are shared out
-	source    bool // the kernel takes a source, which needs a ring of its own
+	values    int  // of a point besides that of the field, which need a ring of their own
 	whole     bool // the kernel does whole multiples of levels alone
 }
 
@@ -40,7 +40,7 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	slot := warpSize * s.columns * s.size       // bytes of a row in shared memory
 	warps := (sweeps + s.levels - 1) / s.levels // of a pipeline
 	stale := (sweeps + s.columns - 1) / s.columns
-	rings := solver.GroupRows + 2*s.step*(warps-1) + s.sourceRows(warps) // slots of a pipeline
+	rings := solver.GroupRows + 2*s.step*(warps-1) + s.sourceSlots(warps) // slots of a pipeline
 	shared := rings*slot + s.levels*warps*sumBytes
 	pipes := min(s.warps/warps, c.shared/shared)
 	if warps > 1 {
@@ -64,17 +64,15 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	}, true
 }
 
-// sourceRows returns the slots of the ring for a source, see kernels/deep_source.cuh.
-func (s deepShape) sourceRows(warps int) int {
-	if !s.source {
-		return 0
-	}
+// sourceSlots returns the slots of the ring for a source or the values of weighted points, see
+// kernels/deep_source.cuh.
+func (s deepShape) sourceSlots(warps int) int {
 	ahead := solver.GroupRows - s.step
 	rows := ahead + 1 + (s.levels+2*s.step)*(warps-1)
 	if warps == 1 {
 		rows = ahead + 1 + s.step
 	}
-	return (rows + solver.GroupRows - 1) / solver.GroupRows * solver.GroupRows
+	return (rows + solver.GroupRows - 1) / solver.GroupRows * solver.GroupRows * s.values
 }
 
 // line is the sequence of positions that the pipelines of warps share out, see kernels/shares.cuh.

@@ -15,7 +15,8 @@ func TestSweepsOnFibers(t *testing.T) {
 		return New(d, l, Options{})
 	}}
 	for _, cases := range [][]backendtest.Case{
-		every(17, backendtest.Cases()), every(29, backendtest.OperatorCases()), every(7, backendtest.NormCases()),
+		every(17, backendtest.Cases()), every(29, backendtest.OperatorCases()), every(11, backendtest.WeightedCases()),
+		every(7, backendtest.NormCases()),
 	} {
 		for _, c := range cases {
 			t.Run(c.String(), func(t *testing.T) { backendtest.RunCase(t, c, kind) })

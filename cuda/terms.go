@@ -13,9 +13,9 @@ type terms struct {
 	words, groups            int32
 	left, right, top, bottom int32 // nowhere or -nowhere if there is no mirror
 	copies                   int32
-	sourcePitch              uint32 // in values
-	source                   driver.DevicePtr
-	scale, blend             uint64 // bits of a value of the field's type
+	sourcePitch              uint32           // in values
+	source                   driver.DevicePtr // weighted points: value k begins k*pass.pitch values later
+	scale, blend             uint64           // bits of a value of the field's type
 }
 
 // termsPass is the argument of the kernels with terms: struct TermsPass.
@@ -38,20 +38,22 @@ func plain(l solver.Layout) bool {
 // operator is the memory of a stripe that kernels with terms read besides the field.
 type operator struct {
 	terms
-	source field // one row of zeros if there is no source
+	source field // one row of zeros if there is no source; rows of all values, one after the other, of weighted points
 	lo     int   // the group of the first row held, counted in the mesh
 }
 
 // newOperator returns the operator of a layout without addresses.
 func newOperator(l solver.Layout) operator {
 	m, rows := l.Mesh, l.Held()
-	o := operator{source: field{rows: rows, pitch: pitchOf(m)}, lo: floorDiv(rows.Lo, solver.GroupRows)}
+	pitch := pitchOf(m)
+	o := operator{source: field{rows: rows, pitch: pitch * max(1, l.Operator.ValuesPerPoint())},
+		lo: floorDiv(rows.Lo, solver.GroupRows)}
 	if l.Operator.Values == nil {
 		o.source.rows.Hi = rows.Lo + 1
 	} else {
 		o.sourcePitch = uint32(o.source.pitch / m.DType.Size())
 	}
-	o.words = int32(o.source.pitch / m.DType.Size() / wordColumns)
+	o.words = int32(pitch / m.DType.Size() / wordColumns)
 	o.groups = int32(floorDiv(rows.Hi-1, solver.GroupRows) - o.lo + 1)
 	o.left, o.right, o.top, o.bottom = nowhere, -nowhere, nowhere, -nowhere
 	if m.Walls.Left == solver.Neumann {
@@ -80,8 +82,8 @@ func newOperator(l solver.Layout) operator {
 // tables returns the number of words.
 func (o operator) tables() int64 { return int64(o.words) * int64(o.groups) }
 
-// sizes returns the bytes of the three parts: words of fixed points, groups that are busy, and the source, which the
-// plain average does not need.
+// sizes returns the bytes of the three parts: words of fixed points, groups that are busy, and the source or the values
+// of weighted points, of which the plain average needs none.
 func (o operator) sizes(l solver.Layout) (fixed, busy, source int64) {
 	if !l.Operator.Plain() {
 		source = o.source.bytes()

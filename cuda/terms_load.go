@@ -27,13 +27,13 @@ func (d *device) openOperator() (o operator, err error) {
 		return o, nil
 	}
 	if o.source.base, err = d.alloc(source); err != nil {
-		return o, fmt.Errorf("source: %w", err)
+		return o, fmt.Errorf("values of points: %w", err)
 	}
 	o.terms.source = o.source.base
 	return o, nil
 }
 
-// loadOperator reads the source and the fixed points of all rows held.
+// loadOperator reads the values and the fixed points of all rows held.
 func (d *device) loadOperator(ctx context.Context, o operator) error {
 	if plain(d.layout) {
 		return nil
@@ -44,17 +44,25 @@ func (d *device) loadOperator(ctx context.Context, o operator) error {
 			return err
 		}
 	}
-	if values := d.layout.Operator.Values; values != nil {
-		if err := d.load(ctx, o.source, sourceOf(values)); err != nil {
-			return fmt.Errorf("source: %w", err)
+	for k := range d.layout.Operator.ValuesPerPoint() {
+		of := solver.Value(k)
+		if err := d.load(ctx, o.fieldOf(of, d.layout.Mesh), rowsOf(d.layout.Operator.Values, of)); err != nil {
+			return fmt.Errorf("%v: %w", of, err)
 		}
 	}
 	return d.loadFixed(ctx, o)
 }
 
-// sourceOf returns the function that reads the rows of b.
-func sourceOf(values solver.ValueRows) func(y int, dst []byte) error {
-	return func(y int, dst []byte) error { return values.ValueRow(y, solver.Source, dst) }
+// fieldOf returns the rows of a value in the memory of the operator.
+func (o operator) fieldOf(k solver.Value, m solver.Mesh) field {
+	rows := o.source
+	rows.base += driver.DevicePtr(int(k) * pitchOf(m))
+	return rows
+}
+
+// rowsOf returns the function that reads the rows of a value.
+func rowsOf(values solver.ValueRows, k solver.Value) func(y int, dst []byte) error {
+	return func(y int, dst []byte) error { return values.ValueRow(y, k, dst) }
 }
 
 // repeating returns read, with columns 0 and NX-1 replaced by copies of columns NX-2 and 1 if they are periodic.

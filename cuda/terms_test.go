@@ -62,11 +62,13 @@ func TestFixedPoints(t *testing.T) {
 }
 
 // MemoryBytes counts a word and the number of a group for each 8 columns and 8 rows, and a source row for each row, or
-// one of zeros if the operator has none. The plain average on fixed walls takes nothing.
+// one of zeros if the operator has none, or the five values of weighted points. The plain average on fixed walls takes
+// nothing.
 func TestOperatorBytes(t *testing.T) {
 	plain := solver.Operator{}
 	general := solver.Operator{Scale: 0.5, Blend: 0.5}
 	source := solver.Operator{Scale: 0.5, Blend: 0.5, Values: unread{}}
+	weighted := solver.Operator{Weighted: true, Values: unread{}}
 	const groups, rows, words, pitch = 5, 40, 64 / 8, 64 * 4
 	for _, test := range []struct {
 		operator solver.Operator
@@ -79,6 +81,7 @@ func TestOperatorBytes(t *testing.T) {
 		{solver.Operator{Fixed: every3{}}, solver.Walls{}, 12 * groups * words},
 		{general, solver.Walls{}, 12*groups*words + pitch},
 		{source, solver.Walls{}, 12*groups*words + rows*pitch},
+		{weighted, solver.Walls{}, 12*groups*words + 5*rows*pitch},
 	} {
 		m := solver.Mesh{NX: 40, NY: rows, DType: solver.Float32, Walls: test.walls}
 		l := solver.Layout{Mesh: m, Stripe: m.Interior(), Depth: 1, Operator: test.operator}
@@ -96,9 +99,9 @@ type unread struct{}
 
 func (unread) ValueRow(y int, _ solver.Value, _ []byte) error { return fmt.Errorf("row %d is read", y) }
 
-// Kernels with terms do what others cannot, and the source limits how many pipelines a block has room for.
+// Kernels with terms do what others cannot, and the values of points limit how many pipelines a block has room for.
 func TestTermsKernels(t *testing.T) {
-	fixed := solver.Walls{}
+	fixed, weighted := solver.Walls{}, solver.Operator{Weighted: true, Values: unread{}}
 	for _, test := range []struct {
 		operator      solver.Operator
 		walls         solver.Walls
@@ -114,6 +117,10 @@ func TestTermsKernels(t *testing.T) {
 		{solver.Operator{Scale: 0.5, Blend: 0.5}, fixed, solver.Float32, 8, "sweep_source_f32", 132, 4 * 4},
 		{solver.Operator{Scale: 0.5, Blend: 0.5}, fixed, solver.Float64, 12, "sweep_source_f64", 132, 4 * 3},
 		{solver.Operator{Scale: 0.5, Blend: 0.5}, fixed, solver.Float64, 16, "sweep_source_f64", 132, 2 * 4},
+		{weighted, fixed, solver.Float32, 16, "sweep_weighted_f32", 132, 2 * 4},
+		{weighted, fixed, solver.Float32, 8, "sweep_weighted_f32", 132, 4 * 2},
+		{weighted, fixed, solver.Float32, 1, "once_weighted_f32", 528, 4},
+		{weighted, fixed, solver.Float64, 16, "sweep_weighted_f64", 132, 8},
 	} {
 		m := solver.Mesh{NX: 16384, NY: 16384, DType: test.dtype, Walls: test.walls}
 		p := pass{nx: 16384, outHi: 16384, countHi: 16384, sweeps: int32(test.sweeps)}

@@ -1,13 +1,14 @@
 // Checks the sweep kernels, bit by bit, against kernels of one point a thread and sums computed on the host, and times
-// them, without Go. It is for work on the kernels and loads the PTX or cubins named by the variables PTX and TERMS_PTX.
-// run.sh builds and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware counters.
+// them, without Go. It is for work on the kernels and loads the PTX or cubins named by the variables PTX, TERMS_PTX and
+// WEIGHTED_PTX. run.sh builds and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware
+// counters.
 //
-//   bench check              many shapes; FEW=1: fewer, for compute-sanitizer; TERMS=0 or TERMS=1: only kernels
-//                            without or with terms (../kernels/terms.cuh)
+//   bench check              many shapes; FEW=1: fewer, for compute-sanitizer; TERMS=0, 1 or 5: only kernels
+//                            without terms, with terms (../kernels/terms.cuh) or of weighted points
 //   bench time N T B...      an N x N float32 and float64 mesh, T sweeps a pass, B blocks (T = 1: tiles of 8B rows)
-//   bench terms N T B WALLS POINTS SOURCE...
+//   bench terms N T B WALLS POINTS VALUES...
 //                            the same for the kernels with terms: WALLS as in problem.h, POINTS 0, 1 (everywhere) or 2
-//                            (plates), SOURCE 0 or 1
+//                            (plates), VALUES 0, 1 (a source) or 5 (weighted points)
 //
 // Variables for time: ROWS=R makes the mesh N x R. HELD=R,I,O (HELD64 for float64) keeps tiles in registers, with R
 // rows for each warp and I and O tiles in the inner and outer columns of tiles. PIPES=P allows P pipelines in a block.
@@ -20,6 +21,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <cuda.h>
@@ -91,7 +93,7 @@ template <> struct Type<double> {
   static DeepShape shape(int T) { return shapeOf("SHAPE_F64", shapeFor(0., T)); }
 };
 
-static CUmodule module, termsModule;  // the kernels without and with terms
+static CUmodule module, termsModule, weightedModule;  // the kernels without and with terms, and of weighted points
 
 static void checkDriver(CUresult e, const char* what, int line) {
   const char* text = "";
@@ -105,13 +107,13 @@ static void checkDriver(CUresult e, const char* what, int line) {
 template <class Real> const char* held() { return getenv(sizeof(Real) == 4 ? "HELD" : "HELD64"); }
 
 // pipesOf returns how many pipelines fit into a block, as in ../shares.go.
-template <class Real> int pipesOf(CUfunction deep, const DeepShape& s, int T, bool source) {
+template <class Real> int pipesOf(CUfunction deep, const DeepShape& s, int T, int values) {
   const int warps = warpsOf(s, T);
   int threads, shared;
   CU(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, deep));
   CU(cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0));
   const int pipes = std::min(
-      {threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99, shared / launchOf<Real>(s, T, 1, 1, source).bytes});
+      {threads / 32 / warps, warps > 1 ? 15 / (warps / 2) : 99, shared / launchOf<Real>(s, T, 1, 1, values).bytes});
   return getenv("PIPES") ? std::min(pipes, atoi(getenv("PIPES"))) : pipes;
 }
 
@@ -140,7 +142,7 @@ template <class Real> void launch(Pass<Real> p, int blocks) {
     CU(cuModuleGetFunction(&kernel, module, sizeof(Real) == 8 ? "held8_f64" : float32));
     return call(kernel, heldLaunchOf(p, rows, inner, outer));
   }
-  call(deep, launchOf<Real>(s, T, blocks, pipesOf<Real>(deep, s, T, false)));
+  call(deep, launchOf<Real>(s, T, blocks, pipesOf<Real>(deep, s, T, 0)));
 }
 
 template <class Real> bool right(const Case& c) {
@@ -281,16 +283,20 @@ int main(int argc, char** argv) {
   CK(cudaFree(0));
   load(module, getenv("PTX") ? getenv("PTX") : "../kernels/sweep.ptx.gz");
   load(termsModule, getenv("TERMS_PTX") ? getenv("TERMS_PTX") : "../kernels/terms.ptx.gz");
+  load(weightedModule, getenv("WEIGHTED_PTX") ? getenv("WEIGHTED_PTX") : "../kernels/weighted.ptx.gz");
   if (argc > 1 && std::string(argv[1]) == "check") {
     const std::string terms = getenv("TERMS") ? getenv("TERMS") : "";
     bool ok = true;
-    if (terms != "1") ok &= checkAll<float>() & checkAll<double>();
-    if (terms != "0" && !getenv("HELD")) ok &= checkTerms<float>() & checkTerms<double>();
+    const auto runs = [&](const char* which) { return terms.empty() || terms == which; };
+    if (runs("0")) ok &= checkAll<float>() & checkAll<double>();
+    if (runs("1") && !getenv("HELD")) ok &= checkTerms<float>({0, 1}) & checkTerms<double>({0, 1});
+    if (runs("5") && !getenv("HELD"))
+      ok &= checkTerms<float>({kWeightedValues}) & checkTerms<double>({kWeightedValues});
     return !ok;
   }
   if (argc > 7 && std::string(argv[1]) == "terms")
     for (int i = 5; i + 2 < argc; i += 3) {
-      Problem p{atoi(argv[2]), atoi(argv[2]), {}, atoi(argv[i + 1]), atoi(argv[i + 2]) != 0};
+      Problem p{atoi(argv[2]), atoi(argv[2]), {}, atoi(argv[i + 1]), atoi(argv[i + 2])};
       memcpy(p.walls, argv[i], 4);
       timeTerms<float>(p, atoi(argv[3]), atoi(argv[4])), timeTerms<double>(p, atoi(argv[3]), atoi(argv[4]));
     }

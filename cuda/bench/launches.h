@@ -16,11 +16,11 @@ inline int warpsOf(const DeepShape& s, int sweeps) { return (sweeps + s.levels -
 
 // launchOf returns the launch of a kernel in sweep_deep.cu with the given numbers of blocks and of pipelines in a
 // block.
-template <class Real> Launch launchOf(const DeepShape& s, int sweeps, int blocks, int pipes, bool source = false) {
+template <class Real> Launch launchOf(const DeepShape& s, int sweeps, int blocks, int pipes, int values = 0) {
   const int warps = warpsOf(s, sweeps), slot = kWarp * s.columns * (int)sizeof(Real);
   const int ahead = kGroupRows - s.step;  // rows
   const int used = warps > 1 ? ahead + 1 + (s.levels + 2 * s.step) * (warps - 1) : ahead + 1 + s.step;
-  const int slots = kGroupRows + 2 * s.step * (warps - 1) + (source ? (used + kGroupRows - 1) & -kGroupRows : 0);
+  const int slots = kGroupRows + 2 * s.step * (warps - 1) + ((used + kGroupRows - 1) & -kGroupRows) * values;
   const int bytes = slots * slot + s.levels * warps * kSumWords * 8;
   return {blocks, pipes * kWarp * warps, pipes * bytes};
 }

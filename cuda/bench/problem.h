@@ -11,11 +11,11 @@ struct Problem {
   int nx, ny;
   char walls[5];
   int points;  // fixed ones: 0 none, 1 everywhere, 2 in three plates
-  bool source;
+  int values;  // of a point: 0 none, 1 a source, kWeightedValues those of weighted points
 
   // terms says whether only kernels with terms compute this.
   bool terms() const {
-    return points || source || walls[0] != 'f' || walls[1] != 'f' || walls[2] == 'n' || walls[3] == 'n';
+    return points || values || walls[0] != 'f' || walls[1] != 'f' || walls[2] == 'n' || walls[3] == 'n';
   }
   bool copies() const { return walls[0] == 'p'; }
   int left() const { return walls[0] != 'n'; }          // columns that are swept
@@ -55,11 +55,27 @@ struct Kept {
   }
 };
 
+// ofProblem returns what a sweep makes of a point, whose values are `pitch` apart from `values` on.
+template <class Real>
+__host__ __device__ Real ofProblem(const Problem& p, const Real* values, ptrdiff_t pitch, Real centre, Real west,
+                                   Real east, Real north, Real south) {
+  if (p.values > 1)
+    return update(values[0], values[pitch], values[2 * pitch], values[3 * pitch], values[4 * pitch], west, east, north,
+                  south);
+  if (p.values) return update(Real(0.48), Real(0.3), values[0], west, east, north, south);
+  return update(centre, west, east, north, south);
+}
+
+// valueOf makes value v of a point of noise between -1/2 and 1/2: a small source, or a weight of up to 1/4.
+template <class Real> __host__ __device__ Real valueOf(int v, Real noise) {
+  return v ? (noise + Real(0.5)) / 4 : noise / 64;
+}
+
 // setTerms sets the terms of a pass but for the pointers.
 template <class Real> void setTerms(Terms<Real>& t, const Problem& p, const Kept& kept, int pitch) {
   constexpr int kNone = 1 << 29;
   t.words = kept.words, t.groups = kept.groups;
   t.left = p.walls[0] == 'n' ? 0 : -kNone, t.right = p.walls[1] == 'n' ? p.nx - 1 : kNone;
   t.top = p.walls[2] == 'n' ? 0 : -kNone, t.bottom = p.walls[3] == 'n' ? p.ny - 1 : kNone;
-  t.copies = p.copies(), t.sourcePitch = pitch, t.scale = Real(0.48), t.blend = Real(0.3);
+  t.copies = p.copies(), t.sourcePitch = pitch * std::max(p.values, 1), t.scale = Real(0.48), t.blend = Real(0.3);
 }

@@ -14,6 +14,7 @@
 #include "../kernels/sweep_held.cu"
 #include "../kernels/sweep_once.cu"
 #include "../kernels/terms.cu"
+#include "../kernels/weighted.cu"
 
 // Case is a problem whose rows are divided among ranks at cuts, the last of which is the number of rows.
 struct Case {
@@ -36,14 +37,18 @@ template <class Real> struct Kernels {
   void (*once)(Pass<Real>);
   void (*onceFixed)(FixedPass<Real>);
   void (*onceSource)(SourcePass<Real>);
+  void (*onceWeighted)(WeightedPass<Real>);
   void (*deepFixed)(FixedPass<Real>);
   void (*deepSource)(SourcePass<Real>);
-  DeepShape fixed, source;
+  void (*deepWeighted)(WeightedPass<Real>);
+  DeepShape fixed, source, weighted;
 };
-static const Kernels<float> kernels32 = {once_f32,         once_fixed_f32, once_source_f32, sweep_fixed_f32,
-                                         sweep_source_f32, kFixedF32,      kSourceF32};
-static const Kernels<double> kernels64 = {once_f64,         once_fixed_f64, once_source_f64, sweep_fixed_f64,
-                                          sweep_source_f64, kFixedF64,      kSourceF64};
+static const Kernels<float> kernels32 = {once_f32,         once_fixed_f32,     once_source_f32, once_weighted_f32,
+                                         sweep_fixed_f32,  sweep_source_f32,   sweep_weighted_f32,
+                                         kFixedF32,        kSourceF32,         kWeightedF32};
+static const Kernels<double> kernels64 = {once_f64,        once_fixed_f64,     once_source_f64, once_weighted_f64,
+                                          sweep_fixed_f64, sweep_source_f64,   sweep_weighted_f64,
+                                          kFixedF64,       kSourceF64,         kWeightedF64};
 static const Kernels<float>& kernelsOf(float) { return kernels32; }
 static const Kernels<double>& kernelsOf(double) { return kernels64; }
 static void (*deepOf(float, int, int rows))(Pass<float>) {
@@ -62,7 +67,7 @@ template <class Real> struct Rank {
   int lo, hi;                  // rows that it sweeps
   int rowLo, rowHi;            // rows that it holds
   std::vector<Real> field[2];  // these rows
-  std::vector<Real> source;
+  std::vector<Real> values;
   unsigned came[2] = {}, rows[2] = {}, room[2] = {};
   std::vector<unsigned long long> sums;
 };
@@ -75,7 +80,8 @@ template <class Real> struct Run {
   const Problem p;
   const int depth, pitch, n;
   std::vector<std::vector<Real>> want;  // the field before each sweep, and at the end
-  std::vector<Real> source;
+  const int valuePitch;                 // from a row of values to the next
+  std::vector<Real> values;
   std::vector<Rank<Real>> ranks;
 
   explicit Run(const Case& c)
@@ -84,12 +90,13 @@ template <class Real> struct Run {
           c.cuts.back(),
           {c.problem.walls[0], c.problem.walls[1], c.problem.walls[2], c.problem.walls[3]},
           c.problem.points,
-          c.problem.source},
+          c.problem.values},
         depth(c.sweeps * c.cycle()),
         pitch((p.nx + 7) & ~7),
         n(c.cuts.size()),
         want(1 + c.sweeps * c.passes, std::vector<Real>((size_t)p.ny * pitch)),
-        source((size_t)p.ny * pitch),
+        valuePitch(pitch * std::max(p.values, 1)),
+        values((size_t)p.ny * valuePitch),
         ranks(n) {}
 
   bool wraps() const { return p.walls[2] == 'p'; }
@@ -103,7 +110,8 @@ template <class Real> struct Run {
       }
   }
   void sweepAll() {
-    for (size_t i = 0; i < want[0].size(); i++) want[0][i] = noise(i), source[i] = noise(i + 77) / 64;
+    for (size_t i = 0; i < want[0].size(); i++) want[0][i] = noise(i);
+    for (size_t i = 0; i < values.size(); i++) values[i] = valueOf<Real>(i % valuePitch / pitch, noise(i + 77));
     copyColumns(want[0]);
     for (size_t k = 0; k + 1 < want.size(); k++) {
       for (int y = 0; y < p.ny; y++)
@@ -114,9 +122,7 @@ template <class Real> struct Run {
           if (p.keeps(y, x)) continue;
           const Real west = at(y, x ? x - 1 : 1), east = at(y, x < p.nx - 1 ? x + 1 : x - 1);
           const Real north = at(y || wraps() ? y - 1 : 1, x), south = at(y < p.ny - 1 || wraps() ? y + 1 : y - 1, x);
-          const Real b = p.source ? source[(size_t)y * pitch + x] : 0;
-          to = p.source ? update(Real(0.48), Real(0.3), b, west, east, north, south)
-                        : update(to, west, east, north, south);
+          to = ofProblem(p, &values[(size_t)y * valuePitch + x], pitch, to, west, east, north, south);
         }
       copyColumns(want[k + 1]);
     }
@@ -130,12 +136,15 @@ template <class Real> struct Run {
       k.rowLo = neighbour(r, 0) ? k.lo - depth : 0, k.rowHi = neighbour(r, 1) ? k.hi + depth : p.ny;
       k.sums.resize((size_t)c.passes * c.sweeps * kSumWords);
       for (auto& f : k.field) f.resize((size_t)(k.rowHi - k.rowLo) * pitch);
-      k.source.resize(k.field[0].size());
+      k.values.resize((size_t)(k.rowHi - k.rowLo) * valuePitch);
       for (int y = k.rowLo; y < k.rowHi; y++)
         for (int x = 0; x < pitch; x++) {
           const size_t to = (size_t)(y - k.rowLo) * pitch + x, from = (size_t)inside(y) * pitch + x;
-          k.field[0][to] = k.field[1][to] = want[0][from], k.source[to] = source[from];
+          k.field[0][to] = k.field[1][to] = want[0][from];
         }
+      for (int y = k.rowLo; y < k.rowHi; y++)
+        std::copy_n(&values[(size_t)inside(y) * valuePitch], valuePitch,
+                    &k.values[(size_t)(y - k.rowLo) * valuePitch]);
     }
   }
 
@@ -180,13 +189,14 @@ template <class Real> struct Run {
     setPass(a, r, i);
     const Kept kept(p, a.rowLo, a.rowHi, pitch);
     setTerms(a.terms, p, kept, pitch);
-    a.terms.fixed = kept.fixed.data(), a.terms.busy = kept.busy.data(), a.terms.source = ranks[r].source.data();
+    a.terms.fixed = kept.fixed.data(), a.terms.busy = kept.busy.data(), a.terms.source = ranks[r].values.data();
     if (c.sweeps == 1) return call(once, a, {c.blocks, kOnceThreads, 0});
-    call(deep, a, launchOf<Real>(s, c.sweeps, c.blocks, c.pipes, p.source));
+    call(deep, a, launchOf<Real>(s, c.sweeps, c.blocks, c.pipes, p.values));
   }
   void pass(int r, int i) {
     const Kernels<Real>& k = kernelsOf(Real());
-    if (p.source) return passWith(r, i, k.onceSource, k.deepSource, k.source);
+    if (p.values > 1) return passWith(r, i, k.onceWeighted, k.deepWeighted, k.weighted);
+    if (p.values) return passWith(r, i, k.onceSource, k.deepSource, k.source);
     if (p.terms()) return passWith(r, i, k.onceFixed, k.deepFixed, k.fixed);
     if (c.bare) {
       BarePass<Real> a{};
@@ -275,16 +285,20 @@ template <class Real> struct Run {
     if (c.more) snprintf(halos, sizeof halos, ", halo %d", depth);
     const char kind = c.bare ? 'b' : 'f';
     printf("%c %c%zu %s%s%s, %dx%d, %d ranks, %d passes of %d sweeps%s, %s: %d rows, %d sums, %d words wrong\n",
-           c.raced ? '*' : ' ', kind, 8 * sizeof(Real), p.walls, p.source ? " source" : "", p.points ? " points" : "",
+           c.raced ? '*' : ' ', kind, 8 * sizeof(Real), p.walls,
+           p.values > 1 ? " values" : p.values ? " source" : "", p.points ? " points" : "",
            p.nx, p.ny, n, c.passes, c.sweeps, halos, work, field, sums, counts);
     return !field && !sums && !counts;
   }
 };
 
-static Problem plain(int nx, const char* top) { return {nx, 0, {'f', 'f', top[0], top[0]}, 0, false}; }
-static Problem points(int nx, const char* w) { return {nx, 0, {w[0], w[1], w[2], w[3]}, 1, false}; }
-static Problem walls(int nx, const char* w) { return {nx, 0, {w[0], w[1], w[2], w[3]}, 0, false}; }
-static Problem source(int nx, const char* w, int points = 1) { return {nx, 0, {w[0], w[1], w[2], w[3]}, points, true}; }
+static Problem plain(int nx, const char* top) { return {nx, 0, {'f', 'f', top[0], top[0]}, 0, 0}; }
+static Problem points(int nx, const char* w) { return {nx, 0, {w[0], w[1], w[2], w[3]}, 1, 0}; }
+static Problem walls(int nx, const char* w) { return {nx, 0, {w[0], w[1], w[2], w[3]}, 0, 0}; }
+static Problem source(int nx, const char* w, int points = 1) { return {nx, 0, {w[0], w[1], w[2], w[3]}, points, 1}; }
+static Problem weighted(int nx, const char* w, int points = 1) {
+  return {nx, 0, {w[0], w[1], w[2], w[3]}, points, kWeightedValues};
+}
 
 // raced marks a case that ThreadSanitizer watches too. Together these cases run every kernel in which threads share
 // memory or wait for each other.
@@ -327,6 +341,12 @@ int main(int argc, char**) {
            Case{source(514, "pppp"), {16, 40}, 1, 3, 2, 0},
            Case{source(3, "pppp"), {12}, 1, 3, 1, 0},
            raced(Case{source(513, "nnnn"), {24, 50}, 1, 2, 3, 0}),
+           // Weighted points: the last warp with fewer sweeps, a pipeline of one warp, and single sweeps.
+           raced(Case{weighted(130, "ffpp"), {50}, 11, 1, 1, 1}),
+           Case{weighted(250, "ffpp"), {16, 32, 50}, 15, 2, 1, 1},
+           Case{weighted(620, "nfnf", 0), {60}, 16, 1, 2, 1},
+           Case{weighted(130, "fnfn"), {20}, 3, 2, 2, 2},
+           Case{weighted(514, "pppp"), {16, 40}, 1, 2, 2, 0},
        })
     if (c.raced || argc < 2) ok &= Run<float>(c).right();
   for (const Case& c : {
@@ -341,6 +361,9 @@ int main(int argc, char**) {
            raced(Case{source(140, "nnpp"), {24}, 14, 2, 1, 1}),
            Case{points(260, "ppnn"), {30}, 1, 2, 1, 0},
            Case{source(516, "ppfn"), {24, 50}, 1, 2, 2, 0},
+           Case{weighted(150, "nnpp"), {24, 50}, 16, 1, 2, 1},
+           Case{weighted(140, "ffnn", 0), {30}, 6, 2, 1, 2},
+           Case{weighted(516, "nnff"), {24, 50}, 1, 2, 2, 0},
            // Without norms, or with that of the last sweep.
            Case{plain(150, "p"), {21, 40, 56}, 12, 2, 1, 2, 0, 0, 1},
            raced(Case{plain(140, "f"), {30}, 16, 2, 1, 2, 0, 0, 2}),

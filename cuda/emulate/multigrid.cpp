@@ -14,6 +14,7 @@
 #include "../kernels/sweep_held.cu"
 #include "../kernels/sweep_once.cu"
 #include "../kernels/terms.cu"
+#include "../kernels/weighted.cu"
 #undef Part
 #undef Squares
 #undef Tile
@@ -82,7 +83,8 @@ Kernel kernels[] = {
   SWEEP_KERNEL(once_##type, Pass<Real>), SWEEP_KERNEL(sweep_##type, Pass<Real>),                                \
       SWEEP_KERNEL(bare_##type, BarePass<Real>), SWEEP_KERNEL(once_fixed_##type, FixedPass<Real>),              \
       SWEEP_KERNEL(sweep_fixed_##type, FixedPass<Real>), SWEEP_KERNEL(once_source_##type, SourcePass<Real>),    \
-      SWEEP_KERNEL(sweep_source_##type, SourcePass<Real>)
+      SWEEP_KERNEL(sweep_source_##type, SourcePass<Real>),                                                      \
+      SWEEP_KERNEL(once_weighted_##type, WeightedPass<Real>), SWEEP_KERNEL(sweep_weighted_##type, WeightedPass<Real>)
     SWEEP_KERNELS(f32, float), SWEEP_KERNELS(f64, double), SWEEP_KERNEL(deep_f64, Pass<double>),
     SWEEP_KERNEL(held24_f32, Pass<float>), SWEEP_KERNEL(held16_f32, Pass<float>),
     SWEEP_KERNEL(held8_f64, Pass<double>),

@@ -15,7 +15,7 @@ struct Counted {
 enum class Squares { all, last, none };
 
 // Sources is the source of the row that each level makes.
-template <class Arg, int W, int N, bool = Arg::kSource> struct Sources {
+template <class Arg, int W, int N, int = Arg::kValues> struct Sources {
   Row<typename Arg::Real, W> row[N];
   // take takes the source of the row that level 0 makes next.
   __device__ __forceinline__ void take(const Beside<Arg, W>& beside, int k, int lane) {
@@ -23,11 +23,22 @@ template <class Arg, int W, int N, bool = Arg::kSource> struct Sources {
     for (int s = N - 1; s > 0; s--) row[s] = row[s - 1];
     row[0] = beside.source(k - 1, lane);
   }
+  // of returns that of the row that level s makes next.
   __device__ __forceinline__ const Row<typename Arg::Real, W>& of(int s) const { return row[s]; }
 };
-template <class Arg, int W, int N> struct Sources<Arg, W, N, false> {
+template <class Arg, int W, int N> struct Sources<Arg, W, N, 0> {
   __device__ __forceinline__ void take(const Beside<Arg, W>&, int, int) {}
   __device__ __forceinline__ Nothing of(int) const { return {}; }
+};
+template <class Arg, int W, int N> struct Sources<Arg, W, N, kWeightedValues> {
+  Values<typename Arg::Real, W> row[N];
+  __device__ __forceinline__ void take(const Beside<Arg, W>& beside, int k, int lane) {
+#pragma unroll
+    for (int s = N - 1; s > 0; s--) row[s] = row[s - 1];
+#pragma unroll
+    for (int v = 0; v < kWeightedValues; v++) row[0].of[v] = beside.value(k - 1, v, lane);
+  }
+  __device__ __forceinline__ const Values<typename Arg::Real, W>& of(int s) const { return row[s]; }
 };
 
 // Levels is N sweeps in registers. Level s keeps the two newest rows of sweep s, centre[s] and above it north[s]. When

@@ -3,7 +3,8 @@
 //
 // The source of a row is needed by every warp, by one later than by the warp before. So there is one ring of rows for
 // all warps of a pipeline. The first warp copies rows into it together with those of the field, and each warp takes
-// every row from it once and keeps it for its sweeps (Sources).
+// every row from it once and keeps it for its sweeps (Sources). A row of weighted points has a slot for each of its
+// values.
 //
 // Size of the ring. In a step, the first warp copies the row that comes kRows + B - 1 after the first that it takes.
 // Warp L, the last one, is at least in the step that comes L - 1 before, since neighbours are at most a step apart. It
@@ -24,13 +25,13 @@ enum class Care {
 
 // sourceSlots returns the slots of the ring for the source: whole groups of rows. `ahead` is Fetch::kRows.
 template <class Arg> __device__ __forceinline__ int sourceSlots(int warps, int levels, int step, int ahead) {
-  if (!Arg::kSource) return 0;
+  if (Arg::kValues == 0) return 0;
   const int rows = warps > 1 ? ahead + 1 + (levels + 2 * step) * (warps - 1) : ahead + 1 + step;
-  return (rows + kGroupRows - 1) & -kGroupRows;
+  return ((rows + kGroupRows - 1) & -kGroupRows) * Arg::kValues;
 }
 
 // SourceFetch copies the rows of the source, one after the other, into its ring.
-template <class Arg, bool = Arg::kSource> struct SourceFetch {
+template <class Arg, int = Arg::kValues> struct SourceFetch {
   using Real = typename Arg::Real;
   const Real* from;
 
@@ -44,7 +45,20 @@ template <class Arg, bool = Arg::kSource> struct SourceFetch {
     from += moves ? a.terms.sourcePitch : 0;
   }
 };
-template <class Arg> struct SourceFetch<Arg, false> {
+template <class Arg> struct SourceFetch<Arg, kWeightedValues> : SourceFetch<Arg, 1> {
+  template <int W> __device__ __forceinline__ void copy(const Arg& a, bool moves, char* slot, int lane) {
+    using Real = typename Arg::Real;
+    using Slot = ::Slot<Real, W>;
+#pragma unroll
+    for (int v = 0; v < kWeightedValues; v++)
+#pragma unroll
+      for (int p = 0; p < Slot::kParts; p++)
+        copy16_async(Slot::part(slot + v * Slot::kBytes, p, lane),
+                     this->from + v * (ptrdiff_t)a.pitch + p * kPer16<Real>);
+    this->from += moves ? a.terms.sourcePitch : 0;
+  }
+};
+template <class Arg> struct SourceFetch<Arg, 0> {
   __device__ __forceinline__ void aim(const Arg&, int, int) {}
   template <int W> __device__ __forceinline__ void copy(const Arg&, bool, char*, int) {}
 };
@@ -54,27 +68,30 @@ template <class Arg, int W, bool = Arg::kTerms> struct Beside {
   using Real = typename Arg::Real;
   using Slot = ::Slot<Real, W>;
   using Points = FixedPoints<Real, W>;
+  static constexpr int kRow = Arg::kValues * Slot::kBytes;  // bytes of a row in the ring
   char *begin, *end, *at;        // the ring of the source; the slot of row y
   unsigned before;               // bits of rows y-4 .. y-1
   unsigned long long now, next;  // bits of the group, and of the one below it
 
   // `late` is how many rows later than the first warp this one takes a row: whole groups.
   __device__ __forceinline__ Beside(char* begin, char* end, int late)
-      : begin(begin), end(end), at(late ? end - late * Slot::kBytes : begin) {}
+      : begin(begin), end(end), at(late ? end - late * kRow : begin) {}
 
   // move goes on to the next group.
   __device__ __forceinline__ void move() {
-    if (Arg::kSource) at = slot(kGroupRows);
+    if (Arg::kValues) at = slot(kGroupRows);
   }
-  // slot returns that of row y+k, -1 <= k < 16.
+  // slot returns the first of row y+k, -1 <= k < 16.
   __device__ __forceinline__ char* slot(int k) const {
-    if (k < 0) return (at == begin ? end : at) + k * Slot::kBytes;
-    if (k < kGroupRows) return at + k * Slot::kBytes;
-    return (at + kGroupRows * Slot::kBytes == end ? begin : at + kGroupRows * Slot::kBytes) +
-           (k - kGroupRows) * Slot::kBytes;
+    if (k < 0) return (at == begin ? end : at) + k * kRow;
+    if (k < kGroupRows) return at + k * kRow;
+    return (at + kGroupRows * kRow == end ? begin : at + kGroupRows * kRow) + (k - kGroupRows) * kRow;
   }
-  // source returns that of row y+k.
+  // source returns that of row y+k; value returns value v of the row.
   __device__ __forceinline__ Row<Real, W> source(int k, int lane) const { return Slot::take(slot(k), lane); }
+  __device__ __forceinline__ Row<Real, W> value(int k, int v, int lane) const {
+    return Slot::take(slot(k) + v * Slot::kBytes, lane);
+  }
 
   // look reads the fixed points at row y. For the group below, ahead begins to read them, and turn makes them current.
   __device__ __forceinline__ void look(const Points& p, int y) { before = p.at(y - kGroupRows) >> 32, now = p.at(y); }
@@ -86,7 +103,7 @@ template <class Arg, int W, bool = Arg::kTerms> struct Beside {
   template <Care kCare> __device__ __forceinline__ auto keep(const Arg&, int, int, int r) const {
     unsigned bits = r < 0 ? before >> 8 * (r + 4) : now >> 8 * r;
     // The compiler would keep the bits of one level for the next, and spill more.
-    if (kCare != Care::plain && !Arg::kSource) bits = opaque(bits);
+    if (kCare != Care::plain && Arg::kValues == 0) bits = opaque(bits);
     return [=](int j, Real& to, Real from) {
       if (kCare != Care::plain && bits >> j & 1) to = from;
     };

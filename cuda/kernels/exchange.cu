@@ -1,4 +1,5 @@
 // Kernels that exchange halo rows on their own, for passes that do not: see ../peerstores.go.
+#pragma once
 #include "exchange.cuh"
 
 // Push is the argument of push_rows. type push in ../peerstores.go has the same layout. Blocks with blockIdx.y = i

@@ -35,6 +35,7 @@ FIELD(Terms, scale, scale) FIELD(Terms, blend, blend)
 NUMBER(Terms_size, sizeof(TermsLayout))
 static_assert(sizeof(FixedPass<float>) == sizeof(PassLayout) + sizeof(TermsLayout), "terms follow the pass");
 static_assert(sizeof(SourcePass<double>) == sizeof(Pass<double>) + sizeof(Terms<double>), "terms follow the pass");
+static_assert(sizeof(WeightedPass<float>) == sizeof(SourcePass<float>), "both have the same terms");
 
 using PushLayout = Push;
 FIELD(Push, sides_0_from, sides[0].from) FIELD(Push, sides_0_to, sides[0].to) FIELD(Push, sides_0_came, sides[0].came)
@@ -56,6 +57,7 @@ NUMBER(const_UnitBits, kUnitBits)
 NUMBER(const_SumWords, kSumWords)
 NUMBER(const_LowBits, kLowBits)
 NUMBER(const_BadWord, kBadWord)
+NUMBER(const_WeightedValues, kWeightedValues)
 
 #define DEEP(name, shape) \
   NUMBER(name##_columns, shape.columns) NUMBER(name##_levels, shape.levels) NUMBER(name##_step, shape.step) \
@@ -64,6 +66,7 @@ DEEP(sweep_f32, kSweepF32) DEEP(sweep_f64, kSweepF64) DEEP(deep_f64, kDeepF64)
 DEEP(bare_f32, kBareF32) DEEP(bare_f64, kBareF64)
 DEEP(sweep_fixed_f32, kFixedF32) DEEP(sweep_fixed_f64, kFixedF64)
 DEEP(sweep_source_f32, kSourceF32) DEEP(sweep_source_f64, kSourceF64)
+DEEP(sweep_weighted_f32, kWeightedF32) DEEP(sweep_weighted_f64, kWeightedF64)
 
 #define HELD(name, shape) NUMBER(name##_rows, shape.rows) NUMBER(name##_warps, shape.warps)
 HELD(held24_f32, kHeld24F32) HELD(held16_f32, kHeld16F32) HELD(held8_f64, kHeld8F64)

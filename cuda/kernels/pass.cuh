@@ -27,7 +27,8 @@ struct Cut {
 // multiple of 8. Columns [nx, pitch) of now hold finite numbers, and those of next get finite numbers.
 template <class Value> struct Pass {
   using Real = Value;
-  static constexpr bool kTerms = false, kSource = false, kBare = false;
+  static constexpr bool kTerms = false, kBare = false;
+  static constexpr int kValues = 0;  // of a point besides that of the field
   const Real* now;
   Real* next;
   unsigned long long* sums;  // kSumWords for each sweep; the kernel adds to them

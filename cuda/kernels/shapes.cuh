@@ -37,6 +37,10 @@ struct HeldShape {
 #define SHAPE_SOURCE_F32 8, 2, 2, 8, 16
 #define SHAPE_SOURCE_F64 4, 4, 4, 8, 12
 #endif
+#ifndef SHAPE_WEIGHTED_F32
+#define SHAPE_WEIGHTED_F32 4, 4, 2, 4, 8
+#define SHAPE_WEIGHTED_F64 4, 2, 1, 4, 8
+#endif
 constexpr DeepShape kSweepF32 = {SHAPE_F32};
 constexpr DeepShape kSweepF64 = {SHAPE_F64};
 constexpr DeepShape kDeepF64 = {4, 4, 4, 8, 12};  // for more than 8 sweeps
@@ -48,6 +52,9 @@ constexpr DeepShape kFixedF32 = {SHAPE_FIXED_F32};
 constexpr DeepShape kFixedF64 = {SHAPE_FIXED_F64};
 constexpr DeepShape kSourceF32 = {SHAPE_SOURCE_F32};
 constexpr DeepShape kSourceF64 = {SHAPE_SOURCE_F64};
+// Weighted points. Loops over fewer rows: with eight, instructions come too slowly for so few warps.
+constexpr DeepShape kWeightedF32 = {SHAPE_WEIGHTED_F32};
+constexpr DeepShape kWeightedF64 = {SHAPE_WEIGHTED_F64};
 
 constexpr HeldShape kHeld24F32 = {24, 16};
 constexpr HeldShape kHeld16F32 = {16, 20};  // fewer rows a warp suit lower meshes

@@ -1,5 +1,5 @@
 // What a pass takes besides the plain average and fixed walls: fixed points, mirrors at walls, copied columns, and a
-// source.
+// source or all values of weighted points.
 #pragma once
 #include "pass.cuh"
 
@@ -14,19 +14,30 @@ template <class Real> struct Terms {
   int left, right, top, bottom;  // columns and rows beyond which lies their mirror; beyond all others if there are none
   int copies;             // not 0: column 0 is the copy of column nx-2, and column nx-1 of column 1 (once_* only)
   unsigned sourcePitch;   // from a row to the next, in values; 0 if all rows of the source are one
-  const Real* source;     // row rowLo; unused without a source
+  const Real* source;     // row rowLo; unused without a source. Weighted points: value k begins k * Pass.pitch later
   alignas(8) Real scale;  // h, see update.cuh
   alignas(8) Real blend;  // q
 };
 
+constexpr int kWeightedValues = 5;  // Operator.ValuesPerPoint in Go
+
 // TermsPass is the argument of the kernels with terms: without a source, they compute the plain average.
 template <class Real, bool source> struct TermsPass : Pass<Real> {
-  static constexpr bool kTerms = true, kSource = source;
+  static constexpr bool kTerms = true;
+  static constexpr int kValues = source;
   Terms<Real> terms;
 };
 
 template <class Real> using FixedPass = TermsPass<Real, false>;
 template <class Real> using SourcePass = TermsPass<Real, true>;
+
+// WeightedPass is the argument of the kernels of weighted points. It is a SourcePass.
+template <class Value> struct WeightedPass : SourcePass<Value> {
+  static constexpr int kValues = kWeightedValues;
+};
+
+// Values is those of a row of weighted points, by solver.Value.
+template <class Real, int W> struct Values { Row<Real, W> of[kWeightedValues]; };
 
 // FixedPoints finds the fixed points among the W columns of a lane, from column x on.
 template <class Real, int W> struct FixedPoints {
@@ -52,7 +63,7 @@ template <class Real, int W> struct FixedPoints {
 };
 
 // update_row does what the other update_row does, with the terms of a. x is the column of row.v[0]. Without kMirrors no
-// mirror lies beyond these columns. Without a source, `source` has any type.
+// mirror lies beyond these columns. `source` is a row, or Values for weighted points, or without values of any type.
 template <bool kMirrors, class Arg, class Real, int W, class Source>
 __device__ __forceinline__ Row<Real, W> update_row(const Arg& a, const Row<Real, W>& north, const Row<Real, W>& row,
                                                    const Row<Real, W>& south, Real west, Real east,
@@ -64,8 +75,11 @@ __device__ __forceinline__ Row<Real, W> update_row(const Arg& a, const Row<Real,
     Real w = j ? row.v[j ? j - 1 : 0] : west, e = j < W - 1 ? row.v[j < W - 1 ? j + 1 : 0] : east;
     if (kMirrors && j == 0 && x == t.left) w = e;
     if (kMirrors && x + j == t.right) e = w;
-    if constexpr (Arg::kSource) o.v[j] = update(t.scale, t.blend, source.v[j], w, e, north.v[j], south.v[j]);
-    else o.v[j] = update(row.v[j], w, e, north.v[j], south.v[j]);
+    if constexpr (Arg::kValues == 0) o.v[j] = update(row.v[j], w, e, north.v[j], south.v[j]);
+    else if constexpr (Arg::kValues == 1) o.v[j] = update(t.scale, t.blend, source.v[j], w, e, north.v[j], south.v[j]);
+    else
+      o.v[j] = update(source.of[0].v[j], source.of[1].v[j], source.of[2].v[j], source.of[3].v[j], source.of[4].v[j], w,
+                      e, north.v[j], south.v[j]);
   }
   return o;
 }

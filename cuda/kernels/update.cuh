@@ -21,6 +21,13 @@ __device__ __forceinline__ Real update(Real h, Real q, Real b, Real west, Real e
   return fused(h, fused(q, t - s, s), b);
 }
 
+// The weighted operator, with the values of the point in the order of solver.Value.
+template <class Real>
+__device__ __forceinline__ Real update(Real b, Real w, Real e, Real n, Real s, Real west, Real east, Real north,
+                                       Real south) {
+  return fused(w, west, fused(e, east, fused(n, north, fused(s, south, b))));
+}
+
 // defect returns the update of a point by the general operator: its new value less its value.
 template <class Real>
 __device__ __forceinline__ Real defect(Real h, Real q, Real b, Real centre, Real west, Real east, Real north,

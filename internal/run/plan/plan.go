@@ -91,7 +91,8 @@ func divide(cfg configs.Config, at hosts.Places, prob *problem.Problem, onGPUs b
 	low := solver.MinRows(mesh.Interior(), n)
 	backend, preferred, most := "CPU", cpu.PreferredDepth(mesh, low), cpu.MaxSweeps(mesh)
 	if onGPUs {
-		backend, preferred, most = "CUDA", cuda.PreferredDepth(mesh, low, cfg.Solver.NormEvery), cuda.MaxSweeps(mesh)
+		backend, preferred, most = "CUDA", cuda.PreferredDepth(mesh, prob.Operator(), low, cfg.Solver.NormEvery),
+			cuda.MaxSweeps(mesh)
 	}
 	depth, auto := setup.DepthOf(cfg, mesh, preferred)
 	why, method := "halo.depth", cfg.Solver.Entry()

@@ -50,7 +50,7 @@ func (d *devices) deviceName() string {
 func (r *run) preferredDepth(m solver.Mesh) int {
 	minRows := solver.MinRows(m.Interior(), r.working)
 	if r.sweepsOnGPU() {
-		return cuda.PreferredDepth(m, minRows, r.Config.Solver.NormEvery)
+		return cuda.PreferredDepth(m, r.problem.Operator(), minRows, r.Config.Solver.NormEvery)
 	}
 	return cpu.PreferredDepth(m, minRows)
 }

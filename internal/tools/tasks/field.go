@@ -70,7 +70,8 @@ func (s *soaking) openAlone(ctx context.Context, onGPU bool, c cpu.Options) (f *
 	mesh := s.Layout.Mesh
 	depth, most := cpu.PreferredDepth(mesh, mesh.Interior().Rows()), cpu.MaxSweeps(mesh)
 	if onGPU {
-		depth, most = cuda.PreferredDepth(mesh, mesh.Interior().Rows(), 1), cuda.MaxSweeps(mesh)
+		depth, most = cuda.PreferredDepth(mesh, s.Layout.Operator, mesh.Interior().Rows(), 1),
+			cuda.MaxSweeps(mesh)
 	}
 	whole, sweeps, err := s.layoutAlone(depth, most)
 	if err != nil {
