@@ -77,9 +77,18 @@ func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFi
 
 // merge is Load after the run file was read.
 func merge(o Options, data []byte) (Config, error) {
-	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
+	c, given, err := mergeOpen(o, data)
+	if err != nil {
+		return Config{}, err
+	}
+	return c.settle(given), nil
+}
+
+// merge merges the sources. It leaves open what settle decides.
+func (m *merger) merge(o Options, data []byte) (Config, error) {
+	unset := Default()
 	for _, k := range m.keys {
-		m.v.SetDefault(k.name, k.value(Default()))
+		m.v.SetDefault(k.name, k.value(unset))
 	}
 	m.v.SetDefault("solver.method", Auto)
 	if o.File != "" {
@@ -104,7 +113,7 @@ func merge(o Options, data []byte) (Config, error) {
 		}
 		c.Solver.DefaultTolerance = c.Solver.DefaultTolerance || v == EnvTolerance+"=true"
 	}
-	return c.settle(m.given), nil
+	return c, nil
 }
 
 type merger struct {

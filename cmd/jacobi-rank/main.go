@@ -20,6 +20,7 @@ import (
 	"jacobi/internal/base/version"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/desk"
 	"jacobi/internal/run/rank"
 	"jacobi/internal/tools/examine"
 	"jacobi/internal/tools/probe"
@@ -174,7 +175,11 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	}
 	defer m.close()
 	linger := sync.OnceFunc(func() { m.linger(ctx) })
-	result, err := rank.Run(ctx, rank.Options{
+	do := rank.Run
+	if origin.By == roster.ByLauncher && os.Getenv(desk.Env) != "" {
+		do = rank.Study
+	}
+	result, err := do(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
 		Task:  task,
 		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),

@@ -27,7 +27,7 @@ func (t *Comm) Send(ctx context.Context, to int, tag string, data []byte) error 
 	}
 	ctx, cancel := t.within(ctx)
 	defer cancel()
-	if err := t.post.send(ctx, to, tag, data); err != nil {
+	if err := t.post.send(ctx, to, t.scope+tag, data); err != nil {
 		return waitError(fmt.Sprintf("send %q", tag), to, err)
 	}
 	return nil
@@ -41,7 +41,7 @@ func (t *Comm) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
 	}
 	ctx, cancel := t.within(ctx)
 	defer cancel()
-	data, err := t.post.recv(ctx, from, tag)
+	data, err := t.post.recv(ctx, from, t.scope+tag)
 	if err != nil {
 		return nil, waitError(fmt.Sprintf("receive %q", tag), from, err)
 	}
@@ -84,7 +84,7 @@ func (t *Comm) release(ctx context.Context, op, name string, lo, hi int, data []
 	defer cancel()
 	call, tag := fmt.Sprintf("%s %q", op, name), op+">"+name
 	err := each(ctx, call, lo, hi, func(ctx context.Context, rank int) error {
-		if err := t.post.hand(ctx, rank, tag, data); err != nil {
+		if err := t.post.hand(ctx, rank, t.scope+tag, data); err != nil {
 			return waitError("send "+strconv.Quote(tag), rank, err)
 		}
 		return nil
@@ -95,7 +95,7 @@ func (t *Comm) release(ctx context.Context, op, name string, lo, hi int, data []
 	ctx, cancel = context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = each(ctx, call, lo, hi, func(ctx context.Context, rank int) error {
-		if err := t.post.flush(ctx, rank, tag); err != nil {
+		if err := t.post.flush(ctx, rank, t.scope+tag); err != nil {
 			return waitError("send "+strconv.Quote(tag), rank, err)
 		}
 		return nil

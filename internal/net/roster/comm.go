@@ -80,7 +80,12 @@ type Comm struct {
 	stop   chan struct{}
 	sweeps atomic.Int64
 
+	parent *Comm  // the session; nil for a comm of its own
+	number int    // of the run in its session
+	scope  string // begins the tags of the run
+
 	mu       sync.Mutex
+	runs     subRuns // of a session
 	subs     []pubsub.Subscription
 	aborts   []*AbortError
 	stopOnce sync.Once
@@ -99,7 +104,7 @@ func newComm(ctx context.Context, conn Conn, self Member) (*Comm, error) {
 	t.post = newPost(conn, self.Identity)
 	err := errors.Join(
 		t.subscribe(abortSubject(self.RunID), t.receiveAbort),
-		t.subscribe(stopSubject(self.RunID), func(pubsub.Message) { t.stopOnce.Do(func() { close(t.stop) }) }),
+		t.subscribe(stopSubject(self.RunID), t.receiveStop),
 		t.subscribe(postSubject(self.RunID, self.Rank), t.post.receive),
 	)
 	if err != nil {
@@ -205,6 +210,12 @@ func (t *Comm) Abort(cause error) error {
 		return nil
 	}
 	ctx := context.WithoutCancel(t.ctx)
+	if t.parent != nil && told {
+		return nil
+	}
+	if t.parent != nil {
+		return t.abortOf(ctx, *abort)
+	}
 	if !told {
 		return errors.Join(err, AbortAll(ctx, t.conn, t.self.RunID, *abort))
 	}
@@ -214,6 +225,10 @@ func (t *Comm) Abort(cause error) error {
 func (t *Comm) receiveAbort(m pubsub.Message) {
 	a := new(AbortError)
 	if json.Unmarshal(m.Data, a) != nil || a.Rank < -1 || a.Rank >= t.self.Size {
+		return
+	}
+	if a.Run != 0 {
+		t.receiveAbortOf(a)
 		return
 	}
 	t.keepAbort(a)
@@ -233,7 +248,7 @@ func (t *Comm) keepAbort(a *AbortError) {
 // Close leaves the run: this rank receives no more messages. The connection stays open.
 func (t *Comm) Close() {
 	t.cancel(ErrClosed)
-	if t.post != nil {
+	if t.post != nil && t.parent == nil {
 		t.post.close()
 	}
 	t.mu.Lock()

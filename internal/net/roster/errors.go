@@ -33,6 +33,7 @@ type AbortError struct {
 	Cause string `json:"cause"`
 	// Consequence means that the rank failed because others had failed before (see IsConsequence).
 	Consequence bool `json:"consequence,omitempty"`
+	Run         int  `json:"run,omitempty"` // of a session, which goes on; 0: the abort ends everything
 }
 
 func (e *AbortError) Error() string {

@@ -50,6 +50,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 type Event struct {
 	Kind        string          `json:"kind"`
 	Rank        int             `json:"rank"`
+	Run         int             `json:"run,omitempty"` // of a session of several runs
 	Host        string          `json:"host,omitempty"`
 	Step        string          `json:"step,omitempty"`   // what Sweeps counts: "cycle", or "" for sweeps
 	Sweeps      int             `json:"sweeps,omitempty"` // done so far
@@ -78,6 +79,9 @@ func clip(text string) string {
 
 // Publish sends e, with this rank's number and host, to all that watch. It does not wait for them.
 func (t *Comm) Publish(e Event) error {
+	if t.parent != nil {
+		return t.publishOf(e)
+	}
 	e.Rank, e.Host, e.Text = t.self.Rank, t.self.Host, clip(e.Text)
 	if t.conn == nil {
 		t.watching.Lock()

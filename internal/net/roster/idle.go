@@ -24,7 +24,7 @@ func (t *Comm) End(ctx context.Context, name string, data []byte) error {
 func (t *Comm) AwaitEnd(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := t.within(ctx)
 	defer cancel()
-	data, err := t.post.recv(ctx, 0, endOp+">"+name)
+	data, err := t.post.recv(ctx, 0, t.scope+endOp+">"+name)
 	if err != nil {
 		return nil, waitError(fmt.Sprintf("wait for %q", name), 0, err)
 	}

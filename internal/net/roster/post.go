@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,6 +129,18 @@ func left(err error) error {
 		return ErrClosed
 	}
 	return err
+}
+
+// forget ends the streams whose tags begin with scope.
+func (p *post) forget(scope string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l, s := range p.lines {
+		if strings.HasPrefix(l.tag, scope) {
+			s.Stop()
+			delete(p.lines, l)
+		}
+	}
 }
 
 // close ends all streams.

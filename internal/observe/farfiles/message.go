@@ -51,6 +51,7 @@ type answer struct {
 	Probe string `json:"probe,omitempty"` // of opLook: a file in the directory
 	Host  string `json:"host,omitempty"`  // of opLook: the host of the directory
 	Size  int64  `json:"size,omitempty"`  // of opGrow
+	Loose bool   `json:"loose,omitempty"` // of opLook: see output.Held.Loosen
 }
 
 // encode returns the length of the request's JSON (u32, little-endian), the JSON and the data.

@@ -27,6 +27,7 @@ type Place struct {
 	first time.Duration // firstAsk, except in tests
 	host  string
 	probe string
+	loose bool   // files of a study
 	local string // path of the directory on this machine; "" if this machine does not see it
 }
 
@@ -41,12 +42,15 @@ func find(p *Place) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.host, p.probe = a.Host, a.Probe
+	p.host, p.probe, p.loose = a.Host, a.Probe, a.Loose
 	return p, nil
 }
 
 // Host returns the host of the directory.
 func (p *Place) Host() string { return p.host }
+
+// IsLoose reports whether the directory is that of a study; see output.Held.Loosen.
+func (p *Place) IsLoose() bool { return p.loose }
 
 // See reports whether dir, on this machine, is the same directory: it holds the server's probe, whose name cannot be
 // guessed. If so, files are written to dir and not over NATS.
@@ -61,7 +65,11 @@ func (p *Place) See(dir string) bool {
 // Create implements output.Place.
 func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
 	if p.local != "" {
-		return output.Dir(p.local).Create(name, runID, size)
+		f, err := output.Dir(p.local).Create(name, runID, size)
+		if err == nil && p.loose {
+			output.Loose(f)
+		}
+		return f, err
 	}
 	file, err := output.NewPartialName(name, runID)
 	if err != nil {

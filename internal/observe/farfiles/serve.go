@@ -105,7 +105,7 @@ func (s *server) do(r request) (answer, error) {
 		return answer{}, errors.New("the run has ended")
 	}
 	if r.Op == opLook {
-		return answer{Probe: s.probe.File(), Host: s.host}, nil
+		return answer{Probe: s.probe.File(), Host: s.host, Loose: s.Dir.IsLoose()}, nil
 	}
 	switch r.Op {
 	case opCommit:
@@ -140,6 +140,9 @@ func (s *server) do(r request) (answer, error) {
 	case opCreate:
 		if p, err = s.Dir.CreateAs(r.File, r.Size); err == nil {
 			s.open[r.File] = p
+			if s.Dir.IsLoose() {
+				output.Loose(p)
+			}
 		}
 	case opWrite:
 		if r.Offset < 0 || r.Offset > math.MaxInt64-int64(len(r.data)) {
@@ -162,7 +165,8 @@ func (s *server) do(r request) (answer, error) {
 func (s *server) check(file string) error {
 	name, err := output.NameOfPartial(file, s.RunID)
 	_, numbered := s.Output.InSeries(name)
-	if err == nil && !numbered && !slices.Contains(s.Output.Names(), name) {
+	ofStudy := s.Dir.IsLoose() && output.IsLooseName(name)
+	if err == nil && !numbered && !ofStudy && !slices.Contains(s.Output.Names(), name) {
 		err = fmt.Errorf("%s is no file of this run", name)
 	}
 	return err
@@ -211,5 +215,11 @@ func (s *server) commit(files []string) error {
 			s.open[file] = nil
 		}
 	}
-	return s.Dir.Commit(files)
+	err := s.Dir.Commit(files)
+	if err == nil && s.Dir.IsLoose() { // a repeated request finds the files renamed
+		for _, file := range files {
+			delete(s.open, file)
+		}
+	}
+	return err
 }

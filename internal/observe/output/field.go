@@ -185,5 +185,8 @@ func (w *FieldWriter) Close() error {
 	return nil
 }
 
+// Loosen has Close leave it to the system to write the rows to disk; see Held.Loosen.
+func (w *FieldWriter) Loosen() { Loose(w.file) }
+
 // Abandon closes the file without syncing, because its rows will not be used.
 func (w *FieldWriter) Abandon() error { return w.file.Close() }

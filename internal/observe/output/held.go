@@ -27,6 +27,7 @@ type Held struct {
 	runID   string
 	lock    *dirlock.Lock
 	journal Partial
+	loose   bool // see Loosen
 
 	mu        sync.Mutex
 	committed []string // partial files; nil before Commit
@@ -62,6 +63,9 @@ func Hold(dir, runID string) (h *Held, notes []string, err error) {
 func (h *Held) Commit(files []string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.loose {
+		return h.commitLoose(files)
+	}
 	if h.committed != nil {
 		if slices.Equal(h.committed, files) {
 			return nil

@@ -118,6 +118,15 @@ func (d Dir) Reopen(file string) (Partial, error) {
 type partial struct {
 	file *os.File
 	room int64 // reserved bytes; 0 once the unused ones are released
+	// loose says that the file is one of many that can be made again: Sync leaves it to the system to write it to disk.
+	loose bool
+}
+
+// Loose makes p, a partial file of a study, one that Sync does not write to disk.
+func Loose(p Partial) {
+	if own, ok := p.(*partial); ok {
+		own.loose = true
+	}
 }
 
 func (p *partial) Write(b []byte) (int, error)             { return p.file.Write(b) }
@@ -135,6 +144,9 @@ func (p *partial) Sync() error {
 			return err
 		}
 		p.room = 0
+	}
+	if p.loose {
+		return nil
 	}
 	return p.file.Sync()
 }

@@ -25,8 +25,9 @@ type holdings struct {
 
 // hold takes the directories to which a run writes. A trial writes no checkpoints. Restarts replace the files of the
 // same earlier run, which is said once.
-func hold(cfg configs.Config, runID string, trial bool, scr Screen) (h holdings, err error) {
-	if o := cfg.Output; len(o.Names()) > 0 {
+func hold(cfg configs.Config, runID string, how Options) (h holdings, err error) {
+	scr := how.Screen
+	if o := cfg.Output; len(o.Names()) > 0 || how.Many {
 		var notes []string
 		if h.out, notes, err = output.Hold(o.Dir, runID); err != nil {
 			return h, err
@@ -34,11 +35,13 @@ func hold(cfg configs.Config, runID string, trial bool, scr Screen) (h holdings,
 		for _, note := range notes {
 			scr.Say(note)
 		}
-		if note := h.out.Replace(o); note != "" {
+		if how.Many {
+			h.out.Loosen()
+		} else if note := h.out.Replace(o); note != "" {
 			scr.Notice(note)
 		}
 	}
-	if c := cfg.Checkpoint; c.On() && c.Dir != "" && !trial {
+	if c := cfg.Checkpoint; c.On() && c.Dir != "" && !how.Trial {
 		if h.checkpoints, err = dirlock.Take(c.Dir, runID); err != nil {
 			return h, errors.Join(fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err), h.close(context.Background()))
 		}

@@ -33,7 +33,7 @@ func TestReplacedFilesAreANotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	scr := &notes{}
-	h, err := hold(cfg, "new", false, scr)
+	h, err := hold(cfg, "new", Options{Screen: scr})
 	if err != nil {
 		t.Fatal(err)
 	}

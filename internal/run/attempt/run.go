@@ -37,6 +37,7 @@ type Options struct {
 	Watch  Watch // nil if nobody else watches
 	Stats  bool  // the ranks publish statistics while they sweep
 	Trial  bool  // the ranks report what they found (see internal/tools/examine) and end before the first sweep
+	Many   bool  // the ranks do many runs, any of which may write files to output.dir
 	Screen Screen
 	Stdout io.Writer       // receives the file that a run writes to standard output
 	Show   func() Progress // called right before the ranks start
@@ -97,7 +98,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	}
 	defer reached.Close() // job.Run has closed the hosts already if it was reached
 	runID := launch.NewRunID()
-	dirs, err := hold(p.Config, runID, o.Trial, o.Screen)
+	dirs, err := hold(p.Config, runID, o)
 	if err != nil {
 		return end, err
 	}

@@ -22,6 +22,9 @@ type hashing struct {
 
 // startHash returns the hash before the rows. All ranks call it.
 func (o *Outputs) startHash(ctx context.Context, view output.View) (h hashing, err error) {
+	if o.Many && !o.Hash {
+		return h, nil
+	}
 	var first []byte
 	if o.Config.Output.Field != "" {
 		h.file = new(o.fieldFormat())
@@ -56,6 +59,9 @@ func (h hashing) uses(view output.View) (uses []output.Use) {
 
 // digest passes the hash of the field from rank to rank and returns it on rank 0, whose rows it has already.
 func (o *Outputs) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
+	if o.Many && !o.Hash {
+		return nil, nil
+	}
 	defer o.Tracer.Phase(trace.PhaseHash, time.Now())
 	state, err := o.Comm.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
 		d := h.own

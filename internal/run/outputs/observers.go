@@ -56,6 +56,9 @@ func (o *Outputs) addObservers() (err error) {
 	if o.probes != nil {
 		o.observe(o.probes)
 	}
+	if o.Many {
+		return nil
+	}
 	if o.viewers, err = o.openFrames(); err != nil {
 		return err
 	}

@@ -41,6 +41,9 @@ type Options struct {
 	Report   output.Report      // what is known of the run
 	Timeout  time.Duration      // of a step in which ranks wait for each other's files
 	OnClose  func(func() error) // has what is open closed, the newest first
+	// Many says that the run is one of many of a session: no viewer sees it, its report is not published, and its field
+	// is hashed only if Hash is set.
+	Many, Hash bool
 	// Correction returns the largest correction that the next iteration would make to this rank's rows. It is nil for
 	// a method whose norm tells that.
 	Correction func(context.Context) (float64, error)
@@ -128,8 +131,12 @@ func (o *Outputs) openField(ctx context.Context) (err error) {
 // openRows opens a file for this rank's rows. path says how they reach it.
 func (o *Outputs) openRows(t output.Ticket) (w *output.FieldWriter, path string, err error) {
 	w, err = output.OpenField(o.Config.Output.Dir, t)
-	if far := o.place.far; errors.Is(err, output.ErrNotShared) && far != nil {
+	far := o.place.far
+	if errors.Is(err, output.ErrNotShared) && far != nil {
 		return output.FieldIn(far.Open(t.File), t), output.WroteNATS + far.Host(), nil
+	}
+	if err == nil && far != nil && far.IsLoose() {
+		w.Loosen()
 	}
 	return w, output.WroteFile, err
 }
@@ -142,7 +149,9 @@ func (o *Outputs) Samples() solver.Samples { return o.samples }
 
 // AddNorms takes norms for viewers and, on rank 0, for the history.
 func (o *Outputs) AddNorms(norms []float64) error {
-	o.viewers.Add(norms)
+	if o.viewers != nil {
+		o.viewers.Add(norms)
+	}
 	if o.files.history == nil {
 		return nil
 	}

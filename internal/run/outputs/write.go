@@ -33,7 +33,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		tally = results.New(o.Problem, o.Layout.Stripe)
 		rows = results.NewRows(o.Problem, o.Layout.Stripe, tally, near)
 	}
-	hash, err := o.startHash(ctx, view)
+	hash, err := o.startHash(ctx, view) // nothing where no hash is wanted
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +75,19 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		o.sendTrace(whole)
 		return nil, nil
 	}
-	sum, file := digest.Sums()
+	sum, file := "", ""
+	if digest != nil {
+		sum, file = digest.Sums()
+	}
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
 	report.Results, report.Accuracy = found, o.accuracy(nearness, result)
 	set := &outputSet{Outputs: o, report: &report}
 	if err := set.finish(whole, picture, file, begin); err != nil {
 		return nil, err
+	}
+	if o.Many {
+		return &report, nil
 	}
 	return &report, o.publish(report)
 }

@@ -54,8 +54,22 @@ func (r *run) takePlace(comm *roster.Comm) (err error) {
 	return err
 }
 
-// member returns what this rank tells the others of itself.
+// member returns what this rank tells the others of itself and of its part of the run.
 func (r *run) member() (roster.Member, error) {
+	m, err := r.describe()
+	if err != nil {
+		return m, err
+	}
+	m.FirstRows, m.Part = r.firstRows, r.part
+	if !r.idle() {
+		mesh := r.problem.Mesh()
+		m.Device, m.Depth, m.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
+	}
+	return m, nil
+}
+
+// describe returns what this rank tells the others of itself.
+func (r *run) describe() (roster.Member, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return roster.Member{}, fmt.Errorf("host name: %w", err)
@@ -70,14 +84,10 @@ func (r *run) member() (roster.Member, error) {
 	}
 	m := roster.Member{
 		Identity: r.Origin.Identity, Version: version.String(), ConfigHash: configs.Hash(r.Config), Host: host,
-		PID: os.Getpid(), Functions: problem.FunctionsHash(), FirstRows: r.firstRows,
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Node: node, Part: r.part, Extra: extra,
+		PID: os.Getpid(), Functions: problem.FunctionsHash(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Node: node, Extra: extra,
 	}
 	m.RunID = r.runID
-	if !r.idle() {
-		mesh := r.problem.Mesh()
-		m.Device, m.Depth, m.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
-	}
 	return m, nil
 }
 

@@ -15,8 +15,10 @@ type opened struct {
 
 // openMethod chooses this rank's GPU, if one sweeps, and opens the method.
 func (r *run) openMethod(ctx context.Context) (err error) {
-	if err := r.takeGPU(ctx); err != nil {
-		return err
+	if !r.many { // a session takes its GPU once
+		if err := r.takeGPU(ctx); err != nil {
+			return err
+		}
 	}
 	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
 		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add,

@@ -75,6 +75,7 @@ type run struct {
 	Config    configs.Config // of the run; that of the session belongs to the start
 	open      closers        // of what the phases of the run have opened
 	startedAt time.Time
+	hash      bool // of one of many runs: the report has the SHA-256 of the field
 
 	prepared
 	membership

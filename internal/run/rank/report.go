@@ -93,16 +93,19 @@ func (r *run) openOutputs(ctx context.Context) error {
 	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
-		OnClose: r.open.add, Correction: r.method.About().Correction}
+		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.many, Hash: r.hash}
 	r.outputs, err = outputs.Open(ctx, o)
 	return err
 }
 
 // report returns what is known of the run before its sweeps.
 func (r *run) report() (output.Report, error) {
-	config, err := json.Marshal(configs.Redacted(r.Config))
-	if err != nil {
-		return output.Report{}, err
+	var config json.RawMessage
+	if !r.many || r.Config.Output.Report != "" {
+		var err error
+		if config, err = json.Marshal(configs.Redacted(r.Config)); err != nil {
+			return output.Report{}, err
+		}
 	}
 	c, solves := r.Config, r.problem.Setup(r.fixed)
 	rep := output.Report{

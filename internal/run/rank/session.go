@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"jacobi/configs"
@@ -18,6 +19,7 @@ type session struct {
 	// keepOn is called before the first sweep. From then on Stop ends a run at a common sweep only. keepOn returns
 	// false if Stop has ended before.
 	keepOn func() bool
+	many   bool // runs follow one another; see Study
 
 	connection
 	devices
@@ -33,7 +35,7 @@ type devices struct {
 // start returns a session whose cancel is called when Stop ends, until keepOn is called.
 func (o Options) start(cancel context.CancelCauseFunc) *session {
 	return &session{Options: o, open: closers{log: o.Log},
-		keepOn: context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })}
+		keepOn: sync.OnceValue(context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) }))}
 }
 
 // newRun returns a run of the session, of which no phase is done.

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dustin/go-humanize/english"
+	"github.com/spf13/cobra"
+
+	"jacobi/configs"
+	"jacobi/internal/base/dirlock"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
+	"jacobi/internal/run/study"
+)
+
+// studyOptions are the flags of study.
+type studyOptions struct {
+	options
+	vary  []string
+	runs  string
+	table string
+	goOn  bool
+	hash  bool
+}
+
+const aboutStudy = `study solves many problems on ranks that start once: the product of the lists
+of --vary, or a document of keys on each line of --runs, or both. Each run has
+the bits that it has alone.
+
+A table gets a line for each run: its keys, verdict, iterations, seconds and
+norm. A run that is refused, fails or misses its tolerance has a line that says
+so, and the study goes on. A rank that dies takes the run that it was at with
+it; --max-restarts lets the ranks start again for the rest. After Ctrl-C,
+--continue does the runs without a line.
+
+Energy, fluxes and charges come with --set output.results=true, the hash of the
+field with --hash. A run writes files only if --set, --vary or --runs names
+them, as in --set output.field=field.npy: run 7 writes field-7.npy. Keys of the
+start (run, device, halo, nats, output.dir) are the same for all runs.
+
+Exit codes: 0 every run has a line; 1 refused or failed; 130 and 143 ended by
+SIGINT and SIGTERM.`
+
+const studyExamples = `  launcher study -np 2 --set problem.top=1 --vary problem.screening=1,10
+  launcher study --runs runs.jsonl --set output.results=true
+  launcher study --runs runs.jsonl --set output.results=true --continue`
+
+func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
+	var o studyOptions
+	cmd := &cobra.Command{
+		Use:     "study [-np N] [--vary key=a,b,c]... [--runs FILE]",
+		Short:   "Solve many problems on ranks that start once",
+		Long:    aboutStudy,
+		Example: studyExamples,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return startStudy(cmd.Context(), o, stdout, stderr)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.vary, "vary", nil, "values of a key, as in `grid.nx=129,257`; repeatable, for all combinations")
+	f.StringVar(&o.runs, "runs", "", "`FILE` with a JSON object of keys on each line")
+	f.StringVar(&o.table, "table", "", "`FILE` for the table, .csv or .jsonl (default: study.csv in output.dir)")
+	f.BoolVar(&o.goOn, "continue", false, "do the runs that have no line in the table")
+	f.BoolVar(&o.hash, "hash", false, "add the SHA-256 of each field")
+	f.IntVar(&o.restarts, "max-restarts", 0, "start the ranks again up to `N` times when a rank or a host dies, from "+
+		"the next run")
+	o.define(f)
+	return cmd
+}
+
+// noFiles are the first keys of --set: a study makes files and integrals only where others ask.
+var noFiles = []string{"output.field=", "output.picture=", "output.history=", "output.report=", "output.results=false"}
+
+// base merges the configuration of which the runs of a command are variants.
+func (o *options) base() (*configs.Base, error) {
+	if err := exportAll(o.export); err != nil {
+		return nil, err
+	}
+	set := append(append([]string{}, noFiles...), o.set...)
+	return configs.LoadBase(configs.Options{File: o.config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
+}
+
+// startStudy checks flags and runs, then starts the ranks.
+func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) error {
+	base, err := o.base()
+	if err != nil {
+		return err
+	}
+	cfg := base.Config()
+	start, err := study.StartConfig(cfg)
+	if err != nil {
+		return err
+	}
+	runs, names, err := o.list()
+	if err != nil {
+		return err
+	}
+	s := &studying{base: base, runs: runs, hash: o.hash, next: 1}
+	if err := s.refuseStart(); err != nil {
+		return err
+	}
+	if err := errors.Join(output.CheckDir(start.Output.Dir), dirlock.Check(start.Output.Dir)); err != nil {
+		return err
+	}
+	if o.table == "" {
+		o.table = filepath.Join(start.Output.Dir, "study.csv")
+	}
+	if s.table, err = study.OpenTable(o.table, names, runs, o.goOn); err != nil {
+		return err
+	}
+	defer s.table.Close()
+	scr := newScreen(stdout, stderr, o.look(cfg))
+	s.screen, s.began, s.before = scr, time.Now(), len(s.table.Done)
+	scr.Say(fmt.Sprintf("%s on %s; the table is %s", english.Plural(len(runs)-s.before, "run", ""),
+		english.Plural(start.Run.Ranks, "rank", ""), o.table))
+	var end attempt.Ended
+	if s.before < len(runs) {
+		w, err := o.stayers(ctx, start, scr)
+		if err != nil {
+			return err
+		}
+		e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done,
+			Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
+		if end, err = e.Run(ctx); err != nil {
+			return err
+		}
+	}
+	return s.conclude(end, stdout)
+}
+
+// stayers returns how to start the ranks of a command that has many runs.
+func (o *options) stayers(ctx context.Context, start configs.Config, scr *screen) (attempt.Starter, error) {
+	limited, cancel := o.timeout.bound(ctx)
+	defer cancel()
+	p, err := plan.Make(limited, start, o.where, scr.Say)
+	if err != nil {
+		return attempt.Starter{}, err
+	}
+	return o.starter(p)
+}
+
+// list returns the runs of the flags, and the names of their keys.
+func (o *studyOptions) list() (runs []study.Keys, names []string, err error) {
+	if o.vary == nil && o.runs == "" {
+		return nil, nil, errors.New("study: --vary or --runs has to say which runs there are")
+	}
+	runs, names, err = study.Vary(o.vary)
+	if err == nil && o.runs != "" {
+		var read []study.Keys
+		if read, err = study.ReadRuns(o.runs); err == nil {
+			runs, err = study.Product(runs, read)
+		}
+	}
+	return runs, study.Names(names, runs), err
+}
+
+// studying is a study that goes on.
+type studying struct {
+	base   *configs.Base
+	runs   []study.Keys
+	hash   bool
+	table  *study.Table
+	screen *screen
+	next   int // the next run to give
+	began  time.Time
+	before int       // lines that were there
+	said   time.Time // of the last line of progress
+}
+
+// refuseStart refuses keys that belong to the start of the ranks, in any run.
+func (s *studying) refuseStart() error {
+	seen := map[string]bool{}
+	var faults []error
+	for i, keys := range s.runs {
+		for name := range keys {
+			if why := configs.OfStart(name); why != "" && !seen[name] {
+				seen[name] = true
+				faults = append(faults, fmt.Errorf("%s (run %d): %s", name, i+1, why))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// give returns the next run that may begin. A run that cannot has its line at once.
+func (s *studying) give(context.Context) (study.Job, bool, error) {
+	for ; s.next <= len(s.runs); s.next++ {
+		if s.table.Done[s.next] {
+			continue
+		}
+		job, err := study.NewJob(s.base, s.next, s.runs[s.next-1], s.hash)
+		s.next++
+		if err != nil {
+			return study.Job{ID: s.next - 1, Fault: err}, true, nil
+		}
+		return job, true, nil
+	}
+	return study.Job{}, false, nil
+}
+
+// done adds the line of a run. A run that was interrupted has none, and is done again by --continue.
+func (s *studying) done(j study.Job, r study.Result) error {
+	if r.Report != nil && r.Report.Verdict == configs.Interrupted {
+		return nil
+	}
+	if err := s.table.Add(study.LineOf(j.ID, s.runs[j.ID-1], r)); err != nil {
+		return err
+	}
+	if now := time.Now(); now.Sub(s.said) >= lineInterval && !s.screen.quiet {
+		s.said = now
+		s.screen.aside(s.progress(now))
+	}
+	return nil
+}
+
+// progress says in words how far the study is, and how long the rest takes.
+func (s *studying) progress(now time.Time) string {
+	lines, all := len(s.table.Done), len(s.runs)
+	text := fmt.Sprintf("run %d of %d (%d%%)", lines, all, 100*lines/all)
+	if done, took := lines-s.before, now.Sub(s.began); done > 0 && lines < all {
+		left := took / time.Duration(done) * time.Duration(all-lines)
+		text += fmt.Sprintf(", %.3g runs/s, %v left", float64(done)/took.Seconds(), left.Round(time.Second))
+	}
+	return text
+}
+
+// conclude prints the summary, and returns the exit code as an error.
+func (s *studying) conclude(end attempt.Ended, stdout io.Writer) error {
+	lines := len(s.table.Done)
+	took := time.Since(s.began)
+	_, err := fmt.Fprintf(stdout, "%d of %d runs: %s (%v)\n", lines, len(s.runs), s.table.Summary(),
+		took.Round(time.Millisecond))
+	switch {
+	case err != nil:
+		return err
+	case lines == len(s.runs):
+		return nil
+	case end.Err != nil:
+		s.screen.fail(end.Err.Error())
+	}
+	s.screen.fail(fmt.Sprintf("%s without a line; --continue does them", english.Plural(len(s.runs)-lines, "run", "")))
+	if code := end.ExitCode(); code != launch.ExitOK && code != launch.ExitMissed {
+		return launch.ExitError{Code: code}
+	}
+	return launch.ExitError{Code: launch.ExitFailed}
+}

@@ -1,0 +1,165 @@
+package configs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+)
+
+// Base is a merged configuration from which those of many runs differ in some keys.
+type Base struct {
+	config Config // before settle
+	given  map[string]bool
+	keys   map[string]key
+	list   []key
+}
+
+// LoadBase merges the sources of o as Load does.
+func LoadBase(o Options) (*Base, error) {
+	var data []byte
+	if o.File != "" {
+		var err error
+		if data, err = o.runFile(); err != nil {
+			return nil, fmt.Errorf("run file: %w", err)
+		}
+	}
+	c, given, err := mergeOpen(o, data)
+	if err != nil {
+		return nil, err
+	}
+	b := &Base{config: c, given: given, keys: map[string]key{}, list: keys()}
+	for _, k := range b.list {
+		b.keys[k.name] = k
+	}
+	return b, nil
+}
+
+// Config returns the configuration of a run without keys of its own.
+func (b *Base) Config() Config { return b.config.settle(b.given) }
+
+// With returns what Load returns with the keys of a run added to those of --set. It refuses keys that belong to the
+// start of the ranks, and names source in its errors.
+func (b *Base) With(own map[string]any, source string) (Config, error) {
+	c, given := b.config, maps.Clone(b.given)
+	var faults []error
+	m := merger{keys: b.list, given: given}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		full := strings.ToLower(strings.TrimSpace(name))
+		if why := OfStart(full); why != "" {
+			faults = append(faults, fmt.Errorf("%s (%s): %s", full, source, why))
+			continue
+		}
+		flat := map[string]any{}
+		if m.put(full, own[name], origin{source, asKey}, flat); flat[full] != nil {
+			b.keys[full].set(&c, flat[full])
+		}
+	}
+	if err := errors.Join(append(faults, m.faults...)...); err != nil {
+		return Config{}, err
+	}
+	return c.settle(given), nil
+}
+
+// The sections whose keys belong to the start of the ranks, and the keys of other sections that do, or that many runs
+// cannot have.
+var (
+	startSections = []string{"run", "device", "halo", "nats", "metrics", "view", "log"}
+	soleKeys      = []string{"output.dir", "output.every", "output.probes", "output.probes_every", "output.animation",
+		"output.animation_every", "output.trace"}
+	soleSections = []string{"trace", "checkpoint"}
+)
+
+// OfStart says why a key cannot differ between the runs of one start; "" if it can.
+func OfStart(name string) string {
+	section, _, _ := strings.Cut(name, ".")
+	switch {
+	case slices.Contains(startSections, section) || name == "output.dir":
+		return "the key belongs to the start of the ranks, and is the same for all runs"
+	case slices.Contains(soleSections, section) || slices.Contains(soleKeys, name):
+		return "the key is of a run that is alone"
+	}
+	return ""
+}
+
+// CheckMany returns an error for each key of c that many runs of one start cannot have.
+func CheckMany(c Config) error {
+	var faults []error
+	unset := Default()
+	for _, k := range keys() {
+		section, _, _ := strings.Cut(k.name, ".")
+		sole := (slices.Contains(soleSections, section) || slices.Contains(soleKeys, k.name)) && k.name != "output.dir"
+		if (sole || k.name == "view.listen" || k.name == "metrics.listen") && k.text(c) != k.text(unset) {
+			faults = append(faults, fmt.Errorf("%s %q: %s", k.name, k.text(c), "the key is of a run that is alone"))
+		}
+	}
+	if c.Output.ToStdout() {
+		faults = append(faults, errors.New(`output.history, output.report: "-" is of a run that is alone`))
+	}
+	return errors.Join(faults...)
+}
+
+// set sets the value of k in c. v has the type of the field.
+func (k key) set(c *Config, v any) {
+	reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(reflect.ValueOf(v))
+}
+
+// document is what a launcher tells ranks of a run: its keys as text, and what no key says.
+type document struct {
+	Keys    map[string]string `json:"keys"`
+	Why     string            `json:"why,omitempty"`               // Solver.Why
+	Default bool              `json:"default_tolerance,omitempty"` // Solver.DefaultTolerance
+}
+
+// Document returns the keys of c that do not belong to the start of the ranks, as JSON for FromDocument.
+func Document(c Config) ([]byte, error) {
+	d := document{Keys: map[string]string{}, Why: c.Solver.Why, Default: c.Solver.DefaultTolerance}
+	unset := Default()
+	for _, k := range keys() {
+		if OfStart(k.name) == "" {
+			if text := k.text(c); text != k.text(unset) {
+				d.Keys[k.name] = text
+			}
+		}
+	}
+	return json.Marshal(d)
+}
+
+// FromDocument returns the configuration of a run with the keys of a document, and those of start for the rest.
+func FromDocument(data []byte, start Config) (Config, error) {
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return Config{}, fmt.Errorf("document of a run: %w", err)
+	}
+	c, unset, given := start, Default(), map[string]bool{}
+	for _, k := range keys() {
+		given[k.name] = true
+		if OfStart(k.name) != "" {
+			continue
+		}
+		text, ok := d.Keys[k.name]
+		if !ok {
+			k.set(&c, k.value(unset))
+			continue
+		}
+		v, err := k.convert(text)
+		if err != nil {
+			return Config{}, fmt.Errorf("document of a run: %s %s: %w", k.name, quote(k.name, text), err)
+		}
+		k.set(&c, v)
+	}
+	c.Solver.Why, c.Solver.DefaultTolerance = d.Why, d.Default
+	return c.settle(given), nil
+}
+
+// mergeOpen is merge without settle. It also returns the keys that a source has.
+func mergeOpen(o Options, data []byte) (Config, map[string]bool, error) {
+	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
+	c, err := m.merge(o, data)
+	return c, m.given, err
+}

@@ -1,0 +1,76 @@
+package configs
+
+import (
+	"strings"
+	"testing"
+)
+
+// A run of many has the configuration that Load gives it alone, and ranks get that from its document.
+func TestRunsOfOneStart(t *testing.T) {
+	for _, sources := range []Options{
+		{},
+		{Set: []string{"problem.top=1", "solver.tolerance=1e-6", "run.ranks=2"}},
+		{Set: []string{"grid.dtype=float32", "grid.height=2"}, Environ: []string{"JACOBI_PROBLEM_LEFT=periodic"}},
+		{Set: []string{"solver.method=jacobi", "output.results=false", "halo.depth=4"}},
+	} {
+		base, err := LoadBase(sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alone, err := Load(sources); err != nil || base.Config() != alone {
+			t.Errorf("%v: %+v, want %+v (%v)", sources, base.Config(), alone, err)
+		}
+		for _, own := range []map[string]any{
+			{},
+			{"problem.preset": "dirichlet"},
+			{"grid.nx": 129, "problem.screening": "1e2", "Problem.Source": "x*y"},
+			{"solver.relative_tolerance": 1e-3, "solver.method": "multigrid"},
+			{"grid.dtype": "float64", "grid.height": "auto", "output.field": "f.npy"},
+		} {
+			alone := sources
+			for name, value := range own {
+				alone.Set = append(alone.Set[:len(alone.Set):len(alone.Set)], name+"="+textOf(value))
+			}
+			want, err := Load(alone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := base.With(own, "run 1")
+			if err != nil || got != want {
+				t.Errorf("%v with %v: %v\n%+v, want\n%+v", sources, own, err, got, want)
+			}
+			document, err := Document(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranks, err := Load(Options{Environ: Environ(want)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := FromDocument(document, want); err != nil || got != ranks {
+				t.Errorf("%s: %v\n%+v, want\n%+v", document, err, got, ranks)
+			}
+		}
+	}
+}
+
+func textOf(v any) string { return strings.Trim(quote("", v), `"`) }
+
+// Errors name the key, the run, the value and what is allowed.
+func TestRunsOfOneStartRefuse(t *testing.T) {
+	base, err := LoadBase(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = base.With(map[string]any{"grid.nx": "many", "grid.mx": 3, "nats.url": "x", "trace.from": 1}, "run 7")
+	const want = `unknown key grid.mx (run 7): did you mean grid.nx?
+grid.nx "many" (run 7): must be an integer`
+	const ofStart = "nats.url (run 7): the key belongs to the start of the ranks, and is the same for all runs\n" +
+		"trace.from (run 7): the key is of a run that is alone\n"
+	if err == nil || err.Error() != ofStart+want {
+		t.Errorf("%v, want\n%s", err, ofStart+want)
+	}
+	if err := CheckMany(base.Config()); err != nil {
+		t.Error(err)
+	}
+}

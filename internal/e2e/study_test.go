@@ -1,0 +1,239 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// studyLine is a line of the table of a study.
+type studyLine struct {
+	Run        int            `json:"run"`
+	Keys       map[string]any `json:"keys"`
+	Verdict    string         `json:"verdict"`
+	Reason     string         `json:"reason"`
+	Iterations int            `json:"iterations"`
+	SHA256     string         `json:"field_sha256"`
+}
+
+// studyLines reads the table in dir.
+func studyLines(t *testing.T, dir string) (lines []studyLine) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "table.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var l studyLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// writeRuns writes the documents of a study to dir.
+func writeRuns(t *testing.T, dir string, documents ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "runs.jsonl"), []byte(strings.Join(documents, "\n")+"\n"),
+		0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// small are the keys of problems that are solved at once.
+var small = []string{"problem.preset=", "problem.top=1", "grid.nx=33", "grid.ny=65", "grid.dtype=float64"}
+
+// studyOf returns the arguments of a study with the given keys, whose table is table.jsonl.
+func studyOf(keys []string, more ...string) []string {
+	return append(append([]string{"study", "--table", "table.jsonl"}, set(keys...)...), more...)
+}
+
+// Every run of a study has the bits of the run alone, whatever came before it, on any number of ranks. A run that is
+// refused, and one that misses its tolerance, have a line, and change nothing for the next ones.
+func TestStudyHasTheBitsOfRunsAlone(t *testing.T) {
+	t.Parallel()
+	documents := []string{
+		`{"solver.method": "multigrid"}`,
+		`{"solver.method": "multigrid", "problem": {"screening": 10, "source": "x*y"}}`,
+		`{"grid.nx": 2}`,
+		`{"solver.method": "jacobi", "solver.max_iterations": 40, "grid.ny": 66}`,
+		`{"problem.top": "1/(x-x)"}`,
+		`{"solver.method": "multigrid", "solver.start": "full", "problem.fixed": "x > 0.4 && x < 0.6 && y > 0.5"}`,
+		`{"solver.method": "multigrid", "grid.ny": 7}`,
+		`{"solver.method": "multigrid"}`,
+	}
+	verdicts := []string{"met", "met", "refused", "missed", "refused", "met", "met", "met"}
+	shas := make([]string, len(documents))
+	for _, i := range []int{0, 1, 3, 5, 6} {
+		var keys map[string]any
+		if err := json.Unmarshal([]byte(documents[i]), &keys); err != nil {
+			t.Fatal(err)
+		}
+		var own []string
+		for name, value := range keys {
+			if section, ok := value.(map[string]any); ok {
+				for leaf, value := range section {
+					own = append(own, fmt.Sprintf("%s.%s=%v", name, leaf, value))
+				}
+				continue
+			}
+			own = append(own, fmt.Sprintf("%s=%v", name, value))
+		}
+		alone, _ := solve(t, append(set(append(small, own...)...), "-np", "1")...)
+		shas[i] = alone.sha
+	}
+	shas[7] = shas[0]
+	for _, np := range []string{"1", "3"} {
+		dir := t.TempDir()
+		writeRuns(t, dir, documents...)
+		out := run(t, dir, "launcher", studyOf(small, "-np", np, "--runs", "runs.jsonl", "--hash")...)
+		if out.code != 0 || !strings.HasPrefix(out.stdout, "8 of 8 runs: 5 met, 1 missed, 2 refused (") {
+			t.Fatalf("%s ranks: exit code %d\n%s%s", np, out.code, out.stdout, out.stderr)
+		}
+		for i, l := range studyLines(t, dir) {
+			if l.Run != i+1 || l.Verdict != verdicts[i] || l.SHA256 != shas[i] {
+				t.Errorf("%s ranks: run %d is %+v, want %s with %s", np, i+1, l, verdicts[i], shas[i])
+			}
+			if i == 2 && l.Reason != "grid.nx 2: 3 to 2147483647 are allowed" {
+				t.Errorf("%s ranks: %q", np, l.Reason)
+			}
+		}
+	}
+}
+
+// tableHas returns a function that reports whether the table in dir has n lines.
+func tableHas(dir string, n int) func(string) bool {
+	return func(string) bool {
+		data, err := os.ReadFile(filepath.Join(dir, "table.jsonl"))
+		return err == nil && bytes.Count(data, []byte("\n")) == n
+	}
+}
+
+// A rank that is killed takes the run that it was at with it. The next ones follow on new ranks.
+func TestStudyOutlivesAKilledRank(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var documents []string
+	for n := 1; n <= 100; n++ {
+		most := 5
+		if n == 57 {
+			most = 1_000_000_000
+		}
+		documents = append(documents, fmt.Sprintf(`{"problem.top": %d, "solver.max_iterations": %d}`, n, most))
+	}
+	writeRuns(t, dir, documents...)
+	l := startLive(t, dir, studyOf(append(small, "solver.method=jacobi", "solver.tolerance=0"), "-np", "2", "--runs",
+		"runs.jsonl", "--max-restarts", "1")...)
+	awaitName(t, dir, tableHas(dir, 56), l)
+	if err := syscall.Kill(l.allRanks(2)[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	code, output := l.end()
+	if code != 0 || !strings.Contains(output, "100 of 100 runs: 99 done, 1 failed (") ||
+		!strings.Contains(output, "launcher: restart 1 of 1: from the next run\n") {
+		t.Fatalf("exit code %d\n%s", code, output)
+	}
+	l.leavesNothing()
+	for i, line := range studyLines(t, dir) {
+		failed := strings.Contains(line.Reason, "was killed by SIGKILL")
+		if line.Run != i+1 || failed != (line.Run == 57) || (line.Verdict == "failed") != failed {
+			t.Errorf("line %d: %+v", i+1, line)
+		}
+	}
+}
+
+// Ctrl-C keeps the lines that are there. --continue does the other runs, and refuses runs that are not those of the
+// table.
+func TestStudyIsContinued(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeRuns(t, dir, `{"problem.left": 1, "solver.max_iterations": 3}`,
+		`{"problem.left": 2, "solver.max_iterations": 3}`, `{"problem.left": 3}`, `{"problem.left": 4}`)
+	args := func(most string, more ...string) []string {
+		keys := append(small, "solver.method=jacobi", "solver.tolerance=0", "solver.max_iterations="+most)
+		return append(studyOf(keys, "-np", "2", "--runs", "runs.jsonl"), more...)
+	}
+	l := startLive(t, dir, args("1000000000")...)
+	awaitName(t, dir, tableHas(dir, 2), l)
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := l.end(); code != 130 || !strings.Contains(output, "2 of 4 runs: 2 done (") {
+		t.Fatalf("exit code %d\n%s", code, output)
+	}
+	l.leavesNothing()
+	const exists = "launcher: --table \"table.jsonl\": the file exists; --continue goes on from it, or name another " +
+		"one\n"
+	if out := run(t, dir, "launcher", args("5")...); out.code != 1 || out.stderr != exists {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+	out := run(t, dir, "launcher", args("5", "--continue")...)
+	if out.code != 0 || !strings.HasPrefix(out.stdout, "4 of 4 runs: 4 done (") {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for i, line := range studyLines(t, dir) {
+		if want := []int{3, 3, 5, 5}[i]; line.Run != i+1 || line.Iterations != want {
+			t.Errorf("line %d: %+v, want %d sweeps", i+1, line, want)
+		}
+	}
+	writeRuns(t, dir, `{"problem.left": 7}`, `{}`, `{}`, `{}`)
+	if out := run(t, dir, "launcher", args("5", "--continue")...); out.code != 1 || !strings.HasSuffix(out.stderr,
+		"run 1 had problem.left=1, and now has 7\n") {
+		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+}
+
+// Files of runs have their numbers, and the bits of the run alone.
+func TestStudyWritesFields(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", studyOf(append(small, "output.field=field.npy"), "-np", "2", "--vary",
+		"solver.max_iterations=3,4")...)
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for n, most := range map[int]string{1: "3", 2: "4"} {
+		alone := t.TempDir()
+		run(t, alone, "launcher", set(append(small, "solver.max_iterations="+most)...)...)
+		got, err := os.ReadFile(filepath.Join(dir, "out", fmt.Sprintf("field-%d.npy", n)))
+		want, err2 := os.ReadFile(filepath.Join(alone, "out", "field.npy"))
+		if err != nil || err2 != nil || !bytes.Equal(got, want) {
+			t.Errorf("run %d: %d bytes (%v), want those of the run alone (%v)", n, len(got), err, err2)
+		}
+	}
+}
+
+// Keys of the start are refused by name, and so is what is no run, before anything starts.
+func TestStudyRefusals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const ofStart = "the key belongs to the start of the ranks, and is the same for all runs\n"
+	writeRuns(t, dir, `{"grid.nx": 9}`, `{"grid.nx": `)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "study: --vary or --runs has to say which runs there are\n"},
+		{[]string{"--vary", "run.ranks=1,2"}, "run.ranks (run 1): " + ofStart},
+		{[]string{"--vary", "output.dir=a,b"}, "output.dir (run 1): " + ofStart},
+		{[]string{"--vary", "halo.depth=1,2"}, "halo.depth (run 1): " + ofStart},
+		{[]string{"--vary", "checkpoint.every=1,2"}, "checkpoint.every (run 1): the key is of a run that is alone\n"},
+		{[]string{"--vary", "grid.nx=9", "--set", "output.trace=t.json"},
+			"output.trace \"t.json\": the key is of a run that is alone\n"},
+		{[]string{"--runs", "runs.jsonl"}, "--runs runs.jsonl, line 2: no JSON object: unexpected end of JSON input\n"},
+		{[]string{"--vary", "grid.nx=9", "--table", "t.txt"},
+			"--table \"t.txt\": the name has to end in .csv or .jsonl\n"},
+	} {
+		out := run(t, dir, "launcher", append([]string{"study"}, c.args...)...)
+		if out.code != 1 || out.stderr != "launcher: "+c.want {
+			t.Errorf("%v: exit code %d, %q; want %q", c.args, out.code, out.stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"jacobi/configs"
+	"jacobi/cuda/driver"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/run/desk"
+	"jacobi/solver"
+)
+
+// study is a rank that does many runs, one after the other, on one session.
+type study struct {
+	*session
+	all  *run       // what the ranks do together between the runs
+	desk *desk.Desk // of rank 0; nil on the others
+}
+
+// Study takes a rank through the start, and then through the runs that the launcher orders. A run that is refused, or
+// that fails without harm to its session, is answered with the reason, and the next one follows.
+func Study(ctx context.Context, o Options) (solver.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := o.start(cancel)
+	defer s.open.close()
+	defer cancel(nil)
+	st := &study{session: s, all: s.newRun(o.Config)}
+	if err := st.arrive(ctx); err != nil {
+		if stop, ok := errors.AsType[*StopError](context.Cause(ctx)); ok {
+			return solver.Result{}, stop
+		}
+		return solver.Result{}, err
+	}
+	result, err := st.runs(st.all.comm.Context())
+	if err != nil {
+		return result, st.all.fail(err)
+	}
+	return result, nil
+}
+
+// arrive takes what belongs to the start: the connection, the devices, and the other ranks.
+func (st *study) arrive(ctx context.Context) error {
+	st.all.working = st.Origin.Size
+	if err := inTurn(ctx, st.connect, func(context.Context) error { return st.openDevices() }); err != nil {
+		return err
+	}
+	self, err := st.all.describe()
+	if err != nil {
+		return err
+	}
+	if err := st.meet(ctx, self, st.all.takePlace); err != nil {
+		return st.withFault(err)
+	}
+	st.many = true
+	return nil
+}
+
+// runs does what is ordered, until the orders end or Stop does.
+func (st *study) runs(ctx context.Context) (result solver.Result, err error) {
+	if err := st.all.takeGPU(ctx); err != nil {
+		return result, err
+	}
+	if !st.keepOn() {
+		return result, context.Cause(st.Stop)
+	}
+	if st.all.id.Rank == 0 {
+		if st.desk, err = desk.AtRank(ctx, st.conn, st.runID); err != nil {
+			return result, err
+		}
+		st.open.add(func() error { st.desk.Close(); return nil })
+		if err := st.desk.Send(ctx, desk.Answer{}); err != nil {
+			return result, err
+		}
+	}
+	for {
+		order, err := roster.BroadcastOn(ctx, st.all.comm, "order", st.next(ctx))
+		if err != nil {
+			return result, err
+		}
+		if order.End {
+			return result, st.end(ctx)
+		}
+		answer, err := st.one(ctx, order)
+		if err != nil {
+			return result, err
+		}
+		if st.desk != nil {
+			if err := st.desk.Send(ctx, answer); err != nil {
+				return result, err
+			}
+		}
+	}
+}
+
+// next returns the next order, on rank 0. The request to stop ends the orders.
+func (st *study) next(ctx context.Context) (order desk.Order) {
+	if st.desk == nil {
+		return order
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(st.Stop, cancel)()
+	if err := st.desk.Recv(ctx, &order); err != nil {
+		order = desk.Order{End: true}
+	}
+	return order
+}
+
+// end tells the launcher that the ranks have only to end.
+func (st *study) end(ctx context.Context) error {
+	ctx, cancel := awake.WithTimeout(ctx, st.Config.Halo.Timeout)
+	defer cancel()
+	if st.desk != nil {
+		if err := st.desk.Flush(ctx); err != nil {
+			return fmt.Errorf("last answer: %w", err)
+		}
+		verdict := configs.Done
+		if st.Stop.Err() != nil {
+			verdict = configs.Interrupted
+		}
+		e := roster.Event{Kind: roster.Finished, Verdict: string(verdict), Report: json.RawMessage("{}")}
+		if err := st.all.comm.Publish(e); err != nil {
+			return err
+		}
+	}
+	return st.all.comm.Barrier(ctx, "end")
+}
+
+// one does one run. An error ends the session.
+func (st *study) one(ctx context.Context, order desk.Order) (answer desk.Answer, err error) {
+	answer.Number = order.Number
+	comm := st.all.comm.Sub(order.Number)
+	defer comm.Close()
+	c, err := configs.FromDocument(order.Document, st.Config)
+	if err != nil {
+		return answer, err
+	}
+	r := st.newRun(c)
+	r.comm, r.hash = comm, order.Hash
+	defer r.open.close()
+	answer.Report, err = r.among(comm.Context())
+	refused, isRefused := errors.AsType[*roster.RefusedError](err)
+	switch {
+	case err == nil:
+	case isRefused:
+		answer.Refused = refused.Text
+	case ctx.Err() != nil:
+		return answer, context.Cause(ctx)
+	case errors.Is(err, driver.ErrContextLost):
+		return answer, err
+	default:
+		answer.Failed = r.fail(err).Error()
+	}
+	return answer, nil
+}
+
+// among does the run among the ranks of its session, and returns its report on rank 0.
+func (r *run) among(ctx context.Context) (json.RawMessage, error) {
+	r.working = min(r.Origin.Size, r.Config.Working())
+	self, fault, err := r.place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.comm.Agree(ctx, self, fault); err != nil {
+		return nil, err
+	}
+	if err := r.takePlace(r.comm); err != nil {
+		return nil, err
+	}
+	if r.idle() {
+		_, err := r.awaitEnd(ctx)
+		return nil, err
+	}
+	w, err := r.solveAll(ctx)
+	if err != nil || w.report == nil {
+		return nil, err
+	}
+	return json.Marshal(w.report)
+}
+
+// place evaluates this rank's part of the problem. A fault is why the rank cannot take part in the run.
+func (r *run) place(ctx context.Context) (self roster.Member, fault, err error) {
+	if fault = r.prepare(ctx); fault != nil {
+		self, err = r.describe()
+		return self, fault, err
+	}
+	self, err = r.member()
+	return self, nil, err
+}

@@ -1,0 +1,282 @@
+package study
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"jacobi/configs"
+	"jacobi/internal/base/regular"
+	"jacobi/internal/compute/results"
+)
+
+// Verdicts of runs that have no report. The others are those of configs.
+const (
+	Refused = "refused"
+	Failed  = "failed"
+)
+
+// Line is a run in the table of a study.
+type Line struct {
+	Run     int              `json:"run"` // from 1
+	Keys    Keys             `json:"keys"`
+	Verdict string           `json:"verdict"`
+	Reason  string           `json:"reason,omitempty"` // of a run that was refused or has failed
+	Steps   int              `json:"iterations"`       // sweeps or cycles
+	Seconds float64          `json:"seconds"`          // of the sweeps or cycles
+	Norm    *float64         `json:"norm"`
+	SHA256  string           `json:"field_sha256,omitempty"`
+	Results *results.Results `json:"results,omitempty"`
+}
+
+// LineOf returns the line of a run.
+func LineOf(run int, keys Keys, r Result) Line {
+	l := Line{Run: run, Keys: keys}
+	switch rep := r.Report; {
+	case r.Refused != "":
+		l.Verdict, l.Reason = Refused, r.Refused
+	case rep == nil:
+		l.Verdict, l.Reason = Failed, r.Failed
+	default:
+		l.Verdict, l.Steps, l.Seconds, l.Norm = string(rep.Verdict), rep.Sweeps, rep.Times.Sweeps, rep.Norm
+		l.SHA256, l.Results = rep.FieldSHA256, rep.Results
+		if err := rep.Fault(); err != nil {
+			l.Verdict, l.Reason = Failed, err.Error()
+		}
+	}
+	return l
+}
+
+// Table is the table of a study: a file that grows by a line a run.
+type Table struct {
+	file  *os.File
+	asCSV bool
+	names []string // of keys
+	Done  map[int]bool
+	Count map[string]int // lines by verdict
+}
+
+// maxTable bounds a table that a study goes on from, in bytes.
+const maxTable = 4 << 30
+
+// sides are those of the mesh in the order of their columns.
+var sides = []string{"left", "right", "top", "bottom"}
+
+// OpenTable creates the table of runs, or, with goOn, opens the one that an earlier study has left. A line that was cut
+// off is removed. It fails if a line is not one of these runs.
+func OpenTable(path string, names []string, runs []Keys, goOn bool) (t *Table, err error) {
+	t = &Table{names: names, Done: map[int]bool{}, Count: map[string]int{}}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".csv":
+		t.asCSV = true
+	case ".jsonl":
+	default:
+		return nil, fmt.Errorf("--table %q: the name has to end in .csv or .jsonl", path)
+	}
+	flags := os.O_RDWR | os.O_CREATE | unix.O_NOFOLLOW
+	if !goOn {
+		flags |= os.O_EXCL
+	}
+	t.file, err = regular.OpenFile(path, flags, 0o666)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("--table %q: the file exists; --continue goes on from it, or name another one", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--table: %w", err)
+	}
+	if err := t.begin(runs); err != nil {
+		return nil, errors.Join(fmt.Errorf("--table %q: %w", path, err), t.file.Close())
+	}
+	return t, nil
+}
+
+// begin reads the lines that are there.
+func (t *Table) begin(runs []Keys) error {
+	data, err := io.ReadAll(io.LimitReader(t.file, maxTable))
+	if err != nil {
+		return err
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	if err := t.file.Truncate(int64(len(whole))); err != nil {
+		return err
+	}
+	if _, err := t.file.Seek(int64(len(whole)), io.SeekStart); err != nil {
+		return err
+	}
+	if t.asCSV && len(whole) == 0 {
+		return t.record(t.head())
+	}
+	if t.asCSV {
+		return t.readCSV(whole, runs)
+	}
+	for n, text := range bytes.Split(bytes.TrimSpace(whole), []byte("\n")) {
+		if len(text) == 0 {
+			continue
+		}
+		var l Line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		if err := t.known(n+1, l.Run, l.Verdict, func(name string) string { return valueText(l.Keys[name]) },
+			runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table) readCSV(data []byte, runs []Keys) error {
+	lines, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(lines[0], t.head()) {
+		return fmt.Errorf("its columns are those of another study: %s", strings.Join(lines[0], ", "))
+	}
+	for n, l := range lines[1:] {
+		run, err := strconv.Atoi(l[0])
+		if err != nil {
+			return fmt.Errorf("line %d: run %q is no number", n+2, l[0])
+		}
+		value := func(name string) string { return l[1+slices.Index(t.names, name)] }
+		if err := t.known(n+2, run, l[1+len(t.names)], value, runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known notes a line of an earlier study.
+func (t *Table) known(line, run int, verdict string, value func(name string) string, runs []Keys) error {
+	if run < 1 || run > len(runs) || t.Done[run] {
+		return fmt.Errorf("line %d: run %d is not one of these %d runs, or comes twice", line, run, len(runs))
+	}
+	for _, name := range t.names {
+		if had, has := value(name), valueText(runs[run-1][name]); had != has {
+			return fmt.Errorf("line %d: run %d had %s=%s, and now has %s", line, run, name, had, has)
+		}
+	}
+	t.Done[run] = true
+	t.Count[verdict]++
+	return nil
+}
+
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case map[string]any, []any:
+		b, err := json.Marshal(v)
+		if err == nil {
+			return string(b)
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+func (t *Table) head() []string {
+	columns := append([]string{"run"}, t.names...)
+	columns = append(columns, "verdict", "reason", "iterations", "seconds", "norm", "field_sha256",
+		"energy", "min", "max", "mean")
+	for _, side := range sides {
+		columns = append(columns, "flux_"+side)
+	}
+	return append(columns, "charges")
+}
+
+// Add appends the line of a run. It is in the file when Add returns.
+func (t *Table) Add(l Line) error {
+	t.Done[l.Run] = true
+	t.Count[l.Verdict]++
+	if t.asCSV {
+		return t.record(t.columns(l))
+	}
+	b, err := json.Marshal(l)
+	if err == nil {
+		err = t.write(append(b, '\n'))
+	}
+	return err
+}
+
+// columns returns a line as head names its columns.
+func (t *Table) columns(l Line) []string {
+	values := []string{strconv.Itoa(l.Run)}
+	for _, name := range t.names {
+		values = append(values, valueText(l.Keys[name]))
+	}
+	values = append(values, l.Verdict, strings.ReplaceAll(l.Reason, "\n", "; "))
+	if l.Verdict == Refused || l.Verdict == Failed {
+		return append(values, make([]string, len(t.head())-len(values))...)
+	}
+	values = append(values, strconv.Itoa(l.Steps), number(&l.Seconds), number(l.Norm), l.SHA256)
+	r := l.Results
+	if r == nil {
+		return append(values, make([]string, len(t.head())-len(values))...)
+	}
+	values = append(values, number(r.Energy), number(&r.Min.Value), number(&r.Max.Value), number(r.Mean))
+	for _, side := range sides {
+		values = append(values, number(r.Flux[side]))
+	}
+	var charges []string
+	for i, region := range r.Regions {
+		name := region.Name
+		if name == "" {
+			name = strconv.Itoa(i + 1)
+		}
+		charges = append(charges, name+"="+number(region.Flux))
+	}
+	return append(values, strings.Join(charges, ";"))
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+// record appends a line of CSV.
+func (t *Table) record(values []string) error {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if err := w.Write(values); err != nil {
+		return err
+	}
+	w.Flush()
+	return t.write(b.Bytes())
+}
+
+func (t *Table) write(b []byte) error {
+	if _, err := t.file.Write(b); err != nil {
+		return fmt.Errorf("table of the study: %w", err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (t *Table) Close() error { return t.file.Close() }
+
+// Summary counts the lines by their verdicts.
+func (t *Table) Summary() string {
+	var parts []string
+	for _, v := range []string{string(configs.Met), string(configs.Done), string(configs.Missed), Refused, Failed} {
+		if n := t.Count[v]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
