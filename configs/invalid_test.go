@@ -58,8 +58,9 @@ var invalid = []struct {
 		`problem.left "robin(1": the parenthesis after robin is not closed`},
 	{func(c *Config) { c.Problem.Left = "robin(max(1, 2))" },
 		`problem.left "robin(max(1, 2))": robin takes h and g of a du/dn + h u = g in parentheses, as in robin(2, 0)`},
-	{func(c *Config) { c.Problem.Left, c.Solver.Method, c.Grid.DType = "robin(1, 0)", Multigrid, "float64" },
-		`problem.left "robin(1, 0)": needs solver.method jacobi, not multigrid`},
+	{func(c *Config) {
+		c.Problem.Left, c.Solver.Method, c.Solver.Start, c.Grid.DType = "robin(1, 0)", Multigrid, StartFull, "float64"
+	}, `problem.left "robin(1, 0)": needs solver.start initial, not full`},
 	{func(c *Config) { c.Problem.Coefficient, c.Device.Backend = "x < 0.5 ? 1 : 4.4", "cuda" },
 		`problem.coefficient "x < 0.5 ? 1 : 4.4": needs device.backend cpu, not cuda`},
 	{func(c *Config) { c.Problem.Coefficient = "-2" },

@@ -30,10 +30,10 @@ func (s Solver) FullStart() bool { return s.Start == StartFull }
 // Entry returns what the method can do.
 func (s Solver) Entry() methods.Method { return methods.Of(s.Method) }
 
-// Accelerated reports whether conjugate gradients accelerate the iterations. fixed reports whether there are fixed
-// points inside the mesh: without them, plain cycles take less time.
-func (s Solver) Accelerated(fixed bool) bool {
-	return s.Entry().CG && (s.Acceleration == "cg" || s.Acceleration == "auto" && fixed)
+// Accelerated reports whether conjugate gradients accelerate the iterations. hard reports whether there are fixed
+// points inside the mesh, or weights of points: without them, plain cycles take less time.
+func (s Solver) Accelerated(hard bool) bool {
+	return s.Entry().CG && (s.Acceleration == "cg" || s.Acceleration == "auto" && hard)
 }
 
 // Norms says which iterations have a norm.

@@ -1,10 +1,6 @@
 package configs
 
-import (
-	"strings"
-
-	"jacobi/solver/methods"
-)
+import "strings"
 
 // Weighted returns the first key, with its value, that gives points weights of their own (see solver.Operator); "" if
 // none does: the coefficient and the screening are numbers, no side is a robin(h, g) and no colour has a coefficient.
@@ -30,15 +26,14 @@ func (p Problem) Weighted() (key, value string) {
 // drawsCoefficients reports whether a colour of the drawing has a coefficient.
 func (p Problem) drawsCoefficients() bool { return strings.Contains(p.Colours, " coefficient=") }
 
-// weighted refuses methods and devices that have no weights of points.
+// weighted refuses a start and a device that have no weights of points.
 func (v *validator) weighted(c Config) {
 	key, value := c.Problem.Weighted()
 	if key == "" {
 		return
 	}
-	if !c.Solver.Entry().Weighted {
-		v.fault("%s %q: needs solver.method %s, not %s", key, value,
-			having(func(m methods.Method) bool { return m.Weighted }), c.Solver.MethodText())
+	if c.Solver.FullStart() {
+		v.fault("%s %q: needs solver.start %s, not %s", key, value, StartInitial, StartFull)
 	}
 	if c.Device.Backend == "cuda" {
 		v.fault("%s %q: needs device.backend cpu, not cuda", key, value)

@@ -35,7 +35,6 @@ type Method struct {
 	SomeNorms bool // solver.norm_every: iterations may go without a norm
 	CG        bool // solver.acceleration: conjugate gradients may accelerate the iterations
 	Full      bool // solver.start: the run may begin with full multigrid
-	Weighted  bool // points may have weights of their own; see solver.Operator
 	// Floor reports whether a stall of the method is a proof that only rounding is left.
 	Floor bool
 	// Levels reports whether the method works on the levels of a multigrid.Device rather than on a solver.Backend. Its
@@ -51,7 +50,7 @@ type Method struct {
 // All returns the methods in the order in which they are listed.
 func All() []Method {
 	return []Method{
-		{Name: Jacobi, Unit: Sweep, Sweeps: 1, Delay: 2, Float32: true, SomeNorms: true, Weighted: true,
+		{Name: Jacobi, Unit: Sweep, Sweeps: 1, Delay: 2, Float32: true, SomeNorms: true,
 			Modes: true, Instead: Multigrid},
 		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.HaloDepth, CG: true, Full: true,
 			Floor: true, Levels: true},

@@ -55,7 +55,7 @@ func (r Report) Remedy() string {
 // instead returns a method that takes far less time and can solve the problem; nil if there is none.
 func (r Report) instead() *methods.Method {
 	better, ok := methods.Find(r.method().Instead)
-	if !ok || r.Setup != nil && r.Setup.Weighted && !better.Weighted {
+	if !ok {
 		return nil
 	}
 	return &better

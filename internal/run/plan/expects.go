@@ -23,12 +23,17 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 		return e // Check reports the problem's faults
 	}
 	s, can := p.Config.Solver, p.Config.Solver.Entry()
+	key, _ := p.Config.Problem.Weighted()
+	weighted := key != "" // cycles and their number depend on the coefficient, which nobody has looked at
 	if s.FullStart() {
 		e.Warning, e.Do = o.CycleWarning(s.Tolerance, 0) // the norm after the start has no estimate
 		return e
 	}
 	if can.Levels {
 		e.Warning, e.Do = o.CycleWarning(s.Tolerance, s.RelativeTolerance)
+		if weighted {
+			return e
+		}
 		e.Text = o.ExpectedCycles(s.Tolerance, s.RelativeTolerance, s.MaxIterations, p.cycleTime(!o.Known()))
 		return e
 	}
@@ -38,7 +43,7 @@ func (p *Plan) Expects(ctx context.Context) (e Expectation) {
 		return e
 	}
 	e.Text = o.Expected(target, s.MaxIterations)
-	if key, _ := p.Config.Problem.Weighted(); key == "" {
+	if !weighted {
 		e.Hint = o.MultigridHint(target, s.MaxIterations, p.cycleTime(!o.Known()))
 	}
 	return e

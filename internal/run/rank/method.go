@@ -32,7 +32,10 @@ func (r *run) openMethod(ctx context.Context) (err error) {
 }
 
 // accelerated reports whether conjugate gradients accelerate the cycles.
-func (r *run) accelerated() bool { return r.Config.Solver.Accelerated(r.layout.Operator.Fixed != nil) }
+func (r *run) accelerated() bool {
+	o := r.layout.Operator
+	return r.Config.Solver.Accelerated(o.Fixed != nil || o.Weighted)
+}
 
 // cpuOptions returns the options of a device that is the CPU.
 func (r *run) cpuOptions() cpu.Options {

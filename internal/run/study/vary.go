@@ -50,7 +50,7 @@ func Vary(lists []string) (runs []Keys, names []string, err error) {
 		name, values, ok := strings.Cut(list, "=")
 		name = strings.ToLower(strings.TrimSpace(name))
 		if !ok || name == "" {
-			return nil, nil, fmt.Errorf("--vary %s: must be key=value,value,...", list)
+			return nil, nil, fmt.Errorf("--vary %s: must be a key and its values, as in grid.nx=129,257", list)
 		}
 		if slices.Contains(names, name) {
 			return nil, nil, fmt.Errorf("--vary %s: the key is given twice", name)

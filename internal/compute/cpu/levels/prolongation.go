@@ -130,11 +130,11 @@ func (p *prolongation) onRow(to [2][]float64, y int) {
 		case !p.betweenX[x]:
 			to[0][x] = 1
 		default:
-			west := math.Abs((north.se[at-1] + s.e[at-1]) + s.sw[at])
-			east := math.Abs((north.sw[at+1] + s.e[at]) + s.se[at])
-			if total := (west + east) + slack(&s, &north, at); total != 0 {
-				to[0][x] = divided(west, total, s.c[at-1])
-				to[1][x] = divided(east, total, s.c[at+1])
+			left := math.Abs((north.se[at-1] + s.e[at-1]) + s.sw[at])
+			right := math.Abs((north.sw[at+1] + s.e[at]) + s.se[at])
+			if total := (left + right) + slack(&s, &north, at); total != 0 {
+				to[0][x] = divided(left, total, s.c[at-1])
+				to[1][x] = divided(right, total, s.c[at+1])
 			}
 		}
 	}

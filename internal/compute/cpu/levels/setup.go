@@ -26,9 +26,7 @@ func (q *equations) array(a multigrid.Array) array[float64] { return q.arrays[a-
 func (d *Device) newEquations() []*equations {
 	all := []*equations{{Level: d.finest.Level, finest: true, zero: newRows[float64](d.finest.Mesh.NX, 1)[0]}}
 	finest := d.finest.points
-	for i, a := range []array[float64]{finest.centre, finest.east, finest.south} {
-		all[0].arrays[i] = a
-	}
+	copy(all[0].arrays[:], []array[float64]{finest.centre, finest.east, finest.south})
 	for _, l := range d.coarse {
 		q := &equations{Level: l.Level, zero: newRows[float64](l.Mesh.NX, 1)[0]}
 		for i := range q.arrays {
