@@ -101,7 +101,7 @@ func Merge(p Problem, parts []Part) (Results, error) {
 	if p.Materials() != nil {
 		inside = float64(hx * hy) // the screening is in Squares
 	}
-	cells := float64(solver.Intervals(m.NX, m.Walls.Left)) * float64(solver.Intervals(m.NY, m.Walls.Top))
+	cells := float64(solver.Intervals(m.NX, m.Walls.Left) * solver.Intervals(m.NY, m.Walls.Top))
 	r := Results{
 		Energy:  finite((along + float64(inside*total.Squares.Value())) / 2),
 		Min:     at(total.Min.Value, total.Min.IX, total.Min.IY),
