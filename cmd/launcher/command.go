@@ -120,7 +120,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		"any free port of 127.0.0.1)")
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
-		newStudyCommand(stdout, stderr),
+		newStudyCommand(stdout, stderr), newServeCommand(stdout, stderr),
 		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand(), newViewCommand(stderr))
 	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
 	cmd.SetHelpCommand(newHelpCommand())

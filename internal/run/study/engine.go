@@ -22,8 +22,9 @@ import (
 type Job struct {
 	ID     int // of the caller
 	Config configs.Config
-	Hash   bool  // the report has the SHA-256 of the field
-	Fault  error // why the run cannot begin: the ranks do not get it
+	Hash   bool   // the report has the SHA-256 of the field
+	Tag    []byte // of the caller
+	Fault  error  // why the run cannot begin: the ranks do not get it
 }
 
 // Result is what became of a Job. One of its parts is set.
@@ -54,6 +55,8 @@ type Engine struct {
 	fault    error // of Done
 	conn     *wire.Conn
 	runID    string
+	// cancelled is the last job that was cancelled while it was on its way to the ranks.
+	cancelled int
 }
 
 // ordered is a job that the ranks have.
@@ -162,8 +165,12 @@ func (e *Engine) feed(ctx context.Context, d *desk.Desk, room chan struct{}) {
 		e.number++
 		order := desk.Order{Number: e.number, Document: document, Hash: job.Hash}
 		e.open = append(e.open, ordered{job, e.number})
+		cancelled := job.ID == e.cancelled
 		e.mu.Unlock()
 		if d.Send(ctx, order) != nil {
+			return
+		}
+		if cancelled && e.Cancel(ctx, job.ID) != nil {
 			return
 		}
 	}
@@ -259,7 +266,7 @@ func (e *Engine) answered(a desk.Answer) bool {
 	return e.fault == nil
 }
 
-// Cancel stops a job if the ranks are at it.
+// Cancel stops a job that Next has given, after an iteration that all ranks have done.
 func (e *Engine) Cancel(ctx context.Context, id int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -268,6 +275,7 @@ func (e *Engine) Cancel(ctx context.Context, id int) error {
 			return roster.RequestStopOf(ctx, e.conn, e.runID, j.number)
 		}
 	}
+	e.cancelled = id
 	return nil
 }
 

@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jacobi/internal/observe/events"
+)
+
+// client is a program that uses launcher serve.
+type client struct {
+	t     *testing.T
+	in    io.WriteCloser
+	lines *bufio.Scanner
+	wait  func() error
+}
+
+// served is a line of launcher serve.
+type served struct {
+	ID json.RawMessage `json:"id"`
+	events.Event
+}
+
+func serve(t *testing.T, dir string, args ...string) *client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	cmd := command(ctx, dir, "launcher", append([]string{"serve"}, args...)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	return &client{t: t, in: in, lines: lines, wait: cmd.Wait}
+}
+
+// ask writes a line.
+func (c *client) ask(format string, args ...any) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// until reads lines up to one with that event, and returns it and the report before it.
+func (c *client) until(event string) (line served, r report) {
+	c.t.Helper()
+	for c.lines.Scan() {
+		line = served{}
+		if err := json.Unmarshal(c.lines.Bytes(), &line); err != nil {
+			c.t.Fatalf("%v: %s", err, c.lines.Bytes())
+		}
+		if line.Report != nil {
+			if err := json.Unmarshal(line.Report, &r); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+		if line.Event.Event == event {
+			return line, r
+		}
+	}
+	c.t.Fatalf("no event %q: %v", event, c.lines.Err())
+	return line, r
+}
+
+// Requests are answered in their order: those that are none or that a run would refuse with an error, all others with
+// the bits of a run alone.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	keys := cycling("grid.nx=65", "grid.ny=65", "problem.preset=dirichlet", "problem.source=x*y")
+	want, _ := solve(t, append(set(keys...), "-np", "1")...)
+	c := serve(t, dir, append(set("solver.method=multigrid", "grid.dtype=float64"), "-np", "2")...)
+	good := `"grid.nx": 65, "grid.ny": 65, "problem.preset": "dirichlet", "problem.source": "x*y"`
+	c.ask(`{"id": "first", "hash": true, "keys": {%s}}`, good)
+	c.ask(`not JSON`)
+	c.ask(`{"keys": {}}`)
+	c.ask(`{"id": 3, "keys": {"grid.nx": 1}}`)
+	c.ask(`{"id": 4, "keys": {"run.ranks": 3}}`)
+	c.ask(`{"id": 5, "keys": {"problem.source": "../f.npy"}}`)
+	c.ask(`{"id": 6, "keys": {"output.field": "../f.npy"}}`)
+	c.ask(`{"id": 7, "keys": {"problem.source": "%s"}}`, strings.Repeat("x", 1<<20))
+	c.ask(`{"id": 8, "hash": true, "keys": {%s, "output.field": "f.npy"}}`, good)
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct{ id, fault string }{
+		{`"first"`, ""},
+		{"null", "no request: invalid character 'o' in literal null (expecting 'u')"},
+		{"null", "no request: id: must be a number, or text of at most 200 bytes"},
+		{"3", "grid.nx 1: "},
+		{"4", "run.ranks (request): "},
+		{"5", `problem.source "../f.npy": a request may name files of the directory in which serve was started`},
+		{"6", `output.field "../f.npy": `},
+		{"null", "no request: more than 1048576 bytes"},
+		{"8", ""},
+	} {
+		end, r := c.until("end")
+		if string(end.ID) != w.id || !strings.HasPrefix(end.End.Error, w.fault) ||
+			(end.End.ExitCode == 0) != (w.fault == "") {
+			t.Errorf("id %s: %+v; want id %s, error %q", end.ID, end.End, w.id, w.fault)
+		}
+		if w.fault == "" && (end.End.Error != "" || r.FieldSHA256 != want.sha) {
+			t.Errorf("id %s: %+v, field %s, want %s", end.ID, end.End, r.FieldSHA256, want.sha)
+		}
+	}
+	if err := c.wait(); err != nil {
+		t.Error(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "out", "*"))
+	if err != nil || len(files) != 1 || !strings.HasSuffix(files[0], ".npy") {
+		t.Errorf("files %v, %v; want one field", files, err)
+	}
+}
+
+// A request that is cancelled ends early, whether the ranks are at it or it waits; the next one is done.
+func TestServeCancels(t *testing.T) {
+	t.Parallel()
+	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
+		"-np", "2")...)
+	long := `"grid.nx": 513, "grid.ny": 513, "problem.top": 1, "solver.max_iterations": 1000000000`
+	c.ask(`{"id": 1, "keys": {%s}}`, long)
+	c.ask(`{"id": 2, "keys": {%s}}`, long)
+	c.ask(`{"id": 3, "keys": {%s}}`, long)
+	c.ask(`{"id": 4, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)
+	c.until("progress")
+	for _, id := range []string{"3", "1", "2", "77"} {
+		c.ask(`{"cancel": %s}`, id)
+	}
+	for _, w := range []struct{ id, verdict, fault string }{
+		{"1", "interrupted", ""}, {"2", "interrupted", ""}, {"3", "", "the request was cancelled"}, {"4", "missed", ""},
+	} {
+		end, _ := c.until("end")
+		if string(end.ID) != w.id || end.End.Verdict != w.verdict || end.End.Error != w.fault {
+			t.Errorf("id %s: %+v; want id %s, verdict %q, error %q", end.ID, end.End, w.id, w.verdict, w.fault)
+		}
+	}
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.wait(); err != nil {
+		t.Error(err)
+	}
+}
