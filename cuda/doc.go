@@ -16,7 +16,7 @@
 //	backend.go    edges on a stream of high priority, the interior on another; open.go, rows.go
 //	sums.go       from the kernel's counters to solver.Sum
 //	halos.go      what the kernel of a pass does with halos: the value that Exchange gives to Backend
-//	exchange.go   rows stored by kernels (peerstores.go), copied to a peer (peercopy.go), or over links through the host
+//	exchange.go   rows stored by kernels (peerstores.go), copied to a peer (peercopy.go), or over links by the host
 //
 // probemodule.go has the kernels of launcher probe.
 //

@@ -59,8 +59,9 @@ func hint(word, kind string, known []string) string {
 // otherNames returns what expressions call the functions and constants of other languages, by their names there.
 func otherNames() map[string]string {
 	return map[string]string{
-		"ln": "log", "log2": "log(…)/log(2)", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
-		"tg": "tan", "sh": "sinh", "ch": "cosh", "th": "tanh", "power": "pow", "fmod": "mod", "ceiling": "ceil",
+		"ln": "log", "log2": "log(…)/log(2)", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+		"arctan2": "atan2",
+		"tg":      "tan", "sh": "sinh", "ch": "cosh", "th": "tanh", "power": "pow", "fmod": "mod", "ceiling": "ceil",
 		"π": "pi", "m_pi": "pi", "i": "ix", "j": "iy", "lx": "width", "ly": "height",
 	}
 }
