@@ -1,5 +1,10 @@
 package oracle
 
+import (
+	"math"
+	"slices"
+)
+
 // Materials are the coefficient a and the screening of -div(a grad u) + k2 u = f, and the heat transfers of walls, for
 // which Problem.Slopes are the g of a du/dn + h u = g.
 type Materials struct {
@@ -10,6 +15,7 @@ type Materials struct {
 
 // weigh computes the weights by the definition in docs/numerics.md.
 func (e *Equations) weigh(p Problem, hx, hy float64) {
+	e.hx, e.hy = hx, hy
 	m, k, n := p.Mesh, p.Materials, len(p.Initial)
 	e.weights, e.diagonals, e.pulled = make([][4]float64, n), make([]float64, n), make([]bool, n)
 	lo, hi := m.InteriorColumns()
@@ -107,4 +113,63 @@ func (e *Equations) Adrift(p Problem) (at int, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// Remainder returns what the fluxes through walls and fixed points of the field u add up to: the defects of all
+// equations as fluxes, less the integral of f - k2 u over the cells with a free corner. size is the sum of the sizes of
+// what is rounded.
+func (e *Equations) Remainder(p Problem, u []float64) (sum, size float64) {
+	add := func(v, rounded float64) {
+		sum, size = sum+v, size+rounded
+	}
+	for at, d := range e.Defect(u) {
+		if e.free[at] {
+			area := e.weight(at) * e.hx * e.hy
+			add(area*d, area*math.Abs(u[at]))
+		}
+	}
+	m := p.Mesh
+	for iy := range m.NY - 1 {
+		for ix := range m.NX - 1 {
+			if m.PeriodicColumns() && ix == 0 || m.PeriodicRows() && iy == 0 {
+				continue
+			}
+			at := iy*m.NX + ix
+			corners := []int{at, at + 1, at + m.NX, at + m.NX + 1}
+			if !slices.ContainsFunc(corners, func(at int) bool { return e.free[e.original(at)] }) {
+				continue
+			}
+			for _, at := range corners {
+				at = e.original(at)
+				if !e.free[at] && p.Materials.Coefficient[at] == 0 && (p.Fixed == nil || !p.Fixed[at]) && p.inside(at) {
+					continue // no material
+				}
+				f, k := 0.0, float64(p.Materials.Screening[at]*u[at])
+				if p.Source != nil {
+					f = p.Source[at]
+				}
+				quarter := e.hx * e.hy / 4
+				add(-float64((f-k)*quarter), (math.Abs(f)+math.Abs(k))*quarter)
+			}
+		}
+	}
+	return sum, size
+}
+
+// original returns the point that a periodic one is a copy of, or the point itself.
+func (e *Equations) original(at int) int {
+	m, ix, iy := e.mesh, at%e.mesh.NX, at/e.mesh.NX
+	switch {
+	case m.PeriodicColumns() && ix == 0:
+		ix = m.NX - 2
+	case m.PeriodicColumns() && ix == m.NX-1:
+		ix = 1
+	}
+	switch {
+	case m.PeriodicRows() && iy == 0:
+		iy = m.NY - 2
+	case m.PeriodicRows() && iy == m.NY-1:
+		iy = 1
+	}
+	return iy*m.NX + ix
 }

@@ -36,6 +36,7 @@ type Equations struct {
 	// the diagonal of the equation of each point.
 	weights   [][4]float64
 	diagonals []float64
+	hx, hy    float64
 	pulled    []bool // points that a screening or a Robin wall pulls to 0
 }
 
