@@ -53,13 +53,15 @@ func TestSameBitsWithMaterials(t *testing.T) {
 // A wall of two layers, with the interface halfway between points, has the flux of its resistances in series.
 func TestLayeredWall(t *testing.T) {
 	t.Parallel()
-	for _, contrast := range []float64{1, 10, 1000} {
+	for _, contrast := range []float64{1, 1000, 1e6} {
 		_, r := solve(t, append(set(cycling("grid.nx=66", "grid.ny=33", "problem.left=0", "problem.right=1",
 			"problem.top=neumann(0)", "problem.bottom=neumann(0)", "solver.relative_tolerance=1e-12",
 			fmt.Sprintf("problem.coefficient=x < 0.5 ? %g : 1", contrast))...), "-np", "2")...)
 		want := 32. / 65 / (0.5/contrast + 0.5) // by the height of the wall
-		if got := *r.Results.Flux["right"]; !(math.Abs(got-want) < 1e-9*want) {
-			t.Errorf("contrast %g: flux %.12g, want %.12g", contrast, got, want)
+		for side, want := range map[string]float64{"left": -want, "right": want} {
+			if got := *r.Results.Flux[side]; !(math.Abs(got-want) < 1e-9*math.Abs(want)) {
+				t.Errorf("contrast %g, %s: flux %.12g, want %.12g", contrast, side, got, want)
+			}
 		}
 	}
 }
