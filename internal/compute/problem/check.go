@@ -37,17 +37,14 @@ func (p *Problem) Check(ctx context.Context) error {
 	}
 	data := max(largest, fixed)
 	largest = max(data, guess)
+	if err := p.checkFixed(ctx); err != nil {
+		return err
+	}
 	added, err := p.sampleSource(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.checkFixed(ctx); err != nil {
-		return err
-	}
 	// A sample may miss the largest value, so a small value in the sample does not mean that the problem is too small.
-	if err := p.CheckIslands(ctx); err != nil {
-		return err
-	}
 	if low, _ := p.magnitudes(); p.initial.constant() && p.source.constant() || largest+added >= low {
 		if err := p.CheckMagnitude(largest, added); err != nil {
 			return err
@@ -106,12 +103,13 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 }
 
 // sampleSource returns the largest absolute value of the source among the samples of the interior and at Neumann walls.
+// A weighted problem has no samples: all of it is read for CheckIslands.
 func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 	if !p.sourced() {
 		return 0, nil
 	}
 	if p.weighted {
-		return p.MaxSource(ctx, 0, p.mesh.NY)
+		return p.scanIslands(ctx)
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	largest := 0.0
@@ -223,8 +221,12 @@ func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
 	if !p.sourced() {
 		return 0, nil
 	}
+	if p.weighted {
+		largest, _, err := p.maxWeighted(ctx, lo, hi)
+		return largest, err
+	}
 	// Rows are alike but for the first and the last one.
-	constant := !p.weighted && p.source.constant() && !p.left.node.onY && !p.right.node.onY
+	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY
 	return p.largestOf(ctx, constant, solver.Stripe{Lo: lo, Hi: hi}, interior, p.maxSource)
 }
 

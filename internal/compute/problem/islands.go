@@ -44,6 +44,12 @@ func (p *Problem) CheckIslands(ctx context.Context) error {
 	if !p.weighted {
 		return nil
 	}
+	_, err := p.scanIslands(ctx)
+	return err
+}
+
+// scanIslands is CheckIslands of a weighted problem. It also returns the largest absolute value of the source.
+func (p *Problem) scanIslands(ctx context.Context) (largest float64, err error) {
 	s := &islands{p: p}
 	interior := p.mesh.Interior()
 	rows := make([]*stencil, 0, 64)
@@ -56,12 +62,13 @@ func (p *Problem) CheckIslands(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for i, st := range rows {
 			if err := s.add(lo+i, st); err != nil {
-				return err
+				return 0, err
 			}
+			largest = max(largest, p.largestOfRow(st))
 		}
 	}
 	for ix := range s.first {
@@ -70,15 +77,15 @@ func (p *Problem) CheckIslands(ctx context.Context) error {
 		}
 	}
 	if len(s.parts) == 0 {
-		return fmt.Errorf("%s %q, %s %q: no point is free and has a coefficient above 0", p.coefficient.key,
+		return 0, fmt.Errorf("%s %q, %s %q: no point is free and has a coefficient above 0", p.coefficient.key,
 			p.coefficient.text, p.fixed.key, p.fixed.text)
 	}
 	for i := range s.parent {
 		if err := s.check(int32(i)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return largest, nil
 }
 
 // add adds the next row.

@@ -17,7 +17,8 @@ type materials struct {
 	weighted               bool    // points have weights of their own
 	a                      float64 // the coefficient, if they have none
 	unit                   int     // see SetUnit
-	rows                   stencils
+	rows                   rowCache[*stencil]
+	ground                 rowCache[*material]
 }
 
 // weigh finds out whether points have weights of their own. If they have none, a divides f and k2, and the equation is
@@ -98,7 +99,10 @@ func (m *material) between(ix int, n *material, jx int) float64 {
 }
 
 // material returns row iy, which is one of a fixed wall or of the interior.
-func (p *Problem) material(iy int) (*material, error) {
+func (p *Problem) material(iy int) (*material, error) { return p.ground.at(iy, p.newMaterial) }
+
+// newMaterial works out a row.
+func (p *Problem) newMaterial(iy int) (*material, error) {
 	m := &material{a: make([]float64, p.mesh.NX)}
 	if err := p.values(p.coefficient, iy, m.a); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func TestWeights(t *testing.T) {
 	equal(t, valueRows(t, p, solver.South)[0:1], [][]float64{{0, 0.25 / d[1], 0.75 / d[2], 0.75 / d[3]}})
 	equal(t, valueRows(t, p, solver.Source)[0:1], [][]float64{{0, (17 + 2*1*13./2) / d[1], (17 + 2*3*13./2) / d[2],
 		(17 + 2*11 + 2*3*13./2) / d[3]}})
-	largest, err := p.MaxDiagonal(t.Context(), 0, 3)
+	_, largest, err := p.Maxima(t.Context(), 0, 3)
 	if err != nil || largest != d[3] {
 		t.Errorf("largest diagonal %v, %v", largest, err)
 	}

@@ -103,16 +103,9 @@ func (p *Problem) fixedWallRow(iy int) bool {
 }
 
 // sourceSpan computes b at interior points of row iy from column col on, without rounding it to the field's type. It
-// returns an error if b is not finite in that type.
+// returns an error if b is not finite in that type. The problem is not weighted: stencils have the b of one that is.
 func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 	s.row, s.col = iy, col
-	if p.weighted {
-		st, err := p.stencil(iy)
-		if err == nil {
-			copy(dst, st.b[col:])
-		}
-		return err
-	}
 	if err := p.rightHandSide(s, dst); err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package problem
 import (
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 
 	"jacobi/solver"
 )
@@ -22,43 +20,8 @@ type stencil struct {
 	outside     int64        // points of the interior without material
 }
 
-// stencils keeps the stencils of some rows, since their values are read one after the other.
-type stencils struct {
-	mu    sync.Mutex
-	rows  map[int]*stencil
-	order []int // of rows, the oldest first
-}
-
-// kept is how many rows are kept: one for each goroutine that reads.
-func kept() int { return 2 * runtime.GOMAXPROCS(0) }
-
 // stencil returns the stencil of row iy, which is canonical.
-func (p *Problem) stencil(iy int) (*stencil, error) {
-	c := &p.rows
-	c.mu.Lock()
-	row, ok := c.rows[iy]
-	c.mu.Unlock()
-	if ok {
-		return row, nil
-	}
-	row, err := p.newStencil(iy)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.rows == nil {
-		c.rows = map[int]*stencil{}
-	}
-	if _, ok := c.rows[iy]; !ok {
-		c.rows[iy], c.order = row, append(c.order, iy)
-	}
-	if len(c.order) > kept() {
-		delete(c.rows, c.order[0])
-		c.order = c.order[1:]
-	}
-	return row, nil
-}
+func (p *Problem) stencil(iy int) (*stencil, error) { return p.rows.at(iy, p.newStencil) }
 
 // newStencil works out the stencil of a row.
 func (p *Problem) newStencil(iy int) (*stencil, error) {

@@ -70,16 +70,21 @@ func (p *Problem) equation(st *stencil, k solver.Value, iy, ix int) float64 {
 	return float64(v*hx) * hy
 }
 
-// MaxDiagonal returns the largest value of solver.Diagonal in rows [lo, hi), for SetUnit; 0 if the operator is not
-// weighted. It stops when ctx ends.
-func (p *Problem) MaxDiagonal(ctx context.Context, lo, hi int) (largest float64, err error) {
+// Maxima returns the largest absolute value of the source in rows [lo, hi), as MaxSource does, and of solver.Diagonal,
+// for SetUnit: 0 if the operator is not weighted. It stops when ctx ends.
+func (p *Problem) Maxima(ctx context.Context, lo, hi int) (source, diagonal float64, err error) {
 	if !p.weighted {
-		return 0, nil
+		source, err = p.MaxSource(ctx, lo, hi)
+		return source, 0, err
 	}
 	interior := p.mesh.Interior()
-	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
-	rows := make([]float64, max(0, hi-lo))
-	err = parallel.Each(len(rows), func(i int) error {
+	return p.maxWeighted(ctx, max(lo, interior.Lo), min(hi, interior.Hi))
+}
+
+// maxWeighted is Maxima of rows [lo, hi) of the interior of a weighted problem.
+func (p *Problem) maxWeighted(ctx context.Context, lo, hi int) (source, diagonal float64, err error) {
+	sources, diagonals := make([]float64, max(0, hi-lo)), make([]float64, max(0, hi-lo))
+	err = parallel.Each(len(sources), func(i int) error {
 		if err := ended(ctx); err != nil {
 			return err
 		}
@@ -87,13 +92,21 @@ func (p *Problem) MaxDiagonal(ctx context.Context, lo, hi int) (largest float64,
 		if err != nil {
 			return err
 		}
-		rows[i] = p.maxDiagonal(st, lo+i)
+		sources[i], diagonals[i] = p.largestOfRow(st), p.maxDiagonal(st, lo+i)
 		return nil
 	})
-	for _, v := range rows {
-		largest = max(largest, v)
+	for i := range sources {
+		source, diagonal = max(source, sources[i]), max(diagonal, diagonals[i])
 	}
-	return largest, err
+	return source, diagonal, err
+}
+
+// largestOfRow returns the largest absolute value of the source of a row, rounded to the field's type.
+func (p *Problem) largestOfRow(st *stencil) (largest float64) {
+	for _, b := range st.b {
+		largest = max(largest, math.Abs(b))
+	}
+	return p.round(largest) // rounding is monotone
 }
 
 func (p *Problem) maxDiagonal(st *stencil, iy int) (largest float64) {
@@ -104,5 +117,5 @@ func (p *Problem) maxDiagonal(st *stencil, iy int) (largest float64) {
 }
 
 // SetUnit sets the power of two by which Diagonal, EastFace and SouthFace are divided, from the largest diagonal of the
-// whole mesh (see MaxDiagonal), so that it lies between 1/2 and 1. It is called before rows of these are read.
+// whole mesh (see Maxima), so that it lies between 1/2 and 1. It is called before rows of these are read.
 func (p *Problem) SetUnit(largest float64) { _, p.unit = math.Frexp(largest) }

@@ -57,10 +57,7 @@ func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part rost
 	if err != nil {
 		return part, err
 	}
-	if part.MaxSource, err = p.MaxSource(ctx, s.Lo, s.Hi); err != nil {
-		return part, err
-	}
-	if part.Diagonal, err = p.MaxDiagonal(ctx, s.Lo, s.Hi); err != nil {
+	if part.MaxSource, part.Diagonal, err = p.Maxima(ctx, s.Lo, s.Hi); err != nil {
 		return part, err
 	}
 	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)

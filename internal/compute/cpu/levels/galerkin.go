@@ -9,18 +9,38 @@ import (
 // minimal is the least C of a coarse point that is an unknown.
 const minimal = 0x1p-240
 
+// The kinds of columns, for which there are shorter ways.
+const (
+	anyColumn   uint8 = iota
+	amidBetween       // a column on a coarse one, with both neighbours between coarse ones
+	amidOn            // a column between coarse ones, with both neighbours on coarse ones
+)
+
 // galerkin computes rows of the stencil of the next coarser level: A = P^T A P.
 type galerkin struct {
 	*prolongation
 	// By coarse row, of the row itself and the next one: AP of each point of a row and the coarse columns from the one
 	// before At(x) to the one behind it.
-	ap [2][3][]float64
+	ap    [2][3][]float64
+	kinds []uint8 // by column
 }
 
 func newGalerkin(q *equations) *galerkin {
 	g := &galerkin{prolongation: newProlongation(q)}
 	for i := range g.ap {
 		copy(g.ap[i][:], newRows[float64](q.Mesh.NX, 3))
+	}
+	g.kinds = make([]uint8, q.Mesh.NX)
+	for x := 1; x < q.Mesh.NX-1; x++ {
+		at := func(i int) (int32, bool) { return g.columnOf[x+i] - g.columnOf[x], g.betweenX[x+i] }
+		west, first := at(-1)
+		east, second := at(1)
+		switch {
+		case !g.betweenX[x] && first && second && west == -1 && east == 0:
+			g.kinds[x] = amidBetween
+		case g.betweenX[x] && !first && !second && west == 0 && east == 1:
+			g.kinds[x] = amidOn
+		}
 	}
 	return g
 }
@@ -67,17 +87,14 @@ func (g *galerkin) add(dst *[5][]float64, y, down int) {
 			if right != 0 && !(right == 1 && g.betweenX[x]) {
 				continue
 			}
-			v := p[right][x]
-			term := func(to, rowOf, column int) {
-				if j := 1 + column - int(g.columnOf[x]); j >= 0 && j < 3 {
-					dst[to][c] = math.FMA(v, g.ap[rowOf][j][x], dst[to][c])
-				}
+			v, own, next := p[right][x], &g.ap[0], &g.ap[1]
+			dst[0][c] = math.FMA(v, own[1+right][x], dst[0][c])
+			dst[2][c] = math.FMA(v, next[1+right][x], dst[2][c])
+			dst[4][c] = math.FMA(v, next[right][x], dst[4][c])
+			if right == 0 {
+				dst[1][c] = math.FMA(v, own[2][x], dst[1][c])
+				dst[3][c] = math.FMA(v, next[2][x], dst[3][c])
 			}
-			term(0, 0, c)
-			term(1, 0, c+1)
-			term(2, 1, c)
-			term(3, 1, c+1)
-			term(4, 1, c-1)
 		}
 	}
 }
@@ -88,41 +105,57 @@ func (g *galerkin) timesP(ap *[3][]float64, y, row int) {
 		clear(a)
 	}
 	s, north := g.row(y), g.row(y-1)
-	n := g.Mesh.NX
 	for dy := -1; dy <= 1; dy++ {
 		at, between := g.HalveY.At(y + dy)
 		down := row - at
 		if down != 0 && !(down == 1 && between) {
 			continue
 		}
-		p := g.at(y + dy)[down]
+		p, sign := g.at(y + dy)[down], -1.0
+		var west, centre, east []float64 // what couples a point to those of row y+dy
+		switch dy {
+		case -1:
+			west, centre, east = north.se, north.s[1:], north.sw[2:]
+		case 0:
+			west, centre, east, sign = s.e, s.c[1:], s.e[1:], 1
+		case 1:
+			west, centre, east = s.sw[1:], s.s[1:], s.se[1:]
+		}
 		for x := g.lo; x < g.hi; x++ {
-			var a [3]float64
-			switch dy {
-			case -1:
-				a = [3]float64{-north.se[x], -north.s[x+1], -north.sw[x+2]}
-			case 0:
-				a = [3]float64{-s.e[x], s.c[x+1], -s.e[x+1]}
-			case 1:
-				a = [3]float64{-s.sw[x+1], -s.s[x+1], -s.se[x+1]}
-			}
-			for i, v := range a {
-				q := x + i - 1
-				if q < 0 || q >= n {
-					continue
-				}
-				j := 1 + int(g.columnOf[q]) - int(g.columnOf[x])
-				if j >= 0 && j < 3 {
-					ap[j][x] = math.FMA(v, p[0][q], ap[j][x])
-				}
-				if j++; g.betweenX[q] && j >= 0 && j < 3 {
-					ap[j][x] = math.FMA(v, p[1][q], ap[j][x])
-				}
+			w, c, e := -west[x], sign*centre[x], -east[x]
+			switch g.kinds[x] {
+			case amidBetween:
+				ap[0][x] = math.FMA(w, p[0][x-1], ap[0][x])
+				v := math.FMA(c, p[0][x], math.FMA(w, p[1][x-1], ap[1][x]))
+				ap[1][x] = math.FMA(e, p[0][x+1], v)
+				ap[2][x] = math.FMA(e, p[1][x+1], ap[2][x])
+			case amidOn:
+				ap[1][x] = math.FMA(c, p[0][x], math.FMA(w, p[0][x-1], ap[1][x]))
+				ap[2][x] = math.FMA(e, p[0][x+1], math.FMA(c, p[1][x], ap[2][x]))
+			default:
+				g.addAP(ap, p, x, [3]float64{w, c, e})
 			}
 		}
 	}
 	for _, a := range ap {
 		repeat(a, g.Mesh)
+	}
+}
+
+// addAP adds the terms of a point and its neighbours in the west and the east, whose a are given.
+func (g *galerkin) addAP(ap *[3][]float64, p [2][]float64, x int, a [3]float64) {
+	for i, v := range a {
+		q := x + i - 1
+		if q < 0 || q >= g.Mesh.NX {
+			continue
+		}
+		j := 1 + int(g.columnOf[q]) - int(g.columnOf[x])
+		if j >= 0 && j < 3 {
+			ap[j][x] = math.FMA(v, p[0][q], ap[j][x])
+		}
+		if j++; g.betweenX[q] && j >= 0 && j < 3 {
+			ap[j][x] = math.FMA(v, p[1][q], ap[j][x])
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package levels
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -47,41 +48,53 @@ func (d *Device) setUp(level int, a multigrid.Array, s solver.Stripe, bytes int)
 	return rows, rows.check(s, bytes)
 }
 
-// loadPoints loads the numbers of the points of a weighted operator.
+// loadPoints loads the numbers of the points of a weighted operator, unless they are loaded already and Complete has
+// not been called since.
 func (d *Device) loadPoints(ctx context.Context) error {
 	l := d.finest
-	if l.points == nil {
+	if l.points == nil || d.equations != nil {
 		return nil
 	}
-	l.fixed = make(multigrid.FixedRuns, l.Mesh.NY)
-	buf := make([]byte, l.Mesh.RowBytes())
 	once := l.once()
-	for y := once.Lo; y < once.Hi; y++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	fixed, errs := make([][]multigrid.Columns, once.Rows()), make([]error, once.Rows())
+	d.parallel(once, func(part solver.Stripe) {
+		buf := make([]byte, l.Mesh.RowBytes())
+		for y := part.Lo; y < part.Hi; y++ {
+			i := y - once.Lo
+			if errs[i] = context.Cause(ctx); errs[i] == nil {
+				fixed[i], errs[i] = d.loadPointsOf(y, buf)
+			}
+			if errs[i] != nil {
+				return
+			}
 		}
-		if err := d.loadPointsOf(y, buf); err != nil {
-			return err
-		}
+	})
+	if err := cmp.Or(errs...); err != nil {
+		return err
+	}
+	l.fixed = make(multigrid.FixedRuns, l.Mesh.NY)
+	for i, runs := range fixed {
+		row, _ := l.Mesh.Canonical(once.Lo + i)
+		l.fixed[row] = runs
 	}
 	d.equations = d.newEquations()
 	return nil
 }
 
-// loadPointsOf loads a row.
-func (d *Device) loadPointsOf(y int, buf []byte) error {
+// loadPointsOf loads a row and returns the points of it that no sweep updates.
+func (d *Device) loadPointsOf(y int, buf []byte) (fixed []multigrid.Columns, err error) {
 	l := d.finest
 	c := l.points
 	row, ok := l.Mesh.Canonical(y)
 	if !ok {
-		return fmt.Errorf("row %d does not exist", y)
+		return nil, fmt.Errorf("row %d does not exist", y)
 	}
 	for _, v := range []struct {
 		value solver.Value
 		to    array[float64]
 	}{{solver.Diagonal, c.centre}, {solver.EastFace, c.east}, {solver.SouthFace, c.south}, {solver.Source, l.b}} {
 		if err := d.layout.Values.ValueRow(row, v.value, buf); err != nil {
-			return fmt.Errorf("%v of row %d: %w", v.value, row, err)
+			return nil, fmt.Errorf("%v of row %d: %w", v.value, row, err)
 		}
 		l.set(v.to, y, buf)
 	}
@@ -98,18 +111,16 @@ func (d *Device) loadPointsOf(y int, buf []byte) error {
 	}
 	repeat(centre, l.Mesh)
 	inverse, b := c.diagonal.at(y), l.b.at(y)
-	l.fixed[row] = nil
 	for x, v := range centre {
 		switch {
 		case v > 0:
 			inverse[x] = 1 / v
 		case x >= lo && x < hi:
-			l.fixed[row] = append(l.fixed[row], multigrid.Columns{Lo: x, Hi: x + 1})
+			fixed = append(fixed, multigrid.Columns{Lo: x, Hi: x + 1})
 		}
 		b[x] *= v
 	}
-	l.fixed[row] = joined(l.fixed[row])
-	return nil
+	return joined(fixed), nil
 }
 
 // joined joins runs of columns that touch.
