@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -35,8 +36,10 @@ type key struct {
 	index []int // for reflect.Value.FieldByIndex
 }
 
-// keys lists the leaves of Config in the order of their declarations.
-func keys() []key {
+// keys returns the leaves of Config in the order of their declarations. Callers do not change the list.
+var keys = sync.OnceValue(listKeys)
+
+func listKeys() []key {
 	var list []key
 	root := reflect.TypeFor[Config]()
 	for s := range root.NumField() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -178,6 +179,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	do := rank.Run
 	if origin.By == roster.ByLauncher && os.Getenv(desk.Env) != "" {
 		do = rank.Study
+		debug.SetGCPercent(studyGC)
 	}
 	result, err := do(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
@@ -196,6 +198,9 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	linger()
 	return cfg.Solver.Verdict(result.Reason), err
 }
+
+// studyGC has the collector of many short runs wait until the heap has grown to five times what is in use.
+const studyGC = 400
 
 // taskOf returns what the ranks do in place of solving; nil if they solve. A probe comes with its request.
 func taskOf(origin roster.Origin, request *probe.Request, printer *printer) (rank.Task, error) {

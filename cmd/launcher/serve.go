@@ -36,8 +36,9 @@ requests from standard input, a JSON object on each line:
 and writes events to standard output, as --json does. Each event has the id of
 its request. The event end is the last one of a request: its exit_code is that
 of a run alone, and its error says why a run was refused, cancelled or failed.
-Requests are done in their order, and each has the bits of a run alone; with
-"hash": true, the report has the SHA-256 of the field.
+Requests are done in their order, and each has the bits of a run alone. With
+"hash": true, the report has the SHA-256 of the field; with "progress": true,
+events tell how far the run is.
 
 Files are written to output.dir, and only those that a request names, as in
 "output.field": "field.npy". Files that a request reads are in the directory in
@@ -121,11 +122,12 @@ func startServe(ctx context.Context, o options, in io.Reader, stdout, stderr io.
 
 // request is a line of the client.
 type request struct {
-	ID     json.RawMessage `json:"id"`
-	Keys   json.RawMessage `json:"keys"`
-	Hash   bool            `json:"hash"`
-	Cancel json.RawMessage `json:"cancel"` // the id of a request that is not to be done, or not to its end
-	fault  error
+	ID       json.RawMessage `json:"id"`
+	Keys     json.RawMessage `json:"keys"`
+	Hash     bool            `json:"hash"`
+	Progress bool            `json:"progress"`
+	Cancel   json.RawMessage `json:"cancel"` // the id of a request that is not to be done, or not to its end
+	fault    error
 }
 
 // answer is a line for the client.
@@ -229,7 +231,7 @@ func (s *serving) job(r request) (job study.Job, err error) {
 	if err := checkPaths(keys); err != nil {
 		return job, err
 	}
-	job.Hash = r.Hash
+	job.Hash, job.Progress = r.Hash, r.Progress
 	if job.Config, err = s.base.With(keys, "request"); err == nil {
 		err = study.Check(job.Config)
 	}

@@ -134,7 +134,7 @@ func TestServeCancels(t *testing.T) {
 	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
 		"-np", "2")...)
 	long := `"grid.nx": 513, "grid.ny": 513, "problem.top": 1, "solver.max_iterations": 1000000000`
-	c.ask(`{"id": 1, "keys": {%s}}`, long)
+	c.ask(`{"id": 1, "progress": true, "keys": {%s}}`, long)
 	c.ask(`{"id": 2, "keys": {%s}}`, long)
 	c.ask(`{"id": 3, "keys": {%s}}`, long)
 	c.ask(`{"id": 4, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)

@@ -44,6 +44,7 @@ type Options struct {
 	Cadence   solver.Cadence // of the norms; of all cycles
 	Goal      solver.Goal
 	NewCourse func(target float64) Course // forecasts the end for a target of the norm
+	Mute      bool                        // nobody watches: no event is published
 	Say       func(string)                // gets a line now and then; nil under a launcher, which shows progress itself
 }
 
@@ -143,4 +144,8 @@ func (p *Progress) tell(e roster.Event) {
 }
 
 // publish sends e. A failure to send progress does not fail the run.
-func (p *Progress) publish(e roster.Event) { _ = p.Comm.Publish(e) }
+func (p *Progress) publish(e roster.Event) {
+	if !p.Mute {
+		_ = p.Comm.Publish(e)
+	}
+}

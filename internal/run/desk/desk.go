@@ -19,8 +19,9 @@ const Env = "JACOBI_STUDY"
 type Order struct {
 	Number   int             `json:"number"` // of the run in its session, from 1
 	Document json.RawMessage `json:"document,omitempty"`
-	Hash     bool            `json:"hash,omitempty"` // the report has the SHA-256 of the field
-	End      bool            `json:"end,omitempty"`  // no run follows
+	Hash     bool            `json:"hash,omitempty"`     // the report has the SHA-256 of the field
+	Progress bool            `json:"progress,omitempty"` // the run publishes its progress
+	End      bool            `json:"end,omitempty"`      // no run follows
 }
 
 // Answer tells what became of a run. Number 0 says that rank 0 takes orders.

@@ -60,12 +60,17 @@ func (r *run) member() (roster.Member, error) {
 	if err != nil {
 		return m, err
 	}
+	r.tell(&m)
+	return m, nil
+}
+
+// tell enters this rank's part of the run.
+func (r *run) tell(m *roster.Member) {
 	m.FirstRows, m.Part = r.firstRows, r.part
 	if !r.idle() {
 		mesh := r.problem.Mesh()
 		m.Device, m.Depth, m.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
 	}
-	return m, nil
 }
 
 // describe returns what this rank tells the others of itself.

@@ -31,6 +31,7 @@ import (
 	"jacobi/internal/base/awake"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/desk"
 	"jacobi/internal/run/outputs"
 	"jacobi/solver"
 )
@@ -75,7 +76,7 @@ type run struct {
 	Config    configs.Config // of the run; that of the session belongs to the start
 	open      closers        // of what the phases of the run have opened
 	startedAt time.Time
-	hash      bool // of one of many runs: the report has the SHA-256 of the field
+	order     desk.Order // of one of many runs
 
 	prepared
 	membership

@@ -93,7 +93,7 @@ func (r *run) openOutputs(ctx context.Context) error {
 	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
-		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.many, Hash: r.hash}
+		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.many, Hash: r.order.Hash}
 	r.outputs, err = outputs.Open(ctx, o)
 	return err
 }

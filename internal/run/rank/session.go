@@ -19,7 +19,8 @@ type session struct {
 	// keepOn is called before the first sweep. From then on Stop ends a run at a common sweep only. keepOn returns
 	// false if Stop has ended before.
 	keepOn func() bool
-	many   bool // runs follow one another; see Study
+	many   bool          // runs follow one another; see Study
+	self   roster.Member // of many runs: what the others know of this rank
 
 	connection
 	devices

@@ -10,13 +10,13 @@ import (
 
 // solution is how the sweeps end.
 type solution struct {
-	forecast *outlook.Outlook // rank 0 only
+	forecast *outlook.Outlook // on rank 0, of a method whose norms its modes foretell
 	result   solver.Result
 }
 
-// foresee estimates how the run will end. Only rank 0 needs that.
+// foresee estimates how the run will end, where the modes of the iteration tell that. Only rank 0 needs it.
 func (r *run) foresee(ctx context.Context) (err error) {
-	if r.id.Rank == 0 {
+	if r.id.Rank == 0 && r.Config.Solver.Entry().Modes {
 		r.forecast, err = outlook.New(ctx, r.problem)
 	}
 	return err
@@ -26,7 +26,8 @@ func (r *run) foresee(ctx context.Context) (err error) {
 func (r *run) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
 	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
-		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal}
+		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal,
+		Mute: r.many && !r.order.Progress}
 	o.NewCourse = func(target float64) progress.Course { return outlook.NewCourse(r.forecast, target, c.MaxIterations) }
 	if !c.Entry().Modes {
 		o.NewCourse = func(target float64) progress.Course { return outlook.NewCycles(target, 0, c.MaxIterations) }

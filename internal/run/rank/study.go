@@ -48,11 +48,11 @@ func (st *study) arrive(ctx context.Context) error {
 	if err := inTurn(ctx, st.connect, func(context.Context) error { return st.openDevices() }); err != nil {
 		return err
 	}
-	self, err := st.all.describe()
-	if err != nil {
+	var err error
+	if st.self, err = st.all.describe(); err != nil {
 		return err
 	}
-	if err := st.meet(ctx, self, st.all.takePlace); err != nil {
+	if err := st.meet(ctx, st.self, st.all.takePlace); err != nil {
 		return st.withFault(err)
 	}
 	st.many = true
@@ -140,7 +140,7 @@ func (st *study) one(ctx context.Context, order desk.Order) (answer desk.Answer,
 		return answer, err
 	}
 	r := st.newRun(c)
-	r.comm, r.hash = comm, order.Hash
+	r.comm, r.order = comm, order
 	defer r.open.close()
 	answer.Report, err = r.among(comm.Context())
 	refused, isRefused := errors.AsType[*roster.RefusedError](err)
@@ -161,10 +161,7 @@ func (st *study) one(ctx context.Context, order desk.Order) (answer desk.Answer,
 // among does the run among the ranks of its session, and returns its report on rank 0.
 func (r *run) among(ctx context.Context) (json.RawMessage, error) {
 	r.working = min(r.Origin.Size, r.Config.Working())
-	self, fault, err := r.place(ctx)
-	if err != nil {
-		return nil, err
-	}
+	self, fault := r.place(ctx)
 	if err := r.comm.Agree(ctx, self, fault); err != nil {
 		return nil, err
 	}
@@ -183,11 +180,10 @@ func (r *run) among(ctx context.Context) (json.RawMessage, error) {
 }
 
 // place evaluates this rank's part of the problem. A fault is why the rank cannot take part in the run.
-func (r *run) place(ctx context.Context) (self roster.Member, fault, err error) {
-	if fault = r.prepare(ctx); fault != nil {
-		self, err = r.describe()
-		return self, fault, err
+func (r *run) place(ctx context.Context) (self roster.Member, fault error) {
+	self = r.self
+	if fault = r.prepare(ctx); fault == nil {
+		r.tell(&self)
 	}
-	self, err = r.member()
-	return self, nil, err
+	return self, fault
 }

@@ -20,11 +20,12 @@ import (
 
 // Job is a run to do.
 type Job struct {
-	ID     int // of the caller
-	Config configs.Config
-	Hash   bool   // the report has the SHA-256 of the field
-	Tag    []byte // of the caller
-	Fault  error  // why the run cannot begin: the ranks do not get it
+	ID       int // of the caller
+	Config   configs.Config
+	Hash     bool   // the report has the SHA-256 of the field
+	Progress bool   // Engine.Event gets the progress
+	Tag      []byte // of the caller
+	Fault    error  // why the run cannot begin: the ranks do not get it
 }
 
 // Result is what became of a Job. One of its parts is set.
@@ -163,7 +164,7 @@ func (e *Engine) feed(ctx context.Context, d *desk.Desk, room chan struct{}) {
 		}
 		e.mu.Lock()
 		e.number++
-		order := desk.Order{Number: e.number, Document: document, Hash: job.Hash}
+		order := desk.Order{Number: e.number, Document: document, Hash: job.Hash, Progress: job.Progress}
 		e.open = append(e.open, ordered{job, e.number})
 		cancelled := job.ID == e.cancelled
 		e.mu.Unlock()

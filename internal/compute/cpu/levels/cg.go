@@ -30,7 +30,7 @@ type lane struct {
 func NewCG(d *Device) *CG {
 	v := d.finest
 	s := &CG{layout: d.layout, level: v, x: v.newArray(), p: v.newArray()}
-	for range lanesOf(v.own, d.threads) {
+	for range lanesOf(v.own, v.Mesh.NX, d.threads) {
 		k := &lane{engine: v.engine}
 		rows := newRows[float64](grouped(v.Mesh.NX), len(k.z)+len(k.d)+len(k.acc))
 		rows = rows[copy(k.z[:], rows):]

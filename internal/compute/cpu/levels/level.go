@@ -113,18 +113,21 @@ func (l *level[F]) link(coarse solver.Mesh, own solver.Stripe, threads int) {
 		l.columns = newColumns(l.X, l.Mesh, coarse)
 		l.rows = newSlopes(l.Y, own)
 	}
-	for range lanesOf(l.own, threads) {
+	for range lanesOf(l.own, l.Mesh.NX, threads) {
 		l.pipes = append(l.pipes, newPipe(l, coarse, l.engine))
 	}
 }
 
-// lanesOf returns how many of the threads work on rows.
-func lanesOf(rows solver.Stripe, threads int) int {
-	return max(1, min(threads, rows.Rows()/threadRows))
+// lanesOf returns how many of the threads work on rows of nx points.
+func lanesOf(rows solver.Stripe, nx, threads int) int {
+	return max(1, min(threads, rows.Rows()/threadRows, rows.Rows()*nx/threadPoints))
 }
 
-// threadRows is the fewest rows that are worth a thread.
-const threadRows = 32
+// The fewest rows and points that are worth a thread. To wake one takes as long as the sweeps of some thousand points.
+const (
+	threadRows   = 32
+	threadPoints = 1 << 14
+)
 
 // reach returns rows s, as far as they are swept.
 func (l *level[F]) reach(s solver.Stripe) solver.Stripe {

@@ -158,7 +158,7 @@ func (d *Device) coarsen(level int, rows solver.Stripe) {
 // parallel divides rows among the threads.
 func (d *Device) parallel(rows solver.Stripe, run func(solver.Stripe)) {
 	var helpers sync.WaitGroup
-	for _, part := range split(rows, lanesOf(rows, d.threads)) {
+	for _, part := range split(rows, lanesOf(rows, d.finest.Mesh.NX, d.threads)) {
 		helpers.Go(func() { run(part) })
 	}
 	helpers.Wait()
