@@ -33,12 +33,12 @@ func TestKernelsOnFibers(t *testing.T) {
 		name, flag, want string
 		args             []string
 	}{
-		{name: "all", flag: "-O1", want: onFibers[1:]},
+		{name: "all", flag: "-O0", want: onFibers[1:]},
 		{name: "races", flag: "-fsanitize=thread", want: raced(onFibers), args: []string{"raced"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "emulate")
-			if out, err := exec.Command(compiler, "-std=c++17", "-O1", "-g", "-Wall", "-Wno-unknown-pragmas",
+			if out, err := exec.Command(compiler, "-std=c++17", "-O1", "-g1", "-Wall", "-Wno-unknown-pragmas",
 				"-Wno-sign-compare", "-ffp-contract=off", c.flag, "emulate/main.cpp", "-o", program,
 				"-lpthread").CombinedOutput(); err != nil {
 				t.Fatalf("compile: %v\n%s", err, out)

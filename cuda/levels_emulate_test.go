@@ -18,7 +18,7 @@ func emulated(t *testing.T) *driver.Driver {
 		t.Skip("NOT RUN: this process has the driver of a GPU loaded, on which other tests run the same suites")
 	}
 	// driver.Open finds the library that is loaded under this name.
-	if _, err := purego.Dlopen(emulatetest.Build(t, "-DSWEEPS"), purego.RTLD_NOW|purego.RTLD_LOCAL); err != nil {
+	if _, err := purego.Dlopen(emulatetest.Build(t), purego.RTLD_NOW|purego.RTLD_LOCAL); err != nil {
 		t.Fatal(err)
 	}
 	d, err := driver.Open()

@@ -35,7 +35,10 @@ inline PER_THREAD Index threadIdx, blockIdx, blockDim, gridDim;
 #ifdef __SANITIZE_THREAD__
 struct Watched {
   void* fiber = nullptr;
-  HIDDEN void renew() { end(), fiber = __tsan_create_fiber(0); }
+  // open keeps a fiber: making one costs much, and blocks follow each other in any case.
+  HIDDEN void open() {
+    if (!fiber) fiber = __tsan_create_fiber(0);
+  }
   HIDDEN void end() {
     if (fiber) __tsan_destroy_fiber(fiber);
     fiber = nullptr;
@@ -47,7 +50,7 @@ struct Watched {
 };
 #else
 struct Watched {
-  void renew() {}
+  void open() {}
   void end() {}
   void own() {}
   void run() {}
@@ -89,6 +92,9 @@ struct Fibers {
   char begin, end;  // places of a block at which it is watched
   std::function<void()> kernel;
 
+  ~Fibers() {
+    for (Fiber& f : threads) f.watched.end();
+  }
   static void enter();
   HIDDEN static void jump(void** to) { __builtin_longjmp(to, 1); }  // GCC: not where `to` is set
   HIDDEN void yield() {
@@ -127,7 +133,7 @@ struct Fibers {
     for (int t = 0; t < n; t++) {
       Fiber& f = threads[t];
       f.done = false, f.awaited = nullptr;
-      f.watched.renew();
+      f.watched.open();
     }
     Watched::release(&begin);
     for (int left = n; left;) {
@@ -142,7 +148,6 @@ struct Fibers {
       if (!went) printf("%d threads wait for each other\n", left), exit(1);
     }
     Watched::acquire(&end);
-    for (int t = 0; t < n; t++) threads[t].watched.end();
   }
   void run(int blocks, int n, int bytes, std::function<void()> k) {
     kernel = std::move(k);

@@ -1,12 +1,11 @@
-// The part of a CUDA driver that runs the kernels of multigrid and of conjugate gradients, and with SWEEPS those of
-// sweeps, on fibers. The rest is the fake driver of ../driver/drivertest, in which these functions have other names.
+// The part of a CUDA driver that runs the kernels of sweeps, of multigrid and of conjugate gradients on fibers. The
+// rest is the fake driver of ../driver/drivertest, in which these functions have other names.
 #include <cstdio>
 #include <cstdlib>
 
 #include "../kernels/multigrid.cu"
 #include "../kernels/search.cu"
 #include "../kernels/zone.cu"
-#ifdef SWEEPS
 #define Part SweepPart  // ../kernels/multigrid_*.cuh have others of these names
 #define Squares SweepSquares
 #define Tile SweepTile
@@ -18,7 +17,6 @@
 #undef Part
 #undef Squares
 #undef Tile
-#endif
 #include "streams.h"
 
 namespace {
@@ -77,7 +75,6 @@ Kernel kernels[] = {
   {#name, run<ProductSums, name>, sizeof(ProductSums), kProductWarps* kWarp, \
    kProductWarps* Dots<kProducts>::kBytes}
     PRODUCTS_KERNEL(search_products), PRODUCTS_KERNEL(search_products_source),
-#ifdef SWEEPS
 #define SWEEP_KERNEL(name, Pass) {#name, run<Pass, name>, sizeof(Pass), 0, 0}
 #define SWEEP_KERNELS(type, Real)                                                                               \
   SWEEP_KERNEL(once_##type, Pass<Real>), SWEEP_KERNEL(sweep_##type, Pass<Real>),                                \
@@ -88,7 +85,6 @@ Kernel kernels[] = {
     SWEEP_KERNELS(f32, float), SWEEP_KERNELS(f64, double), SWEEP_KERNEL(deep_f64, Pass<double>),
     SWEEP_KERNEL(held24_f32, Pass<float>), SWEEP_KERNEL(held16_f32, Pass<float>),
     SWEEP_KERNEL(held8_f64, Pass<double>),
-#endif
     {"search_step", run<Step, search_step>, sizeof(Step), kStepThreads, 0},
 };
 

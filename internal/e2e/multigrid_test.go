@@ -135,7 +135,7 @@ func TestMultigridOnEmulatedGPUs(t *testing.T) {
 // So they do if one GPU of four reaches the memory of no other.
 func TestMultigridOnGPUsWithAndWithoutPeers(t *testing.T) {
 	t.Parallel()
-	env := libraryPath(emulatetest.Build(t, "-DGPUS=4", "-DWITHOUT_PEERS=13"))
+	env := libraryPath(emulatetest.Build(t))
 	for _, r := range multigridOnGPUs(t, env, "4") {
 		wantTransports(t, r, func(a, b int) string {
 			if a == 3 || b == 3 {
