@@ -1,12 +1,10 @@
 package roster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -268,8 +266,7 @@ func (c *collector) admit(h *hello) {
 		c.byRank[m.Rank] = h
 		c.joined++
 	}
-	c.differs = c.differs || m.Version != own.Version || m.ConfigHash != own.ConfigHash ||
-		m.Functions != own.Functions || m.FirstRows != own.FirstRows
+	c.differs = c.differs || !m.fits(own)
 }
 
 func duplicate(a, b Member) string {
@@ -296,62 +293,6 @@ func (c *collector) members() []Member {
 	}
 	agreeLocal(members)
 	return members
-}
-
-// problems returns the reasons why the run cannot start, except for missing ranks.
-func (c *collector) problems() []string {
-	p := slices.Clone(c.faults)
-	p = c.differing(p, "version", func(m Member) string { return m.Version })
-	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
-	const sameBits = "together they would compute other bits than each alone"
-	p = c.computing(p, "the elementary functions", sameBits, func(m Member) string { return m.Functions })
-	return c.computing(p, "the initial field, the source or the fixed points",
-		sameBits+"; a file must be the same for all",
-		func(m Member) string { return m.FirstRows })
-}
-
-// computing adds a problem if get, a hash of computed values, differs among the ranks that have joined. It names the
-// first rank and the first one that differs from it.
-func (c *collector) computing(p []string, what, why string, get func(Member) string) []string {
-	var first *Member
-	for _, h := range c.byRank {
-		switch {
-		case h == nil:
-		case first == nil:
-			first = &h.Member
-		case get(h.Member) != get(*first):
-			where := func(m Member) string { return fmt.Sprintf("%v on %s (hash %s)", m, m.Platform, get(m)) }
-			return append(p, where(*first)+" and "+where(h.Member)+" have different values of "+what+": "+why)
-		}
-	}
-	return p
-}
-
-// differing adds a problem if get differs among the ranks that have joined.
-func (c *collector) differing(p []string, what string, get func(Member) string) []string {
-	ranks := map[string][]int{}
-	for r, h := range c.byRank {
-		if h != nil {
-			ranks[get(h.Member)] = append(ranks[get(h.Member)], r)
-		}
-	}
-	if len(ranks) < 2 {
-		return p
-	}
-	type group struct {
-		value string
-		ranks []int
-	}
-	var groups []group
-	for v, r := range ranks {
-		groups = append(groups, group{v, r})
-	}
-	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.ranks[0], b.ranks[0]) })
-	var parts []string
-	for _, g := range groups {
-		parts = append(parts, fmt.Sprintf("%q on %s", g.value, FormatRanks(g.ranks)))
-	}
-	return append(p, "the ranks differ in "+what+": "+strings.Join(parts, ", "))
 }
 
 // missing returns "ranks 5, 7 of 8 did not join within 30s; joined: 0-4, 6", or "" if all have joined.

@@ -28,19 +28,22 @@ type Conn interface {
 // Member describes a rank to the others. A rank sends it when it joins.
 type Member struct {
 	Identity
-	Version    string          `json:"version"`     // of the program; must be equal on all ranks
-	ConfigHash string          `json:"config_hash"` // must be equal on all ranks
-	Functions  string          `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
-	FirstRows  string          `json:"first_rows"`  // hash of rows of the problem; must be equal on all ranks
-	Platform   string          `json:"platform"`    // operating system and architecture, as in linux/arm64
-	Host       string          `json:"host"`
-	PID        int             `json:"pid"`
-	Node       shm.Node        `json:"node"` // zero if it is not known; see SharesMemory
-	Device     string          `json:"device,omitempty"`
-	Depth      int             `json:"depth,omitempty"`      // the halo depth that its backend prefers
-	MaxSweeps  int             `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
-	Part       Part            `json:"part"`                 // only in what the rank tells rank 0; see Comm.Whole
-	Extra      json.RawMessage `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
+	Version    string `json:"version"`     // of the program; must be equal on all ranks
+	ConfigHash string `json:"config_hash"` // must be equal on all ranks
+	Functions  string `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
+	FirstRows  string `json:"first_rows"`  // hash of rows of the problem; must be equal on all ranks
+	// Contents are hashes of the files of the problem. They must be equal where two ranks have them, which are the
+	// first ranks of nodes and rank 0, and reach rank 0 only.
+	Contents  map[string]string `json:"contents,omitempty"`
+	Platform  string            `json:"platform"` // operating system and architecture, as in linux/arm64
+	Host      string            `json:"host"`
+	PID       int               `json:"pid"`
+	Node      shm.Node          `json:"node"` // zero if it is not known; see SharesMemory
+	Device    string            `json:"device,omitempty"`
+	Depth     int               `json:"depth,omitempty"`      // the halo depth that its backend prefers
+	MaxSweeps int               `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
+	Part      Part              `json:"part"`                 // only in what the rank tells rank 0; see Comm.Whole
+	Extra     json.RawMessage   `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
 }
 
 // Part is what a rank has found in its rows of the problem.

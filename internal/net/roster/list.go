@@ -88,6 +88,7 @@ func newList(members []Member) (*list, error) {
 			l.places = append(l.places, at)
 		}
 		m.Rank, m.LocalRank, m.LocalSize, m.PID, m.Part, m.Extra = 0, 0, 0, 0, Part{}, nil
+		m.Contents = nil
 		m.Host, m.Node = "", shm.Node{}
 		text, err := json.Marshal(m)
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 	"jacobi/configs"
 )
 
-// CheckResume refuses a directory from which a run with these keys cannot resume. It reads manifests and norms, but no
+// CheckResume refuses a directory from which a run of p cannot resume. It reads manifests and norms, but no
 // rows.
-func CheckResume(ctx context.Context, dir string, fields map[string]string, s configs.Solver) error {
+func CheckResume(ctx context.Context, dir string, p Problem, s configs.Solver) error {
 	store, only, err := Open(ctx, dir, nil)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func CheckResume(ctx context.Context, dir string, fields map[string]string, s co
 	if len(found) == 0 {
 		return errors.New("there is no checkpoint")
 	}
-	if err := found[0].CheckFields(fields); err != nil {
+	if err := found[0].CheckProblem(p); err != nil {
 		return err
 	}
 	norms, err := readNorms(ctx, store, found[0])
@@ -40,10 +40,10 @@ func CheckResume(ctx context.Context, dir string, fields map[string]string, s co
 	return found[0].CheckEnd(s, norms)
 }
 
-// CheckDir refuses a directory in which a run with these keys cannot keep its checkpoints: one that cannot be written,
+// CheckDir refuses a directory in which a run of p cannot keep its checkpoints: one that cannot be written,
 // is too small for keep checkpoints of the given number of bytes, or has checkpoints of another problem. It creates a
 // missing directory if create is set, and accepts it otherwise.
-func CheckDir(ctx context.Context, dir string, fields map[string]string, keep int, bytes int64, create bool) error {
+func CheckDir(ctx context.Context, dir string, p Problem, keep int, bytes int64, create bool) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && !create {
 		return nil
 	}
@@ -63,7 +63,7 @@ func CheckDir(ctx context.Context, dir string, fields map[string]string, keep in
 	}
 	var existing int64
 	for _, f := range found {
-		if err := f.CheckFields(fields); err != nil {
+		if err := f.CheckProblem(p); err != nil {
 			return err
 		}
 		existing += f.bytes()

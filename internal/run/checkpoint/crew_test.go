@@ -24,7 +24,7 @@ import (
 
 var mesh = solver.Mesh{NX: 9, NY: 100, DType: solver.Float32}
 
-var fields = map[string]string{"grid.nx": "9"}
+var same = Problem{Fields: map[string]string{"grid.nx": "9"}}
 
 // value returns the bits of the field at (y, x) after some sweeps.
 func value(sweeps, y, x int) uint32 { return uint32(sweeps*1_000_000 + y*100 + x) }
@@ -116,7 +116,7 @@ func (c *crew) savers(store Store, keep int) []*Saver {
 	c.each(func(r int) (err error) {
 		savers[r], err = NewSaver(c.t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
 			Stripes: c.stripes,
-			Rows:    &rowsAfter{}, Keep: keep, RunID: c.t.Name(), Program: "test", Fields: fields, Log: c.log})
+			Rows:    &rowsAfter{}, Keep: keep, RunID: c.t.Name(), Program: "test", Problem: same, Log: c.log})
 		return err
 	})
 	c.t.Cleanup(func() {
@@ -161,7 +161,7 @@ func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 	states := make([]*State, len(c.comms))
 	err := c.try(func(r int) (err error) {
 		states[r], err = Resume(c.t.Context(), ResumeOptions{Comm: c.comms[r], Place: place, Conn: c.bucket,
-			Fields: fields, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
+			Problem: same, Solver: s, Layout: c.layouts[r], Boundary: boundary{}, Log: c.log})
 		if err != nil {
 			_ = c.comms[r].Abort(err) // ends the other ranks, as a failing rank does
 		}

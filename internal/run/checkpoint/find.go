@@ -85,11 +85,22 @@ func manifest(ctx context.Context, s Store, set string) (Manifest, error) {
 	return DecodeManifest(data)
 }
 
-// CheckFields fails unless a run with these keys may resume from m. The error names a key that differs and both values.
-func (m *Manifest) CheckFields(fields map[string]string) error {
-	if maps.Equal(m.Fields, fields) {
-		return nil
+// CheckProblem fails unless a run of p may resume from m. The error names a key that differs and both values, or a file
+// that has changed.
+func (m *Manifest) CheckProblem(p Problem) error {
+	if !maps.Equal(m.Fields, p.Fields) {
+		return m.differing(p.Fields)
 	}
+	for _, file := range slices.Sorted(maps.Keys(p.Contents)) {
+		if theirs, ok := m.Contents[file]; ok && theirs != p.Contents[file] {
+			return fmt.Errorf("%s: the file has changed since the checkpoint was written", file)
+		}
+	}
+	return nil
+}
+
+// differing returns an error that names a key in which fields differ from those of m.
+func (m *Manifest) differing(fields map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		switch theirs, ok := m.Fields[key]; {
 		case !ok:

@@ -20,10 +20,9 @@ type Manifest struct {
 	// Serial numbers the checkpoints of one place 1, 2, ...; the greatest is the newest.
 	Serial int `json:"serial"`
 	Sweeps int `json:"sweeps"` // done before the checkpoint
-	// Fields are the keys that determine the field (configs.FieldKeys), with their values.
-	Fields    map[string]string `json:"fields"`
-	Mesh      solver.Mesh       `json:"mesh"`
-	Magnitude solver.Magnitude  `json:"magnitude"`
+	Problem
+	Mesh      solver.Mesh      `json:"mesh"`
+	Magnitude solver.Magnitude `json:"magnitude"`
 	// Arrays is the number of arrays in a part of rows, one after the other: the field, and the direction of conjugate
 	// gradients if it is 2. It is absent for 1.
 	Arrays  int       `json:"arrays,omitempty"`
@@ -39,6 +38,14 @@ type Manifest struct {
 	Base  float64 `json:"base,omitempty"`
 	Parts []Part  `json:"parts"` // in the order of their rows; together they are the interior
 	Sum   string  `json:"sum"`   // CRC-32C of the manifest with an empty sum
+}
+
+// Problem determines the field after any number of sweeps. A run may go on from a checkpoint of the same problem.
+type Problem struct {
+	Fields map[string]string `json:"fields"` // configs.FieldKeys
+	// Contents are those of the files that the fields name (see package problem). Checkpoints of earlier versions have
+	// none.
+	Contents map[string]string `json:"contents,omitempty"`
 }
 
 // Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is their number.

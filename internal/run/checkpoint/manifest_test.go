@@ -12,8 +12,9 @@ import (
 
 // sample returns a valid manifest.
 func sample() Manifest {
-	m := Manifest{Serial: 7, Sweeps: 3, Fields: map[string]string{"grid.nx": "5", "problem.left": "sin(\"<x>\")"},
-		Mesh: solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Walls: solver.WrapRows(true)}, Magnitude: -2,
+	m := Manifest{Serial: 7, Sweeps: 3,
+		Problem: Problem{Fields: map[string]string{"grid.nx": "5", "problem.left": "sin(\"<x>\")"}},
+		Mesh:    solver.Mesh{NX: 5, NY: 20, DType: solver.Float64, Walls: solver.WrapRows(true)}, Magnitude: -2,
 		RunID:   "run",
 		Program: "v1",
 		Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -125,15 +126,29 @@ func TestHeaderFindsEveryDamage(t *testing.T) {
 	}
 }
 
-func TestCheckFieldsNamesTheKey(t *testing.T) {
+func TestCheckProblemNamesTheKeyOrTheFile(t *testing.T) {
 	m := sample()
 	fields := map[string]string{"grid.nx": "5", "problem.left": "0"}
 	const want = `the checkpoint sets problem.left to "sin(\"<x>\")", this run to "0"`
-	if err := m.CheckFields(fields); err == nil || err.Error() != want {
+	if err := m.CheckProblem(Problem{Fields: fields}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	fields["problem.left"] = "sin(\"<x>\")"
-	if err := m.CheckFields(fields); err != nil {
+	if err := m.CheckProblem(Problem{Fields: fields}); err != nil {
+		t.Error(err)
+	}
+	const file = `problem.source "f.npy"`
+	p := Problem{Fields: fields, Contents: map[string]string{file: "1"}}
+	if err := m.CheckProblem(p); err != nil {
+		t.Errorf("a checkpoint without contents: %v", err)
+	}
+	m.Contents = map[string]string{file: "2"}
+	const changed = file + ": the file has changed since the checkpoint was written"
+	if err := m.CheckProblem(p); err == nil || err.Error() != changed {
+		t.Errorf("%v, want %s", err, changed)
+	}
+	p.Contents[file] = "2"
+	if err := m.CheckProblem(p); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,9 +17,9 @@ import (
 // ResumeOptions describe the run that resumes and the place of its checkpoints.
 type ResumeOptions struct {
 	Comm     *roster.Comm
-	Place    string            // see configs.Checkpoint
-	Conn     *nats.Conn        // for a bucket; may be nil
-	Fields   map[string]string // configs.FieldKeys
+	Place    string     // see configs.Checkpoint
+	Conn     *nats.Conn // for a bucket; may be nil
+	Problem  Problem
 	Solver   configs.Solver
 	Layout   solver.Layout    // of this rank
 	Arrays   int              // see Manifest
@@ -80,7 +80,7 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 	}
 	for i, f := range found {
 		if i == 0 {
-			if err := f.CheckFields(o.Fields); err != nil {
+			if err := f.CheckProblem(o.Problem); err != nil {
 				return nil, err
 			}
 		}

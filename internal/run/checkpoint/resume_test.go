@@ -127,7 +127,7 @@ func TestResumeRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%v, want %s", err, k.want)
 		}
-		if err := CheckResume(t.Context(), k.place, fields, k.solver); err == nil || err.Error() != k.want {
+		if err := CheckResume(t.Context(), k.place, same, k.solver); err == nil || err.Error() != k.want {
 			t.Errorf("launcher: %v, want %s", err, k.want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestResumeRefuses(t *testing.T) {
 	if _, err := newCrew(t, 2, 1, false).resume(dir, configs.Solver{MaxIterations: 10, Tolerance: 0.1}); err != nil {
 		t.Error(err)
 	}
-	other := map[string]string{"grid.nx": "10"}
+	other := Problem{Fields: map[string]string{"grid.nx": "10"}}
 	const want = `the checkpoint sets grid.nx to "9", this run to "10"`
 	if err := CheckResume(t.Context(), dir, other, endless); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

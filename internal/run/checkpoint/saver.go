@@ -43,7 +43,7 @@ type SaverOptions struct {
 	Keep    int           // how many of the newest checkpoints to keep
 	RunID   string
 	Program string
-	Fields  map[string]string
+	Problem Problem
 	Norms   []float64      // of the sweeps before this run; on rank 0 only
 	Base    float64        // as in Manifest
 	Cadence solver.Cadence // which sweeps have a norm
@@ -120,7 +120,7 @@ func (s *Saver) clean(ctx context.Context) error {
 	}
 	if len(found) > 0 {
 		s.serial = found[0].Serial
-		if err := found[0].CheckFields(s.o.Fields); err != nil {
+		if err := found[0].CheckProblem(s.o.Problem); err != nil {
 			return err
 		}
 		if s.serial == maxSerial {
@@ -313,7 +313,7 @@ func (s *Saver) save(sweeps int) {
 
 // manifest returns the manifest of a checkpoint without the checksums.
 func (s *Saver) manifest(sweeps int) *Manifest {
-	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Fields: s.o.Fields, Mesh: s.o.Layout.Mesh,
+	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Problem: s.o.Problem, Mesh: s.o.Layout.Mesh,
 		Magnitude: s.o.Layout.Magnitude, NormStride: s.o.Cadence.Stride, NormFirst: s.o.Cadence.First,
 		Arrays: s.o.Arrays, Base: s.o.Base,
 		RunID: s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}

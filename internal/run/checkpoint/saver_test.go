@@ -31,7 +31,7 @@ func TestPin(t *testing.T) {
 		rows := &pinner{err: fault}
 		s, err := NewSaver(t.Context(), SaverOptions{Comm: c.comms[0], Store: NewDir(t.TempDir()), Layout: c.layouts[0],
 			Stripes: c.stripes,
-			Rows:    rows, Keep: 1, RunID: t.Name(), Program: "test", Fields: fields, Log: c.log})
+			Rows:    rows, Keep: 1, RunID: t.Name(), Program: "test", Problem: same, Log: c.log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestPlaceHasToBeShared(t *testing.T) {
 	dir := t.TempDir()
 	open := func(r int, store Store) (*Saver, error) {
 		return NewSaver(t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
-			Stripes: c.stripes, Rows: &rowsAfter{}, Keep: 1, RunID: "x", Fields: fields, Log: c.log})
+			Stripes: c.stripes, Rows: &rowsAfter{}, Keep: 1, RunID: "x", Problem: same, Log: c.log})
 	}
 	err := c.try(func(r int) error {
 		store := NewDir(dir)
@@ -165,7 +165,7 @@ func TestFullDiskCostsACheckpoint(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("%v, %v: the failed one was not removed", entries, err)
 	}
-	if err := CheckDir(t.Context(), dir, fields, 9, int64(98*mesh.RowBytes()), true); err == nil ||
+	if err := CheckDir(t.Context(), dir, same, 9, int64(98*mesh.RowBytes()), true); err == nil ||
 		!strings.Contains(err.Error(), "are needed for checkpoint.keep 9 and one under way") {
 		t.Errorf("the launcher would start: %v", err)
 	}

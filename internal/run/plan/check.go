@@ -99,13 +99,16 @@ func (p *Plan) checkOutput(create bool) error {
 // written. With create it creates the directory. It does not check buckets: the ranks do.
 func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	c := p.Config.Checkpoint
-	fields, err := configs.FieldKeys(p.Config)
+	if !c.On() && c.Resume == "" {
+		return nil
+	}
+	identity, err := p.identity(ctx)
 	if err != nil {
 		return err
 	}
 	var faults []error
 	if dir, _ := configs.SplitPlace(c.Resume); dir != "" {
-		if err := checkpoint.CheckResume(ctx, dir, fields, p.Config.Solver); err != nil {
+		if err := checkpoint.CheckResume(ctx, dir, identity, p.Config.Solver); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.resume %q: %w", dir, err))
 		}
 	}
@@ -117,9 +120,23 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	if c.On() && c.Dir != "" {
 		if err := dirlock.Check(c.Dir); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
-		} else if err := checkpoint.CheckDir(ctx, c.Dir, fields, c.Keep, sum(p.Saved), create); err != nil {
+		} else if err := checkpoint.CheckDir(ctx, c.Dir, identity, c.Keep, sum(p.Saved), create); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// identity returns what must be the same in a run that goes on from a checkpoint.
+func (p *Plan) identity(ctx context.Context) (checkpoint.Problem, error) {
+	fields, err := configs.FieldKeys(p.Config)
+	if err != nil {
+		return checkpoint.Problem{}, err
+	}
+	prob, err := problem.New(p.Config)
+	if err != nil {
+		return checkpoint.Problem{Fields: fields}, nil // checkProblem reports the faults
+	}
+	contents, err := prob.Contents(ctx)
+	return checkpoint.Problem{Fields: fields, Contents: contents}, errors.Join(err, prob.Close())
 }

@@ -66,7 +66,7 @@ func (r *run) member() (roster.Member, error) {
 
 // tell enters this rank's part of the run.
 func (r *run) tell(m *roster.Member) {
-	m.FirstRows, m.Part = r.firstRows, r.part
+	m.FirstRows, m.Contents, m.Part = r.firstRows, r.contents, r.part
 	if !r.idle() {
 		mesh := r.problem.Mesh()
 		m.Device, m.Depth, m.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)

@@ -37,6 +37,13 @@ func (r *run) load(ctx context.Context) (err error) {
 	return err
 }
 
+// identity returns what must be the same in a run that goes on from a checkpoint. On rank 0 it has the contents of the
+// files.
+func (r *run) identity() (checkpoint.Problem, error) {
+	fields, err := configs.FieldKeys(r.Config)
+	return checkpoint.Problem{Fields: fields, Contents: r.contents}, err
+}
+
 // loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on. It
 // returns the state that it has loaded; its Field is closed.
 func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpoint.State, error) {
@@ -48,13 +55,13 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 	}
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	fields, err := configs.FieldKeys(r.Config)
+	identity, err := r.identity()
 	if err != nil {
 		return nil, err
 	}
 	_, arrays := r.method.State()
 	state, err := checkpoint.Resume(ctx, checkpoint.ResumeOptions{
-		Comm: r.comm, Place: r.Config.Checkpoint.Resume, Conn: r.rawConn(), Fields: fields, Solver: r.Config.Solver,
+		Comm: r.comm, Place: r.Config.Checkpoint.Resume, Conn: r.rawConn(), Problem: identity, Solver: r.Config.Solver,
 		Layout: r.layout, Arrays: arrays, Boundary: r.problem, Log: r.Log,
 	})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 type prepared struct {
 	problem   *problem.Problem
 	part      roster.Part
-	firstRows string // hash of rows of the problem, which the ranks compare
+	firstRows string            // hash of rows of the problem, which the ranks compare
+	contents  map[string]string // of the files; nil but on the first rank of a node
 }
 
 // prepare evaluates this rank's part of the initial field.
@@ -26,6 +27,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 			r.Log.Warn(text)
 		}
 		if err = r.problem.CheckIslands(ctx); err != nil {
+			return err
+		}
+	}
+	if r.Origin.Rank == 0 || r.Origin.LocalRank <= 0 { // -1: not known before the join
+		if r.contents, err = r.problem.Contents(ctx); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/base/version"
 	"jacobi/internal/observe/output"
@@ -20,7 +19,7 @@ func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	if !c.On() {
 		return nil, nil
 	}
-	fields, err := configs.FieldKeys(r.Config)
+	identity, err := r.identity()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	options := checkpoint.SaverOptions{
 		Comm: r.comm, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: rows, Arrays: arrays,
 		Every: c.Every.Time, Keep: c.Keep,
-		RunID: r.id.RunID, Program: version.String(), Fields: fields,
+		RunID: r.id.RunID, Program: version.String(), Problem: identity,
 		Norms: r.resumed.Norms, Base: r.goal.Base, Log: r.Log,
 		Cadence: r.layout.Norms, OnSaved: r.tracer.OnSaved(),
 	}
