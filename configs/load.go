@@ -107,6 +107,7 @@ func (m *merger) merge(o Options, data []byte) (Config, error) {
 	if err := m.v.Unmarshal(&c); err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
+	c.Problem.Beside = m.beside
 	for _, v := range o.Environ {
 		if why, ok := strings.CutPrefix(v, EnvWhy+"="); ok {
 			c.Solver.Why = show.Text(why)
@@ -121,6 +122,7 @@ type merger struct {
 	keys   []key
 	given  map[string]bool // keys that a source has
 	faults []error
+	beside string // directory of the run file; see Problem.Beside
 }
 
 // origin describes the source of a value.
@@ -143,6 +145,7 @@ func (m *merger) file(path string, data []byte) error {
 	}
 	flat := map[string]any{}
 	m.walk(tree, "", origin{"file " + path, asKey}, flat)
+	m.beside = beside(path, flat)
 	return m.v.MergeConfigMap(nested(flat))
 }
 

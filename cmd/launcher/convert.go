@@ -19,17 +19,19 @@ const aboutConvert = `convert writes the field of a finished run in another form
 chooses: .npy (NumPy), .vti (ParaView, VTK) or .zarr (a Zarr group with u, x and y, for zarr-python and xarray). It
 holds a few rows in memory, whatever the size of the field. It replaces no file.
 
-A .npy file has no spacings. They come from the report.json of its run beside it, or from --spacing.`
+FIELD is a file, or the directory of a run, whose report.json names its field. A .npy file has no spacings. They
+come from the report.json of its run beside it, or from --spacing.`
 
 func newConvertCommand() *cobra.Command {
 	var o convert.Options
 	var spacing []float64
 	cmd := &cobra.Command{
-		Use:     "convert FIELD NEW",
-		Short:   "Write the field of a run as .npy, .vti or .zarr",
-		Long:    aboutConvert,
-		Example: "  launcher convert out/field.npy field.zarr --float32 --spacing 0.01,0.02",
-		Args:    arguments("the field of a run", "the new name"),
+		Use:   "convert FIELD NEW",
+		Short: "Write the field of a run as .npy, .vti or .zarr",
+		Long:  aboutConvert,
+		Example: "  launcher convert out field.vti\n" +
+			"  launcher convert out/field.npy field.zarr --float32 --spacing 0.01,0.02",
+		Args: arguments("the field of a run", "the new name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("spacing") {
 				if len(spacing) != 2 || !positive(spacing[0]) || !positive(spacing[1]) {

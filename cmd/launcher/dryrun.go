@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -33,6 +34,15 @@ func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 		for _, line := range setup.Lines() {
 			fmt.Fprintf(&b, "# %s: %s\n", line[0], line[1])
 		}
+	}
+	for _, input := range p.Config.Inputs() {
+		where := "in the working directory"
+		if input.Beside {
+			where = "beside the run file"
+		} else if filepath.IsAbs(input.Path) {
+			where = "an absolute path"
+		}
+		fmt.Fprintf(&b, "# %s: %s, %s\n", input.Key, show.Text(input.Path), where)
 	}
 	e := p.Expects(context.Background())
 	switch {

@@ -80,10 +80,15 @@ func TestSpacingsOfTheReport(t *testing.T) {
 		{"other.npy", 3, Options{}, false},
 		{"field.npy", 4, Options{}, false},
 		{"other.npy", 3, Options{HX: 0.25, HY: 0.5}, true},
+		{".", 3, Options{}, true}, // the directory of the run
 	} {
 		dir := t.TempDir()
 		from, to := filepath.Join(dir, c.from), filepath.Join(dir, "b.vti")
-		err := errors.Join(os.WriteFile(from, field(c.from, solver.Float64), 0o600),
+		name := c.from
+		if name == "." {
+			name = "field.npy"
+		}
+		err := errors.Join(os.WriteFile(filepath.Join(dir, name), field(name, solver.Float64), 0o600),
 			os.WriteFile(filepath.Join(dir, "report.json"), fmt.Appendf(nil, report, c.ny), 0o600))
 		if err == nil {
 			err = Field(t.Context(), from, to, c.o)
@@ -152,6 +157,25 @@ func TestRefused(t *testing.T) {
 	err := Field(t.Context(), large, large+".npy", Options{Float32: true})
 	if err == nil || err.Error() != "convert: "+large+": row 0: 1e+300 is beyond float32" {
 		t.Errorf("%v", err)
+	}
+}
+
+// A directory without the report of a run is refused.
+func TestNoRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("out", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for report, want := range map[string]string{
+		"": "unexpected end of JSON input", `{"files": [{"name": "a.csv"}]}`: "",
+	} {
+		want = strings.TrimSuffix("convert: out: a directory whose report.json names no field: "+want, ": ")
+		if err := os.WriteFile("out/report.json", []byte(report), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Field(t.Context(), "out", "b.npy", Options{}); err == nil || err.Error() != want {
+			t.Errorf("report %q: %v, want %s", report, err, want)
+		}
 	}
 }
 

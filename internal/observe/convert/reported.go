@@ -2,11 +2,14 @@ package convert
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"jacobi/configs"
 	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
 	"jacobi/internal/observe/output"
 )
 
@@ -30,13 +33,36 @@ func (s *source) findSpacings(path string) {
 	if s.hx != 0 && s.hy != 0 {
 		return
 	}
-	data, err := regular.ReadFile(filepath.Join(filepath.Dir(path), configs.Default().Output.Report), maxReport)
-	var r reported
-	if err != nil || json.Unmarshal(data, &r) != nil || r.Mesh.NX != s.mesh.NX || r.Mesh.NY != s.mesh.NY ||
+	r, err := readReport(filepath.Dir(path))
+	if err != nil || r.Mesh.NX != s.mesh.NX || r.Mesh.NY != s.mesh.NY ||
 		!r.lists(filepath.Base(path)) || checkSpacing(s.mesh, r.Setup.SpacingX, r.Setup.SpacingY) != nil {
 		return
 	}
 	s.hx, s.hy = r.Setup.SpacingX, r.Setup.SpacingY
+}
+
+// readReport reads the report of the run that wrote dir.
+func readReport(dir string) (r reported, err error) {
+	data, err := regular.ReadFile(filepath.Join(dir, configs.Default().Output.Report), maxReport)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	return r, err
+}
+
+// fieldOf returns the path of the field that the run in dir wrote, by its report.
+func fieldOf(dir string) (string, error) {
+	r, err := readReport(dir)
+	if err != nil {
+		return "", fmt.Errorf("%s: a directory whose report.json names no field: %w", show.Text(dir), err)
+	}
+	for _, f := range r.Files {
+		switch name, _, _ := strings.Cut(f.Name, "/"); strings.ToLower(filepath.Ext(name)) {
+		case ".npy", output.VTI, output.Zarr:
+			return filepath.Join(dir, name), nil
+		}
+	}
+	return "", fmt.Errorf("%s: a directory whose report.json names no field", show.Text(dir))
 }
 
 // lists reports whether the run wrote a field of this name.

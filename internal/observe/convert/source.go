@@ -25,8 +25,13 @@ type source struct {
 	hx, hy float64     // spacings; 0 if the file does not have them
 }
 
-// open opens a .npy or a .vti file, or a Zarr group of the launcher.
+// open opens a .npy or a .vti file, a Zarr group of the launcher, or the field of the run that wrote a directory.
 func open(path string) (*source, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.EqualFold(filepath.Ext(path), output.Zarr) {
+		if path, err = fieldOf(path); err != nil {
+			return nil, err
+		}
+	}
 	read, file := readNPY, path
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".npy":

@@ -1,0 +1,68 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// inputs are the keys that may name a file which a run reads.
+var inputs = []string{"problem.initial", "problem.source", "problem.fixed", "problem.drawing", "problem.coefficient",
+	"problem.screening", "nats.password_file", "nats.creds", "nats.nkey", "nats.ca", "nats.cert", "nats.key",
+	"nats.secret_file"}
+
+// beside replaces the names of inputs that lie beside the run file at path. The others mean files in the working
+// directory. It returns the directory of the run file if that is another one.
+func beside(path string, flat map[string]any) (dir string) {
+	dir = filepath.Dir(path)
+	if path == StandardInput || dir == "." {
+		return ""
+	}
+	for _, name := range inputs {
+		text, ok := flat[name].(string)
+		if !ok || !namesFile(name, text) || filepath.IsAbs(text) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, text)); err == nil {
+			flat[name] = filepath.Join(dir, text)
+		}
+	}
+	return dir
+}
+
+// namesFile reports whether text as the value of an input names a file, and is not an expression.
+func namesFile(key, text string) bool {
+	ending := strings.ToLower(filepath.Ext(text))
+	return text != "" && (!strings.HasPrefix(key, "problem.") || ending == ".npy" || ending == ".png")
+}
+
+// Missing returns err. If it says that an input of the problem does not exist, it also says where it was looked for.
+func (p Problem) Missing(err error) error {
+	if p.Beside == "" || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%w, neither in %q beside the run file nor in the working directory", err, p.Beside)
+}
+
+// Input is a file that a run reads.
+type Input struct {
+	Key, Path string
+	Beside    bool // the run file, not in the working directory
+}
+
+// Inputs returns the files that the keys of a problem name.
+func (c Config) Inputs() (list []Input) {
+	for _, k := range keys() {
+		text := k.text(c)
+		if !strings.HasPrefix(k.name, "problem.") || !slices.Contains(inputs, k.name) || !namesFile(k.name, text) {
+			continue
+		}
+		dir := c.Problem.Beside
+		list = append(list, Input{k.name, text, dir != "" && strings.HasPrefix(text, dir+string(filepath.Separator))})
+	}
+	return list
+}
