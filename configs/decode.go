@@ -32,7 +32,7 @@ func decode(path string, data []byte) (map[string]any, error) {
 	}
 	if strings.HasPrefix(format, "y") {
 		if err := oneDocument(data); err != nil {
-			return nil, err
+			return nil, locate(data, err)
 		}
 	}
 	d, err := viper.NewCodecRegistry().Decoder(format)
@@ -128,16 +128,25 @@ func toUTF8(data []byte) ([]byte, error) {
 // locate adds the position to errors of decoders that do not print it.
 func locate(data []byte, err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("%s: %w", position(data, max(0, int(e.Offset)-1)), err) // Offset counts the wrong byte
+		// Offset counts the wrong byte.
+		return fmt.Errorf("%s: %s", position(data, max(0, int(e.Offset)-1)), inWords(e.Error()))
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: must be sections with keys, not %s", position(data, max(0, int(e.Offset)-1)), e.Value)
+		at := position(data, max(0, int(e.Offset)-1))
+		if digits, ok := strings.CutPrefix(e.Value, "number "); ok {
+			return fmt.Errorf("%s: %s is too large for a number", at, digits)
+		}
+		return fmt.Errorf("%s: must be sections with keys, not %s", at, e.Value)
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
-		return fmt.Errorf("line %d, column %d: %w", line, column, err)
+		return fmt.Errorf("line %d, column %d: %s", line, column, inWords(err.Error()))
 	}
-	return err
+	said := inWords(err.Error())
+	if strings.HasPrefix(err.Error(), "yaml: ") && !strings.HasPrefix(said, "line ") {
+		said = "line 1: " + said // where the decoder names none
+	}
+	return errors.New(said)
 }
 
 // position returns the line and the column, both from 1, of the byte at offset.

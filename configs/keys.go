@@ -128,7 +128,7 @@ func (k key) convert(raw any) (any, error) {
 		if f, ok := toFloat(raw); ok {
 			return f, nil
 		}
-		return nil, fmt.Errorf("must be a number")
+		return nil, notNumber(raw, mustNumber)
 	case boolean:
 		if b, ok := raw.(bool); ok {
 			return b, nil
@@ -185,7 +185,10 @@ func (k key) convert(raw any) (any, error) {
 }
 
 func (k key) emptyHint() string {
-	if k.kind == text || k.kind == expression || k.kind == interval || k.kind == colours {
+	if k.kind == colours {
+		return `; a colour stands in quotes, since # begins a comment`
+	}
+	if k.kind == text || k.kind == expression || k.kind == interval {
 		return ` ("" for none)`
 	}
 	return ""
@@ -202,7 +205,7 @@ func (k key) integer(raw any) (any, error) {
 	f, ok := toFloat(raw)
 	switch {
 	case !ok || f != math.Trunc(f) || math.IsInf(f, 0):
-		return nil, errors.New("must be an integer")
+		return nil, notNumber(raw, mustInteger)
 	case math.Abs(f) < math.MaxInt64:
 		return nil, fmt.Errorf("an integer beyond %d has to be written in digits", int64(maxExact))
 	}

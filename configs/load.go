@@ -161,6 +161,10 @@ func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[
 		seen[lower] = name
 		full := prefix + lower
 		sub, isMap := tree[name].(map[string]any)
+		if mixed, ok := tree[name].(map[any]any); ok {
+			m.fault("%s (%s): %w", full, from.source, nameless(mixed))
+			continue
+		}
 		switch {
 		case m.isSection(full) && isMap:
 			m.walk(sub, full+".", from, flat)
@@ -173,6 +177,17 @@ func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[
 			m.put(full, tree[name], from, flat)
 		}
 	}
+}
+
+// nameless returns an error about a key of a section in YAML that is no text.
+func nameless(section map[any]any) error {
+	for key := range section {
+		switch key.(type) {
+		case int, float64:
+			return fmt.Errorf("the number %v stands in the place of a key; decimals have a point, not a comma", key)
+		}
+	}
+	return errors.New("a key is no text")
 }
 
 func (m *merger) isSection(name string) bool {
@@ -227,7 +242,7 @@ func (m *merger) set(list []string) {
 	flat := map[string]any{}
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
+		if !ok || strings.TrimSpace(name) == "" {
 			m.fault("--set %s: must be key=value", pair)
 			continue
 		}

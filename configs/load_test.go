@@ -171,7 +171,7 @@ func TestStandardInput(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"grid: {nx: x}": `grid.nx "x" (file -): must be an integer`,
-		"grid: [":       "run file -: yaml: line 1: did not find expected node content",
+		"grid: [":       "run file -: line 1: a value or a bracket is missing",
 
 		strings.Repeat("#", maxFile+1): "run file: standard input has more than 1048576 bytes",
 	} {

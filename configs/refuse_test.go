@@ -27,6 +27,11 @@ var refusedFiles = []struct {
 	{"run.yaml", "grid: 5", Options{}, `grid 5 (file run.yaml): must be a section with keys`},
 	{"run.yaml", "grid: [1, 2]", Options{}, `grid [1 2] (file run.yaml): must be a section with keys`},
 	{"run.yaml", "grid: {nx: 5, NX: 6}", Options{}, `grid.nx (file run.yaml): given twice, also as grid.NX`},
+	{"run.yaml", "grid: {width: 1,5}", Options{}, `grid (file run.yaml): the number 5 stands in the place of a key; ` +
+		`decimals have a point, not a comma`},
+	{"run.yaml", "problem:\n  colours:\n    #b87333: {value: 1}\n", Options{},
+		`problem.colours null (file run.yaml): the key has no value: leave it out or give one; ` +
+			`a colour stands in quotes, since # begins a comment`},
 	{"run.yaml", "5", Options{}, `run file run.yaml: line 1: must be sections with keys`},
 	{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", Options{},
 		`run file run.yaml: a second document begins; one is allowed`},
@@ -120,19 +125,69 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
+// Numbers are refused in the user's words, with what was most likely meant.
+func TestNumbersThatAreNone(t *testing.T) {
+	for value, want := range map[string]string{
+		"grid.nx=1,024":           `grid.nx "1,024" (--set): must be an integer; is 1024 meant?`,
+		"grid.nx=1_024":           `grid.nx "1_024" (--set): must be an integer; is 1024 meant?`,
+		"grid.nx=1 024":           `grid.nx "1 024" (--set): must be an integer; is 1024 meant?`,
+		"grid.nx=1k":              `grid.nx "1k" (--set): must be an integer, without a unit`,
+		"grid.nx=9.5":             `grid.nx "9.5" (--set): must be an integer`,
+		"grid.nx=":                `grid.nx "" (--set): must be an integer`,
+		"grid.nx=9x9":             `grid.nx "9x9" (--set): must be an integer`,
+		"grid.nx=1e999":           `grid.nx "1e999" (--set): it is too large for a number`,
+		"grid.width=1e999":        `grid.width "1e999" (--set): it is too large for a number`,
+		"grid.width=1,5":          `grid.width "1,5" (--set): must be a number, with a point, as in 1.5`,
+		"grid.width=10 cm":        `grid.width "10 cm" (--set): must be a number, without a unit`,
+		"solver.tolerance=1%":     `solver.tolerance "1%" (--set): must be a number, without a unit`,
+		"solver.tolerance=10^-8":  `solver.tolerance "10^-8" (--set): must be a number, as in 1e-8`,
+		"solver.tolerance=little": `solver.tolerance "little" (--set): must be a number`,
+		"=9":                      `--set =9: must be key=value`,
+		"grid.nx":                 `--set grid.nx: must be key=value`,
+	} {
+		if _, err := merge(Options{Set: []string{value}}, nil); err == nil || err.Error() != want {
+			t.Errorf("%s\ngot  %v\nwant %s", value, err, want)
+		}
+	}
+}
+
 func TestSyntaxErrorsNameTheLine(t *testing.T) {
 	for _, c := range []struct{ name, data, want string }{
-		{"run.yaml", "grid:\n  nx: 5\n bad: [\n", "yaml: line 2: did not find expected key"},
-		{"run.toml", "[grid]\nnx = \n", "line 2, column 6: toml: incomplete number"},
-		{"run.json", "{", "line 1, column 1: unexpected end of JSON input"},
-		{"run.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}", "line 3, column 11: invalid character ',' looking for " +
-			"beginning of object key string"},
+		{"run.yaml", "grid:\n  nx: 5\n bad: [\n", "line 2: a key is missing; all keys of a section are indented alike"},
+		{"run.toml", "[grid]\nnx = \n", "line 2, column 6: a value is missing: a number, true, false, or text in " +
+			"quotes"},
+		{"run.yaml", "grid:\n\tnx: 9\n", "line 2: a value cannot begin like this; text with @, % or ` has " +
+			"quotes, and lines are indented with spaces, not tabs"},
+		{"run.yaml", "problem: {left: @x}", "line 1: a value cannot begin like this; text with @, % or ` has quotes, " +
+			"and lines are indented with spaces, not tabs"},
+		{"run.yaml", "grid:\n  nx: \"9\n", "line 2: a quote is not closed"},
+		{"run.yaml", "grid\n  nx: 9\n", "line 2: a colon is not expected here; is that of the line above " +
+			"missing? Text with a colon has quotes"},
+		{"run.yaml", "grid:\n  nx: 9\n  nx: 10\n", `line 3: the key "nx" is given twice, also in line 2`},
+		{"run.yaml", "problem: {left: x>1 ? 1 : 0}", "line 1: a comma or } is missing; text with : ? , { or " +
+			"[ has quotes"},
+		{"run.toml", "[grid]\nnx = 99999999999999999999\n", "line 2, column 6: 99999999999999999999 is too " +
+			"large for a number"},
+		{"run.toml", "[grid]\nwidth = 1e999\n", "line 2, column 9: 1e999 is too large for a number"},
+		{"run.toml", "[grid]\nnx = 0xfffffffffffffffff\n", "line 2, column 6: fffffffffffffffff is too large for " +
+			"a number"},
+		{"run.toml", "[grid]\nnx = 09\n", "line 2, column 7: '9' stands behind the value"},
+		{"run.toml", "[grid]\ndtype = \"float64\n", "line 2, column 17: the quote is not closed"},
+		{"run.json", `{"grid": {"width": 1e999}}`, "line 1, column 25: 1e999 is too large for a number"},
+		{"run.json", "{'grid': 9}", `line 1, column 2: '\'' in the place of a key, which has double quotes`},
+		{"run.json", `{"grid": {"dtype": float64}}`, "line 1, column 21: 'l' in a word that is not true, " +
+			"false or null; text has double quotes"},
+		{"run.json", `{"grid": {"nx": 09}}`, "line 1, column 18: '9' in the place of a comma or }"},
+		{"run.json", `{"grid" 9}`, "line 1, column 9: '9' in the place of a colon"},
+		{"run.json", "{", "line 1, column 1: the end is missing: a }, a ] or a quote"},
+		{"run.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}", "line 3, column 11: ',' in the place of a key, which " +
+			"has double quotes"},
 		{"run.json", "{\"grid\": {\"nx\": 5,\n\"ny\": 5, \"nx\": 6}}", "line 2: the key \"nx\" is given twice"},
 		{"run.json", "{\"grid\": {\"nx\": 5}, \"run\": {},\n\n\"grid\": {\"nx\": 6}}",
 			"line 3: the key \"grid\" is given twice"},
 		{"run.json", "{\"run\": {\"name\": \"name\"}, \"problem\": {\"fixed\": [{\"a\": {}, \"a\": 1}]}}",
 			"line 1: the key \"a\" is given twice"},
-		{"run.json", "{\"grid\": {}}\n{}", "line 2, column 1: invalid character '{' after top-level value"},
+		{"run.json", "{\"grid\": {}}\n{}", "line 2, column 1: '{' after the end"},
 		{"run.yaml", "run:\n  name: caf\xe9\n", "line 2, column 12: byte 0xe9; must be text in UTF-8, or in UTF-16 " +
 			"with a " +
 			"byte order mark"},

@@ -46,6 +46,9 @@ func nearest(name string, keys []key) (best string, ok bool) {
 	return best, ok
 }
 
+// Nearest returns the key or section that name most likely means. ok is false if none is close.
+func Nearest(name string) (best string, ok bool) { return nearest(name, keys()) }
+
 // Names returns all keys in the form that --set takes.
 func Names() []string {
 	var names []string

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"jacobi/configs"
 	"jacobi/internal/base/suggest"
 	"jacobi/internal/run/attempt"
 )
@@ -50,6 +51,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s %q: must be %s", bad.GetFlag().Name, bad.GetValue(),
 			wanted[bad.GetFlag().Value.Type()])
 	}
+	if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		name := "--" + bare.GetFlag().Name
+		value, _ := pflag.UnquoteUsage(bare.GetFlag())
+		return fmt.Errorf("%s: its value is missing, as in %s %s", name, name, value)
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return fmt.Errorf("%w; see launcher --help", err)
@@ -58,8 +64,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	best, ok := suggest.Nearest(name, known)
-	if unknown.GetSpecifiedShortnames() != "" || !ok {
-		return fmt.Errorf("%w; see launcher --help", err)
+	switch short := unknown.GetSpecifiedShortnames(); {
+	case short != "" && strings.ContainsAny(name, "pPN"):
+		return fmt.Errorf("unknown flag -%s: did you mean -np?", name)
+	case short != "":
+		return fmt.Errorf("unknown flag -%s; see launcher --help", name)
+	case configs.DefaultText(name) != "" || slices.Contains(configs.Names(), name):
+		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, name)
+	case !ok:
+		return fmt.Errorf("unknown flag --%s; see launcher --help", name)
 	}
 	return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, best)
 }
@@ -69,9 +82,21 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	for _, a := range args {
+		if slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, filepath.Ext(a)) {
+			return fmt.Errorf("argument %q: a run file is given with --config %s", a, a)
+		}
+	}
 	a := args[0]
-	if slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, filepath.Ext(a)) {
-		return fmt.Errorf("argument %q: a run file is given with --config %s", a, a)
+	if a == "np" {
+		return errors.New(`argument "np": the number of ranks is given with -np, as in -np 2`)
+	}
+	if list, err := cmd.Flags().GetStringArray("set"); err == nil {
+		for _, s := range list {
+			if !strings.Contains(s, "=") {
+				return fmt.Errorf("--set %s: must be key=value in one word, as in --set %s=%s", s, s, a)
+			}
+		}
 	}
 	if strings.Contains(a, "=") {
 		return fmt.Errorf("argument %q: keys are set with --set %s, variables with -x %s", a, a, a)

@@ -35,8 +35,8 @@ func newConvertCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("spacing") {
 				if len(spacing) != 2 || !positive(spacing[0]) || !positive(spacing[1]) {
-					return fmt.Errorf("--spacing %s: must be two numbers above 0, as in 0.01,0.02",
-						cmd.Flag("spacing").Value)
+					return fmt.Errorf("--spacing %v: must be two numbers above 0, as in 0.01,0.02",
+						strings.Trim(strings.ReplaceAll(fmt.Sprint(spacing), " ", ","), "[]"))
 				}
 				o.HX, o.HY = spacing[0], spacing[1]
 			}

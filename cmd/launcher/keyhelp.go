@@ -35,6 +35,9 @@ func newHelpCommand() *cobra.Command {
 				if near, ok := suggest.Nearest(name, topics(cmd.Root())); ok {
 					return fmt.Errorf("help %q: did you mean %s?", name, near)
 				}
+				if near, ok := configs.Nearest(name); ok {
+					return fmt.Errorf("help %q: did you mean %s?", name, near)
+				}
 				return fmt.Errorf("help %q: no command, key or section of the run file has this name", name)
 			}
 			found.InitDefaultHelpFlag()

@@ -71,10 +71,10 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{"--dryrun", "unknown flag --dryrun: did you mean --dry-run?"},
-		{"--frobnicate", "unknown flag: --frobnicate; see launcher --help"},
-		{"-k", "unknown shorthand flag: 'k' in -k; see launcher --help"},
+		{"--frobnicate", "unknown flag --frobnicate; see launcher --help"},
+		{"-k", "unknown flag -k; see launcher --help"},
 		{"-q -v", "--verbose and --quiet: only one of them is allowed"},
-		{"-np", "flag needs an argument: --np; see launcher --help"},
+		{"-np", "--np: its value is missing, as in --np N"},
 		{"-np x", `--np "x": must be an integer`},
 		{"-np 0", "-np 0: must be at least 1"},
 		{"-np 4 --host a:2,b", "-np 4 ranks need 4 slots, and there are 3: a 2, b 1"},

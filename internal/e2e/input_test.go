@@ -104,14 +104,15 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 			`where checkpoints are written`},
 		{[]string{"-np2", "--set", "grid.nx=2"}, "grid.nx 2: 3 to 2147483647 are allowed"},
 		{[]string{"--config", write("d.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}")},
-			"run file " + filepath.Join(dir, "d.json") + ": line 3, column 11: invalid character ',' looking for " +
-				"beginning of object key string"},
-		{[]string{"--config", write("d.toml", "[grid]\nnx = \n")}, "d.toml: line 2, column 6: toml: incomplete number"},
+			"run file " + filepath.Join(dir, "d.json") + ": line 3, column 11: ',' in the place of a key, " +
+				"which has double quotes"},
+		{[]string{"--config", write("d.toml", "[grid]\nnx = \n")}, "d.toml: line 2, column 6: a value is missing: a " +
+			"number, true, false, or text in quotes"},
 		{[]string{"--config", write("e.yaml", "run:\n  name: caf\xe9\n")},
 			"e.yaml: line 2, column 12: byte 0xe9; must be text in UTF-8, or in UTF-16 with a byte order mark"},
 		{set("problem.left=" + strings.Repeat("a", 400)), `problem.left "` + strings.Repeat("a", 119) + " … " +
 			strings.Repeat("a", 39) + `" (402 characters): column 1: unknown name `},
-		{[]string{"--bogus"}, "unknown flag: --bogus"},
+		{[]string{"--bogus"}, "unknown flag --bogus; see launcher --help"},
 		{[]string{"sovle"}, `unknown command "sovle"`},
 	}
 }

@@ -140,7 +140,7 @@ func TestEveryLineIsJSON(t *testing.T) {
 		{append(set("halo.transport=nats", "device.threads=64"), "-v"), 0, "20 of 20 sweeps (100%), "},
 		{set("output.report=-"), 0, "not converged: stopped at max_iterations; norm "},
 		{set("grid.nxx=5"), 1, "unknown key grid.nxx (--set): did you mean grid.nx?"},
-		{[]string{"--frobnicate"}, 1, "unknown flag: --frobnicate; see launcher --help"},
+		{[]string{"--frobnicate"}, 1, "unknown flag --frobnicate; see launcher --help"},
 		{append(set("output.dir=/proc/none"), "--dry-run"), 0, ""},
 		{[]string{"doctor", "-v"}, 0, "link open"},
 		{[]string{"bench", "--ranks", "1", "--sizes", "32", "--repeat", "1"}, 0,

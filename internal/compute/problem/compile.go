@@ -103,6 +103,15 @@ func (c *compiler) build(n ast.Node) node {
 		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
 			return c.call(n, callee.Value, n.Arguments)
 		}
+		if name := member(n.Callee); isFunction(name) {
+			return c.fail(n, "functions have no module; did you mean %s(…)?", name)
+		}
+	case *ast.MemberNode:
+		if name := member(n); slices.Contains(Names(), name) {
+			return c.fail(n, "names have no module; did you mean %s?", name)
+		}
+	case *ast.StringNode:
+		return c.fail(n, "%s is text in quotes; an expression has none", n)
 	}
 	return c.fail(n, "%s is not supported in an expression", n)
 }
@@ -145,8 +154,21 @@ func (c *compiler) name(n *ast.IdentifierNode) node {
 	if isFunction(n.Value) {
 		return c.fail(n, "%s is a function; write %s(…)", n.Value, n.Value)
 	}
+	if why := absent(n.Value); why != "" {
+		return c.fail(n, "unknown name %s: %s", n.Value, why)
+	}
 	known := slices.Concat(Names(), []string{configs.Periodic}, Functions())
 	return c.fail(n, "unknown name %s; %s", n.Value, hint(n.Value, "names and functions", known))
+}
+
+// member returns the name behind the point of an expression such as math.sin, or "".
+func member(n ast.Node) string {
+	if m, ok := n.(*ast.MemberNode); ok {
+		if property, ok := m.Property.(*ast.StringNode); ok {
+			return property.Value
+		}
+	}
+	return ""
 }
 
 // intervals returns by what ix and iy are divided for x and y: the intervals in the width and in the height.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,6 +32,9 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 	switch {
 	case def.Drawing == "" && def.Colours == "":
 		return nil, nil
+	case def.Drawing != "" && !hasSuffix(def.Drawing, ".png") && fileName.MatchString(def.Drawing):
+		return nil, fmt.Errorf("problem.drawing %q: a file of kind %s cannot be read; it must be %s", def.Drawing,
+			filepath.Ext(def.Drawing), pngKind)
 	case def.Drawing == "":
 		return nil, fmt.Errorf("problem.colours %q: problem.drawing has to name a PNG file with these colours",
 			def.Colours)

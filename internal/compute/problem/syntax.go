@@ -61,7 +61,7 @@ func tokens(text string) (list []token) {
 // instead returns what expressions write for an operator of other languages, or "".
 func instead(operator string) string {
 	return map[string]string{
-		"=": "==", "===": "==", "&": "&&", "|": "||", "=<": "<=", "=>": ">=", "<>": "!=", "~=": "!=", "≠": "!=",
+		"=": "==", "===": "==", "&": "&&", "=<": "<=", "=>": ">=", "<>": "!=", "~=": "!=", "≠": "!=",
 		"≤": "<=", "≥": ">=", "^^": "^", "²": "^2", "³": "^3", "·": "*", "×": "*", "÷": "/",
 		"−": "-", "–": "-",
 		"AND": "and", "And": "and", "OR": "or", "Or": "or", "NOT": "not", "Not": "not",
@@ -76,6 +76,8 @@ func (t token) mistake() string {
 	switch first, size := utf8.DecodeRuneInString(t.text); {
 	case t.text == "if", t.text == "else":
 		return choice
+	case t.text == "|":
+		return "| is not an operator; write || for or, and abs(…) for the absolute value"
 	case unicode.IsDigit(first):
 		return t.badNumber()
 	case size == len(t.text) && !unicode.IsLetter(first) && !strings.ContainsRune("+-*/%^<>!?:.,()", first):

@@ -12,7 +12,7 @@ func TestSyntaxIsExplained(t *testing.T) {
 		"x =< 0.5":    "column 3: =< is not an operator; did you mean <=?",
 		"x <> 0.5":    "column 3: <> is not an operator; did you mean !=?",
 		"x<1 & y<1":   "column 5: & is not an operator; did you mean &&?",
-		"x<1 | y<1":   "column 5: | is not an operator; did you mean ||?",
+		"x<1 | y<1":   "column 5: | is not an operator; write || for or, and abs(…) for the absolute value",
 		"x<1 AND y<1": "column 5: AND is not an operator; did you mean and?",
 		"y²":          "column 2: ² is not an operator; did you mean ^2?",
 		"2y":          "column 1: 2y is not a number; did you mean 2*y?",

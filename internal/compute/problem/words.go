@@ -66,6 +66,21 @@ func otherNames() map[string]string {
 	}
 }
 
+// absent says why expressions have no such name, or "".
+func absent(name string) string {
+	switch strings.ToLower(name) {
+	case "z", "iz", "nz":
+		return "the mesh has two dimensions, x and y"
+	case "t", "time", "dt":
+		return "the field is steady and has no time"
+	case "u", "phi", "v":
+		return "the field itself cannot stand in an expression"
+	case "nan", "inf", "infinity":
+		return "values must be finite numbers"
+	}
+	return ""
+}
+
 // fileName matches text that no expression is but that may be the name of a file.
 var fileName = regexp.MustCompile(`^[^()<>=*?]*(\.[A-Za-z][A-Za-z0-9]*)$`)
 
