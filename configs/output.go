@@ -20,6 +20,9 @@ type Output struct {
 	Contours     int    `mapstructure:"contours" json:"contours" yaml:"contours"` // lines in the picture; 0: none
 	// Results says whether the energy, the fluxes and the extremes are worked out.
 	Results bool `mapstructure:"results" json:"results" yaml:"results"`
+	// Gradient and Materials say whether -a grad u, and the coefficient with the fixed points, are written.
+	Gradient  bool `mapstructure:"gradient" json:"gradient" yaml:"gradient"`
+	Materials bool `mapstructure:"materials" json:"materials" yaml:"materials"`
 	// Float32 rounds the values of fields of float64 as they are written.
 	Float32 bool `mapstructure:"float32" json:"float32" yaml:"float32"`
 	// Every is the interval of the series of fields, in sweeps; zero for no series.
@@ -57,7 +60,40 @@ func (o Output) Files() []OutputFile {
 		{"output.trace", o.Trace, []string{".json"}},
 		{"output.report", o.Report, []string{".json", Stdout}},
 	}
+	for _, a := range o.Arrays() {
+		if !o.OneFile() {
+			all = slices.Insert(all, 1, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}})
+		}
+	}
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })
+}
+
+// Array is an array that a run writes beside the field.
+type Array struct {
+	Name string
+	Mask bool // its values are true and false
+	key  string
+}
+
+// Arrays returns the arrays that the keys ask for.
+func (o Output) Arrays() (list []Array) {
+	if o.Gradient {
+		list = append(list, Array{"flux_x", false, "output.gradient"}, Array{"flux_y", false, "output.gradient"})
+	}
+	if o.Materials {
+		list = append(list, Array{"coefficient", false, "output.materials"}, Array{"fixed", true, "output.materials"},
+			Array{"outside", true, "output.materials"})
+	}
+	return list
+}
+
+// OneFile reports whether all arrays are in the file of the field.
+func (o Output) OneFile() bool { return strings.EqualFold(filepath.Ext(o.Field), ".vti") }
+
+// ArrayFile returns the name of the file of an array where each has one of its own.
+func (o Output) ArrayFile(array string) string {
+	end := filepath.Ext(o.Field)
+	return strings.TrimSuffix(o.Field, end) + "-" + array + end
 }
 
 // Names returns the names of the files to write.
@@ -92,6 +128,9 @@ func (v *validator) output(o Output) {
 		case !slices.Contains(f.extensions, strings.ToLower(filepath.Ext(f.Name))):
 			v.fault("%s %q: the name has to end in %s", f.Key, f.Name, alternatives(f.extensions))
 		}
+	}
+	if arrays := o.Arrays(); arrays != nil && o.Field == "" {
+		v.fault("%s true: output.field has to name a file; the arrays get names like it", arrays[0].key)
 	}
 	v.series(o)
 	if o.Trace != "" && o.Trace == o.Report {

@@ -24,7 +24,8 @@ var odd = Config{
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
-		Contours: 7, Every: Interval{Sweeps: 30}, Float32: true, Trace: "t.json",
+		Contours: 7, Every: Interval{Sweeps: 30}, Float32: true, Gradient: true,
+		Materials: true, Trace: "t.json",
 		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
 		Animation: "f.gif", AnimationEvery: Interval{Sweeps: 9},
 	},
@@ -166,6 +167,8 @@ output:
   picture_scale: auto
   contours: 0
   results: true
+  gradient: false
+  materials: false
   float32: false
   every: ""
   probes: ""

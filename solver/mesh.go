@@ -53,6 +53,17 @@ func (d DType) Decode(dst []float64, row []byte) {
 	}
 }
 
+// Encode is the converse of Decode. It rounds values to the type.
+func (d DType) Encode(row []byte, values []float64) {
+	for i, v := range values {
+		if d == Float32 {
+			binary.LittleEndian.PutUint32(row[4*i:], math.Float32bits(float32(v)))
+		} else {
+			binary.LittleEndian.PutUint64(row[8*i:], math.Float64bits(v))
+		}
+	}
+}
+
 // Mesh is the whole grid: NY rows of NX columns, row-major, row 0 on top, walls included. Where top and bottom are
 // periodic, row 0 is the copy of row NY-2 and row NY-1 the copy of row 1. Where left and right are periodic, column 0
 // is the copy of column NX-2 and column NX-1 the copy of column 1.

@@ -48,7 +48,7 @@ func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
 // FixedRow sets dst[ix] if the point at column ix of row iy keeps its value, as solver.FixedRows says: it is fixed, or
 // lies outside the material.
 func (p *Problem) FixedRow(iy int, dst []bool) error {
-	if err := p.GivenRow(iy, dst); err != nil || !p.porous() {
+	if err := p.GivenRow(iy, dst); err != nil || !p.Porous() {
 		return err
 	}
 	outside := make([]bool, len(dst))

@@ -55,7 +55,7 @@ func (p *Problem) Row(iy int, dst []byte) error {
 		copy(dst[:size], inner[len(inner)-size:])
 		copy(dst[len(dst)-size:], inner[:size])
 	}
-	if err != nil || !p.porous() {
+	if err != nil || !p.Porous() {
 		return err
 	}
 	outside := make([]bool, p.mesh.NX)

@@ -64,12 +64,12 @@ const (
 // Weighted reports whether points have weights of their own.
 func (p *Problem) Weighted() bool { return p.weighted }
 
-// porous reports whether there may be points outside the material, where the coefficient is 0.
-func (p *Problem) porous() bool { return !p.coefficient.constant() }
+// Porous reports whether there may be points outside the material, where the coefficient is 0.
+func (p *Problem) Porous() bool { return !p.coefficient.constant() }
 
 // stays reports whether there may be points that keep their values besides those of fixed walls: fixed ones, and those
 // outside the material.
-func (p *Problem) stays() bool { return !p.fixed.none() || p.porous() }
+func (p *Problem) stays() bool { return !p.fixed.none() || p.Porous() }
 
 // material is a row of the mesh with its coefficients.
 type material struct {
@@ -155,11 +155,21 @@ func (p *Problem) refuse(q part, iy, ix int, cause string) error {
 		float64(iy)/ny, cause)
 }
 
+// CoefficientRow writes the coefficient at the points of row iy to dst, as it is given.
+func (p *Problem) CoefficientRow(iy int, dst []float64) error {
+	iy, _ = p.mesh.Canonical(iy)
+	m, err := p.material(iy)
+	if err == nil {
+		copy(dst, m.a)
+	}
+	return err
+}
+
 // OutsideRow sets dst[ix], 0 <= ix < NX, for the points of row iy that lie outside the material. Their value is 0, also
 // on walls.
 func (p *Problem) OutsideRow(iy int, dst []bool) error {
 	clear(dst)
-	if !p.porous() {
+	if !p.Porous() {
 		return nil
 	}
 	iy, _ = p.mesh.Canonical(iy)

@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 			"it"},
 		{"a.vti", strings.Replace(vti, "UInt64", "UInt32", 1), "b.npy", "a.vti: it must be a flat ImageData of one " +
 			"piece " +
-			"with one array, little-endian, with a UInt64 header, without compression"},
+			"with an array, little-endian, with a UInt64 header, without compression"},
 		{"a.vti", strings.Replace(vti, "Float64", "Int64\x1b", 1), "b.npy", "a.vti: its XML: XML syntax error on " +
 			"line 6: illegal character code U+001B"},
 		{"a.vti", strings.Replace(vti, "<Piece", "<Peace", 1), "b.npy", "a.vti: its XML: XML syntax error on line 8: " +

@@ -167,9 +167,8 @@ func readVTI(f *os.File) (*source, error) {
 	}
 	if err != nil || z0 != z1 || v.Type != "ImageData" || v.ByteOrder != "LittleEndian" || v.HeaderType != "UInt64" ||
 		v.Compressor != "" || len(v.Image.Pieces) != 1 || v.Image.Pieces[0].Extent != v.Image.Extent ||
-		len(v.Image.Pieces[0].Arrays) != 1 {
-		return nil, errors.New("it must be a flat ImageData of one piece with one array, little-endian, with a " +
-			"UInt64 " +
+		len(v.Image.Pieces[0].Arrays) < 1 {
+		return nil, errors.New("it must be a flat ImageData of one piece with an array, little-endian, with a UInt64 " +
 			"header, without compression")
 	}
 	a := v.Image.Pieces[0].Arrays[0]

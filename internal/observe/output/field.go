@@ -18,6 +18,7 @@ import (
 type Field struct {
 	p      Partial
 	ticket Ticket
+	planes []Ticket
 }
 
 // Ticket identifies the partial file to every rank.
@@ -51,6 +52,11 @@ func createField(at Place, name, runID string, m solver.Mesh, format Format) (*F
 		return nil, err
 	}
 	_, err = p.WriteAt(format.Head, 0)
+	for i, plane := range format.Planes {
+		if err == nil {
+			_, err = p.WriteAt(plane.Head, format.planeAt(m, i))
+		}
+	}
 	if err == nil { // the end gives the file its final size, which OpenField checks
 		end := format.Tail
 		if len(end) == 0 {
@@ -69,8 +75,21 @@ func createField(at Place, name, runID string, m solver.Mesh, format Format) (*F
 	if err != nil {
 		host = "unknown host"
 	}
-	return &Field{p, Ticket{p.File(), size, int64(len(format.Head)), host, m, format.DType}}, nil
+	f := &Field{p, Ticket{p.File(), size, int64(len(format.Head)), host, m, format.DType}, nil}
+	f.ticket.Mesh.DType = format.From
+	for i, plane := range format.Planes {
+		t := f.ticket
+		t.Data = format.planeAt(m, i) + int64(len(plane.Head))
+		if t.DType = plane.DType; plane.DType == Mask {
+			t.Mesh.DType = Mask
+		}
+		f.planes = append(f.planes, t)
+	}
+	return f, nil
 }
+
+// Planes returns the tickets of the arrays after the rows of the field.
+func (f *Field) Planes() []Ticket { return f.planes }
 
 // Ticket returns the argument of OpenField for this rank and the others.
 func (f *Field) Ticket() Ticket { return f.ticket }

@@ -17,6 +17,47 @@ type Format struct {
 	Head, Tail []byte
 	From       solver.DType // of the values of the field
 	DType      solver.DType // of those in the file: the same, or float32
+	Planes     []Plane      // arrays after the rows of the field
+}
+
+// Plane is another array in the file of a field.
+type Plane struct {
+	Head  []byte // before its rows
+	DType solver.DType
+}
+
+// Mask is the type of truth values and marks in files, of one byte.
+const Mask solver.DType = 1
+
+// rows returns the size of the rows of the field in the file.
+func (f Format) rows(m solver.Mesh) int64 { return int64(m.NY) * int64(m.NX) * int64(f.DType.Size()) }
+
+// bytes returns the size of a plane.
+func (p Plane) bytes(m solver.Mesh) int64 {
+	return int64(len(p.Head)) + int64(m.NY)*int64(m.NX)*int64(p.DType.Size())
+}
+
+// planeAt returns the offset of plane i of a file.
+func (f Format) planeAt(m solver.Mesh, i int) int64 {
+	at := int64(len(f.Head)) + f.rows(m)
+	for _, p := range f.Planes[:i] {
+		at += p.bytes(m)
+	}
+	return at
+}
+
+// ArrayFormat returns the format of the file of an array other than the field, by its name.
+func ArrayFormat(name string, m solver.Mesh, hx, hy float64, mask, narrow bool) Format {
+	from := m.DType
+	if narrow {
+		m.DType = solver.Float32
+	}
+	if mask {
+		from, m.DType = Mask, Mask
+	}
+	f := FormatOf(name, m, hx, hy)
+	f.From = from
+	return f
 }
 
 // VTI is the ending of the names of files in VTK's format for images.
@@ -27,7 +68,7 @@ const VTI = ".vti"
 // them. The type is that of the mesh.
 func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
 	if strings.EqualFold(filepath.Ext(name), VTI) {
-		return vtiFormat(m, hx, hy)
+		return vtiFormat(m, hx, hy, nil)
 	}
 	if isZarr(name) {
 		return zarrFormat(m, hx, hy)
@@ -35,13 +76,16 @@ func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
 	return Format{Head: npyHead(m), From: m.DType, DType: m.DType}
 }
 
-// FieldFormat returns the format of the field of a run.
-func FieldFormat(o configs.Output, m solver.Mesh, hx, hy float64) Format {
+// FieldFormat returns the format of the field of a run. A .vti file also has arrays.
+func FieldFormat(o configs.Output, m solver.Mesh, hx, hy float64, arrays ...configs.Array) Format {
 	from := m.DType
 	if o.Float32 {
 		m.DType = solver.Float32
 	}
 	f := FormatOf(o.Field, m, hx, hy)
+	if o.OneFile() {
+		f = vtiFormat(m, hx, hy, arrays)
+	}
 	f.From = from
 	return f
 }
@@ -49,6 +93,10 @@ func FieldFormat(o configs.Output, m solver.Mesh, hx, hy float64) Format {
 // Bytes returns the size of a file of this format with the rows of the mesh.
 func (f Format) Bytes(m solver.Mesh) (int64, error) {
 	row, around := int64(m.NX)*int64(f.DType.Size()), int64(len(f.Head)+len(f.Tail))
+	for _, p := range f.Planes {
+		row += int64(m.NX) * int64(p.DType.Size())
+		around += int64(len(p.Head))
+	}
 	if int64(m.NY) > (math.MaxInt64-around)/row {
 		return 0, fmt.Errorf("a mesh of %d x %d is too large for a file", m.NX, m.NY)
 	}
@@ -62,7 +110,11 @@ func FieldBytes(o configs.Output, m solver.Mesh) (int64, error) {
 
 // npyHead returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to a multiple of 64 bytes.
 func npyHead(m solver.Mesh) []byte {
-	dict := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }", m.DType.Size(), m.NY, m.NX)
+	descr := fmt.Sprintf("<f%d", m.DType.Size())
+	if m.DType == Mask {
+		descr = "|b1"
+	}
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", descr, m.NY, m.NX)
 	const before = 10 // magic, version, length
 	total := (before + len(dict) + 1 + 63) / 64 * 64
 	b := append(make([]byte, 0, total), "\x93NUMPY\x01\x00"...)
@@ -70,29 +122,4 @@ func npyHead(m solver.Mesh) []byte {
 	b = append(b, dict...)
 	b = append(b, strings.Repeat(" ", total-len(b)-1)...)
 	return append(b, '\n')
-}
-
-// vtiHead is the length of the head of a .vti file. It holds every mesh and spacing, and aligns the rows.
-const vtiHead = 1024
-
-// vtiFormat returns the format of one VTK XML file of type ImageData (The VTK User's Guide, "VTK File Formats"). The
-// rows are appended as raw bytes after the number of these bytes. The point (ix, iy) is at x = ix hx, y = iy hy.
-func vtiFormat(m solver.Mesh, hx, hy float64) Format {
-	head := fmt.Sprintf(`<?xml version="1.0"?>
-<VTKFile type="ImageData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
-  <ImageData WholeExtent="0 %[1]d 0 %[2]d 0 0" Origin="0 0 0" Spacing="%[3]v %[4]v 1">
-    <Piece Extent="0 %[1]d 0 %[2]d 0 0">
-      <PointData Scalars="u">
-        <DataArray type="Float%[5]d" Name="u" format="appended" offset="0"/>
-      </PointData>
-    </Piece>
-  </ImageData>
-`, m.NX-1, m.NY-1, hx, hy, 8*m.DType.Size())
-	const appended = `<AppendedData encoding="raw">` + "\n_"
-	head += strings.Repeat(" ", vtiHead-8-len(appended)-len(head)) + appended
-	rows := uint64(m.NY) * uint64(m.RowBytes())
-	return Format{
-		Head: binary.LittleEndian.AppendUint64([]byte(head), rows),
-		Tail: []byte("\n</AppendedData>\n</VTKFile>\n"), From: m.DType, DType: m.DType,
-	}
 }

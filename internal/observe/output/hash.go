@@ -91,8 +91,13 @@ func (d *Digest) AddRows(ctx context.Context, v View, file *Format) error {
 func (d *Digest) End(f Format, row []byte) {
 	n := f.narrower()
 	d.addToFile(&n, row)
-	d.file.Write(f.Tail)
+	if len(f.Planes) == 0 {
+		d.file.Write(f.Tail)
+	}
 }
+
+// AddToFile adds bytes to the hash of the file: those of further arrays in it, and its tail after them.
+func (d *Digest) AddToFile(b []byte) { d.file.Write(b) }
 
 // addToFile adds rows to the hash of the file. Its writer reports values that the file cannot hold.
 func (d *Digest) addToFile(n *narrower, rows []byte) {

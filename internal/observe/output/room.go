@@ -32,6 +32,9 @@ func RoomFor(o configs.Output, m solver.Mesh, hx, hy float64, ranks int, s confi
 		if r.Field, err = FieldBytes(o, m); err != nil {
 			return r, err
 		}
+		for _, a := range o.Arrays() {
+			r.Field += ArrayFormat("", m, hx, hy, a.Mask, o.Float32).rows(m)
+		}
 	}
 	if o.Picture != "" {
 		r.Picture = pictureBytes(grid{m.NX, m.NY, hx, hy})

@@ -41,11 +41,18 @@ type Shard struct {
 	Rows  int     `json:"rows"` // of a chunk
 }
 
+// maskType is Zarr's name of the type of truth values.
+const maskType = "bool"
+
 // newShard returns the shard of a field. Its chunks depend on the mesh alone.
 func newShard(m solver.Mesh, hx, hy float64) Shard {
 	bytes := float64(m.NY) * float64(m.NX) * float64(m.DType.Size())
 	chunks := max(1, min(m.NY, int(math.Ceil(bytes/shardChunk))))
-	return Shard{NX: m.NX, NY: m.NY, DType: m.DType.String(), HX: hx, HY: hy, Rows: (m.NY + chunks - 1) / chunks}
+	dtype := m.DType.String()
+	if m.DType == Mask {
+		dtype = maskType
+	}
+	return Shard{NX: m.NX, NY: m.NY, DType: dtype, HX: hx, HY: hy, Rows: (m.NY + chunks - 1) / chunks}
 }
 
 // chunks returns the number of chunks. The last one may have rows beyond the array.

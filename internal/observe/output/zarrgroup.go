@@ -208,7 +208,7 @@ type zarrArray struct {
 	DType      string   `json:"data_type"`
 	Grid       codec    `json:"chunk_grid"`
 	Keys       codec    `json:"chunk_key_encoding"`
-	Fill       string   `json:"fill_value"`
+	Fill       any      `json:"fill_value"`
 	Codecs     []codec  `json:"codecs"`
 	Attributes struct{} `json:"attributes"`
 	Dimensions []string `json:"dimension_names"`
@@ -230,6 +230,9 @@ func (s Shard) metadata() map[string][]byte {
 		"chunk_shape": []int{s.Rows, s.NX}, "codecs": []codec{littleEndian},
 		"index_codecs": []codec{littleEndian, {Name: "crc32c"}}, "index_location": "end"}}
 	u := array(s.DType, []int{s.NY, s.NX}, []int{s.chunks() * s.Rows, s.NX}, []string{"y", "x"}, sharded)
+	if s.DType == maskType {
+		u.Fill = false
+	}
 	x := array("float64", []int{s.NX}, []int{s.NX}, []string{"x"}, littleEndian)
 	y := array("float64", []int{s.NY}, []int{s.NY}, []string{"y"}, littleEndian)
 	group := map[string]any{"zarr_format": 3, "node_type": "group", "attributes": struct{}{},

@@ -36,6 +36,7 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 		s.finishAnimation()
 	}
 	s.finishField(fieldSum)
+	s.finishArrays()
 	s.finishTrace(ctx)
 	s.report.Ended = time.Now()
 	s.report.Times.Output = s.report.Ended.Sub(begin).Seconds()
@@ -45,6 +46,11 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 	}
 	if err := s.place.Commit(s.done); err != nil {
 		return err
+	}
+	for _, a := range s.arrays {
+		if err := a.close(); err != nil {
+			return err
+		}
 	}
 	if s.files.field != nil {
 		return s.files.field.Close()
@@ -144,6 +150,23 @@ func (s *outputSet) finishField(sum string) {
 	}
 	done := output.FileReport{Name: name, Bytes: s.files.field.Ticket().Size, SHA256: sum}
 	s.record(s.files.field.File(), name, done, s.files.field.Finish())
+}
+
+// finishArrays completes the arrays that have files of their own, if the field is complete.
+func (s *outputSet) finishArrays() {
+	for _, a := range s.arrays {
+		name := s.Config.Output.ArrayFile(a.Name)
+		switch {
+		case a.file == nil:
+		case !slices.ContainsFunc(s.report.Files, func(f output.FileReport) bool {
+			return f.Name == s.Config.Output.Field
+		}):
+			s.failed(name, errors.New("the field is not written"))
+		default:
+			done := output.FileReport{Name: name, Bytes: a.file.Ticket().Size, SHA256: a.sum}
+			s.record(a.file.File(), name, done, a.file.Finish())
+		}
+	}
 }
 
 // finishReport writes the report, which lists the files that were written and those that were not.

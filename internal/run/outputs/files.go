@@ -55,7 +55,8 @@ func (o *Outputs) createFiles(place output.Place) (f runFiles, err error) {
 // fieldFormat returns the format of the field's file.
 func (o *Outputs) fieldFormat() output.Format {
 	hx, hy := o.Problem.Spacings()
-	return output.FieldFormat(o.Config.Output, o.Layout.Mesh, hx, hy)
+	c := o.Config.Output
+	return output.FieldFormat(c, o.Layout.Mesh, hx, hy, arraysOf(c, o.Problem.Porous())...)
 }
 
 // abort removes the files that are incomplete.

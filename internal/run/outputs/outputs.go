@@ -56,6 +56,7 @@ type Outputs struct {
 	place     outputPlace
 	files     runFiles            // rank 0 only
 	rows      *output.FieldWriter // this rank's rows of the field; nil if no field is written, or all are
+	arrays    []*array            // besides the field
 	path      string              // how the rows reach the file, for the report
 	samples   solver.Samples      // what reads the field while the sweeps go on
 	viewers   *frames.Sender
@@ -92,6 +93,9 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 	}
 	if o.Config.Output.Field != "" {
 		if err := o.openField(ctx); err != nil {
+			return err
+		}
+		if err := o.openArrays(ctx); err != nil {
 			return err
 		}
 	}
@@ -166,6 +170,9 @@ func (o *Outputs) Abort() {
 	var rows error
 	if o.rows != nil {
 		rows = o.rows.Abandon()
+	}
+	for _, a := range o.arrays {
+		rows = errors.Join(rows, a.abort())
 	}
 	if err := errors.Join(rows, o.files.abort()); err != nil {
 		o.Log.Sugar().Warnf("remove incomplete outputs: %v", err)

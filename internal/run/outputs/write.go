@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,11 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
+	digest, unwritten, err := o.writeArrays(ctx, view, digest)
+	if err != nil {
+		return nil, err
+	}
+	fault = cmp.Or(fault, unwritten)
 	gathering, part := time.Now(), own()
 	if fault != nil {
 		part.OutputError = fault.Error()

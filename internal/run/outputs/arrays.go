@@ -1,0 +1,331 @@
+package outputs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"jacobi/configs"
+	"jacobi/internal/base/parallel"
+	"jacobi/internal/compute/results"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+)
+
+// array is an array that the run writes besides the field: in the file of the field, or in one of its own.
+type array struct {
+	configs.Array
+	rows *output.FieldWriter
+	file *output.Field // of its own; on rank 0 only
+	sum  string        // SHA-256 of that file
+}
+
+// close closes the array's own file, which keeps its temporary name.
+func (a *array) close() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Close()
+}
+
+// abort gives up what is not complete.
+func (a *array) abort() (err error) {
+	if a.rows != nil {
+		err = a.rows.Abandon()
+	}
+	if a.file != nil {
+		err = errors.Join(err, a.file.Abort())
+	}
+	return err
+}
+
+// arraysOf returns the arrays that a run writes. A .vti file of a problem that may have points outside the material
+// marks them, so that ParaView leaves them out.
+func arraysOf(o configs.Output, porous bool) []configs.Array {
+	list := o.Arrays()
+	if !o.OneFile() {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(a configs.Array) bool { return a.Name == "outside" })
+	if porous {
+		list = append(list, configs.Array{Name: output.Ghosts, Mask: true})
+	}
+	return list
+}
+
+// openArrays opens, on all ranks, the files of the arrays, which rank 0 creates.
+func (o *Outputs) openArrays(ctx context.Context) (err error) {
+	c := o.Config.Output
+	hx, hy := o.Problem.Spacings()
+	for _, a := range arraysOf(c, o.Problem.Porous()) {
+		o.arrays = append(o.arrays, &array{Array: a})
+	}
+	var tickets []output.Ticket
+	if o.id.Rank == 0 {
+		tickets = o.files.field.Planes()
+		for _, a := range o.arrays {
+			if c.OneFile() {
+				break
+			}
+			name := c.ArrayFile(a.Name)
+			a.file, err = output.CreateField(o.place.Place, name, o.id.RunID, o.Layout.Mesh,
+				output.ArrayFormat(name, o.Layout.Mesh, hx, hy, a.Mask, c.Float32))
+			if err != nil {
+				return err
+			}
+			tickets = append(tickets, a.file.Ticket())
+		}
+	}
+	if len(o.arrays) == 0 {
+		return nil
+	}
+	if tickets, err = roster.BroadcastOn(ctx, o.Comm, "arrays", tickets); err != nil {
+		return err
+	}
+	for i, a := range o.arrays {
+		if a.rows, _, err = o.openRows(tickets[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeArrays writes this rank's rows of the arrays. On rank 0 it takes the hash of the field's file, and returns it
+// with the arrays that are in that file. fault says why rows are not written. All ranks call it.
+func (o *Outputs) writeArrays(ctx context.Context, view output.View, digest *output.Digest) (d *output.Digest, fault,
+	err error) {
+	if len(o.arrays) == 0 {
+		return digest, nil, nil
+	}
+	s := &source{Outputs: o, view: view}
+	if o.Config.Output.Gradient {
+		if err := s.meet(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i, a := range o.arrays {
+		hashed, err := o.Comm.Relay(ctx, "array", func(state []byte) ([]byte, error) {
+			d := digest
+			if o.id.Rank > 0 || d == nil || !o.Config.Output.OneFile() {
+				var err error
+				if d, err = output.NewDigest(state); err != nil {
+					return nil, err
+				}
+			}
+			fault = cmp.Or(fault, s.write(ctx, a, i, d))
+			return d.State()
+		})
+		if err == nil && hashed != nil {
+			d, err = output.NewDigest(hashed)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if d != nil && !o.Config.Output.OneFile() {
+			_, a.sum = d.Sums()
+		} else if digest != nil {
+			digest = d
+		}
+		fault = cmp.Or(fault, a.rows.Close())
+		a.rows = nil // Abort has nothing to abandon any more
+	}
+	return digest, fault, nil
+}
+
+// arrayFormat returns what stands before and after the rows of array i, and their types.
+func (o *Outputs) arrayFormat(a *array, i int) output.Format {
+	c, m := o.Config.Output, o.Layout.Mesh
+	hx, hy := o.Problem.Spacings()
+	f := output.ArrayFormat(c.ArrayFile(a.Name), m, hx, hy, a.Mask, c.Float32)
+	if !c.OneFile() {
+		return f
+	}
+	field := o.fieldFormat()
+	f.Head, f.Tail = field.Planes[i].Head, nil
+	if i == len(field.Planes)-1 {
+		f.Tail = field.Tail
+	}
+	return f
+}
+
+// source yields the rows of the arrays.
+type source struct {
+	*Outputs
+	view  output.View
+	edges map[int][]byte // rows of the field beside those of the stripe; -1 and NY are beyond periodic ends
+}
+
+// write writes the rows of array i that are this rank's: those of the stripe, and rows 0 and NY-1 beside it. It adds
+// them to d, with what stands before the first and after the last.
+func (s *source) write(ctx context.Context, a *array, i int, d *output.Digest) error {
+	m, f := s.Layout.Mesh, s.arrayFormat(a, i)
+	lo, hi := s.Layout.Stripe.Lo, s.Layout.Stripe.Hi
+	if s.id.Rank == 0 {
+		lo = 0
+		d.AddToFile(f.Head)
+	}
+	last := s.id.Rank == s.id.Size-1
+	if last {
+		hi = m.NY
+	}
+	hash := d.Uses(&f)[1]
+	for n := max(1, arrayChunk/m.RowBytes()); lo < hi; lo += n {
+		rows, err := s.rows(ctx, a, lo, min(lo+n, hi))
+		if err == nil {
+			err = errors.Join(hash(lo, rows), a.rows.WriteRows(lo, rows))
+		}
+		if err != nil {
+			return fmt.Errorf("array %s: %w", a.Name, err)
+		}
+	}
+	if last {
+		d.AddToFile(f.Tail)
+	}
+	return nil
+}
+
+// arrayChunk bounds the bytes of rows that are worked out at once.
+const arrayChunk = 4 << 20
+
+// rows returns rows [lo, hi) of an array, in the type of the mesh or as bytes of a mask.
+func (s *source) rows(ctx context.Context, a *array, lo, hi int) ([]byte, error) {
+	m, p := s.Layout.Mesh, s.Problem
+	if a.Mask {
+		data, mark := make([]byte, (hi-lo)*m.NX), byte(1)
+		row := p.OutsideRow
+		switch a.Name {
+		case "fixed":
+			row = p.GivenRow
+		case output.Ghosts:
+			mark = output.HiddenPoint
+		}
+		return data, parallel.Each(hi-lo, func(i int) error {
+			set := make([]bool, m.NX)
+			err := row(lo+i, set)
+			for ix, on := range set {
+				if on {
+					data[i*m.NX+ix] = mark
+				}
+			}
+			return err
+		})
+	}
+	values := make([][]float64, hi-lo)
+	for i := range values {
+		values[i] = make([]float64, m.NX)
+	}
+	var err error
+	if a.Name == "coefficient" {
+		err = parallel.Each(len(values), func(i int) error { return p.CoefficientRow(lo+i, values[i]) })
+	} else {
+		var field [][]float64
+		if field, err = s.field(ctx, lo-1, hi+1); err == nil {
+			err = results.NewGradient(p).Along(a.Name == "flux_x", lo, field, values)
+		}
+	}
+	data := make([]byte, len(values)*m.RowBytes())
+	for i, row := range values {
+		m.DType.Encode(data[i*m.RowBytes():], row)
+	}
+	return data, err
+}
+
+// field returns rows [lo, hi) of the field; nil for those outside the mesh.
+func (s *source) field(ctx context.Context, lo, hi int) ([][]float64, error) {
+	m, stripe := s.Layout.Mesh, s.Layout.Stripe
+	own := solver.Stripe{Lo: max(lo, stripe.Lo), Hi: min(hi, stripe.Hi)}
+	data := make([]byte, max(0, own.Rows())*m.RowBytes())
+	if own.Rows() > 0 {
+		if err := s.view.Rows.CopyRows(ctx, own, data); err != nil {
+			return nil, err
+		}
+	}
+	rows := make([][]float64, hi-lo)
+	for i := range rows {
+		row := s.edges[lo+i]
+		if iy := lo + i; iy >= own.Lo && iy < own.Hi {
+			row = data[(iy-own.Lo)*m.RowBytes():][:m.RowBytes()]
+		}
+		if row != nil {
+			rows[i] = make([]float64, m.NX)
+			m.DType.Decode(rows[i], row)
+		}
+	}
+	return rows, nil
+}
+
+// meet gives the ranks the rows beside theirs. All ranks call it.
+func (s *source) meet(ctx context.Context) error {
+	m, stripe, end := s.Layout.Mesh, s.Layout.Stripe, s.id.Size-1
+	s.edges = map[int][]byte{}
+	first, last, err := s.boundaryRows(ctx, s.view)
+	if err != nil {
+		return err
+	}
+	row := func(iy int) []byte {
+		if iy < stripe.Lo || iy >= stripe.Hi {
+			return s.edges[iy]
+		}
+		b := make([]byte, m.RowBytes())
+		err = errors.Join(err, s.view.Rows.CopyRows(ctx, solver.Stripe{Lo: iy, Hi: iy + 1}, b))
+		return b
+	}
+	above, below := s.id.Rank-1, s.id.Rank+1
+	if s.id.Rank == end {
+		below = -1
+	}
+	top, bottom := row(stripe.Lo), row(stripe.Hi-1)
+	if err != nil {
+		return err
+	}
+	beneath, err := s.swap(ctx, firstRowTag, top, above, below)
+	if err != nil {
+		return err
+	}
+	over, err := s.swap(ctx, lastRowTag, bottom, below, above)
+	if err != nil {
+		return err
+	}
+	if s.id.Rank > 0 {
+		s.edges[stripe.Lo-1] = over
+	} else if first != nil {
+		s.edges[0] = first
+	}
+	if s.id.Rank < end {
+		s.edges[stripe.Hi] = beneath
+	} else if last != nil {
+		s.edges[m.NY-1] = last
+	}
+	if !m.PeriodicRows() || s.id.Rank > 0 && s.id.Rank < end {
+		return nil
+	}
+	// Row NY-1 is row 1, so row 2 comes next; row 0 is row NY-2, and row NY-3 stands before it.
+	second, _ := m.Canonical(2)
+	third, _ := m.Canonical(m.NY - 3)
+	var head, tail []byte
+	if s.id.Rank == 0 {
+		head = row(second)
+	}
+	if s.id.Rank == end {
+		tail = row(third)
+	}
+	switch {
+	case err != nil:
+	case end == 0:
+		s.edges[m.NY], s.edges[-1] = head, tail
+	case s.id.Rank == 0:
+		s.edges[-1], err = s.swap(ctx, beyondTag, head, end, end)
+	default:
+		s.edges[m.NY], err = s.swap(ctx, beyondTag, tail, 0, 0)
+	}
+	return err
+}
+
+// The names of messages that carry the last row of a stripe, and a row beyond a periodic end.
+const (
+	lastRowTag = "last row"
+	beyondTag  = "row beyond the end"
+)
