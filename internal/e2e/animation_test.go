@@ -25,8 +25,8 @@ for i in range(im.n_frames):
     shown.append(int(im.info["duration"]))
 print(im.format, im.size, len(frames), shown, im.info["loop"])`
 	for name, want := range map[string]string{
-		"field.gif": "GIF (555, 447) 9 [100, 100, 100, 100, 100, 100, 100, 100, 2000] 0",
-		"field.png": "PNG (555, 447) 9 [100, 100, 100, 100, 100, 100, 100, 100, 2000] 0",
+		"field.gif": "GIF (942, 1137) 9 [100, 100, 100, 100, 100, 100, 100, 100, 2000] 0",
+		"field.png": "PNG (942, 1137) 9 [100, 100, 100, 100, 100, 100, 100, 100, 2000] 0",
 	} {
 		sum := ""
 		for i, c := range []struct {

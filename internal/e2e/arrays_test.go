@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"image/color"
+	"image/png"
 	"maps"
 	"math"
 	"os"
@@ -151,5 +153,33 @@ func checkGhosts(t *testing.T, vti []byte, nx, ny int) {
 		if d := math.Hypot(x-0.5, y-0.5); math.Abs(d-0.2) > 1e-9 && (mark == 2) != (d < 0.2) {
 			t.Fatalf("row %d, column %d: mark %d", i/nx, i%nx, mark)
 		}
+	}
+}
+
+// Points outside the material are in no result and not in the range of the colours, and the picture shows them grey.
+func TestPointsOutsideTheMaterial(t *testing.T) {
+	t.Parallel()
+	dir := arrays(t, 2, "grid.nx=65", "grid.ny=65", "problem.left=300", "problem.right=400", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.coefficient=hypot(x-0.5, y-0.5) < 0.2 ? 0 : 1", "output.picture=p.png")
+	r := readReport(t, dir)
+	lo, hi, mean := r.Results.Min.Value, r.Results.Max.Value, *r.Results.Mean
+	if lo != 300 || hi != 400 || math.Abs(mean-350) > 1e-6 {
+		t.Errorf("from %v to %v, mean %v; want 300 to 400, 350", lo, hi, mean)
+	}
+	f, err := os.Open(filepath.Join(dir, "p.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	colours := map[color.Color]int{}
+	for i := range 500 {
+		colours[img.At(img.Bounds().Dx()/2-250+i, img.Bounds().Dy()/2)]++
+	}
+	if grey := (color.RGBA{0xb4, 0xb4, 0xb4, 0xff}); colours[grey] < 200 || colours[grey] > 450 || len(colours) < 10 {
+		t.Errorf("%d colours, %d pixels grey", len(colours), colours[grey])
 	}
 }

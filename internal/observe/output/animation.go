@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -131,7 +132,7 @@ func (a *Animation) draw(c Caption) (pictures []*image.Paletted, err error) {
 	if err != nil {
 		return nil, err
 	}
-	faces, err := newTypefaces(animationText)
+	faces, err := newTypefaces(pictureText)
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +150,18 @@ func (a *Animation) draw(c Caption) (pictures []*image.Paletted, err error) {
 		}
 	}
 	whole := t.plan(longest, col, faces)
-	colours := newPalette(col)
-	for i, f := range a.frames {
+	pictures = make([]*image.Paletted, len(a.frames))
+	err = parallel.Each(len(pictures), func(i int) error {
+		faces, err := newTypefaces(pictureText) // which do not draw two pictures at once
+		if err != nil {
+			return err
+		}
 		l := whole
 		l.lines = t.plan(captions[i], col, faces).lines
-		pic := t.paint(l, a.wide(f), col, faces, captions[i].Contours)
-		pictures = append(pictures, colours.reduce(pic))
-	}
-	return pictures, nil
+		pictures[i] = newPalette(col).reduce(t.paint(l, a.wide(a.frames[i]), col, faces, captions[i].Contours))
+		return nil
+	})
+	return pictures, err
 }
 
 // Encode returns the animation in the format that the ending of name chooses: GIF, or animated PNG.

@@ -29,10 +29,7 @@ type typefaces struct{ title, caption, tick typeface }
 // textSizes are the sizes of the fonts of a picture, in pixels.
 type textSizes struct{ title, caption, tick float64 }
 
-var (
-	pictureText   = textSizes{30, 20, 18}
-	animationText = textSizes{20, 14, 13}
-)
+var pictureText = textSizes{30, 20, 18}
 
 func newTypefaces(s textSizes) (typefaces, error) {
 	var t typefaces

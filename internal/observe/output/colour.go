@@ -27,8 +27,11 @@ var inferno = []color.Color{
 	color.RGBA{0xfc, 0xff, 0xa4, 0xff},
 }
 
-// undefined is the colour of NaN and infinities.
-var undefined = color.RGBA{0, 255, 0, 255}
+// The colours of infinities, and of NaN, which stands for points outside the material.
+var (
+	infinite = color.RGBA{0, 255, 0, 255}
+	outside  = color.RGBA{0xb4, 0xb4, 0xb4, 0xff}
+)
 
 // newColours returns the colours for values on the scale s.
 func newColours(s colourScale) (*colours, error) {
@@ -54,8 +57,11 @@ func newColours(s colourScale) (*colours, error) {
 
 // of returns the colour of v.
 func (c *colours) of(v float64) color.RGBA {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return undefined
+	switch {
+	case math.IsNaN(v):
+		return outside
+	case math.IsInf(v, 0):
+		return infinite
 	}
 	return c.table[int(math.Round(c.at(v)*(shades-1)))]
 }

@@ -28,7 +28,7 @@ func TestColours(t *testing.T) {
 			if col.min != c.wantMin || col.max != c.wantMax {
 				t.Errorf("%s %v: bar from %v to %v", kind, c, col.min, col.max)
 			}
-			if col.of(math.NaN()) != undefined || col.of(inf) != undefined {
+			if col.of(math.NaN()) != outside || col.of(inf) != infinite {
 				t.Error("NaN or Inf has a colour of the map")
 			}
 			if col.of(c.wantMax) != col.table[shades-1] || col.of(c.wantMin) != col.table[0] {
@@ -43,6 +43,34 @@ func TestColours(t *testing.T) {
 		}
 		if got, want := col.of(0), (color.RGBA{0xdd, 0xdd, 0xdd, 0xff}); !near(got, want) {
 			t.Errorf("%s: 0 between both signs is %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// A contour contrasts with every shade of both maps: relative luminances (WCAG 2.1) differ by a ratio of 3 at least.
+func TestContoursContrast(t *testing.T) {
+	luminance := func(c color.RGBA) (l float64) {
+		for i, v := range []uint8{c.R, c.G, c.B} {
+			part := float64(v) / 255
+			if part > 0.04045 {
+				part = math.Pow((part+0.055)/1.055, 2.4)
+			} else {
+				part /= 12.92
+			}
+			l += []float64{0.2126, 0.7152, 0.0722}[i] * part
+		}
+		return l
+	}
+	for _, low := range []float64{0, -1} {
+		col, err := newColours(newColourScale(ScaleLinear, [][]float64{{low, 1}}, low, 1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range col.table {
+			a, b := luminance(c), luminance(lined(c))
+			if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 3 {
+				t.Fatalf("a contour of %v on %v: a ratio of %.2f", lined(c), c, ratio)
+			}
 		}
 	}
 }

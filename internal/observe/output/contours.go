@@ -97,6 +97,6 @@ func lined(c color.RGBA) color.RGBA {
 	if 299*int(c.R)+587*int(c.G)+114*int(c.B) < 1000*110 {
 		line = color.RGBA{0xff, 0xff, 0xff, 0xff}
 	}
-	mix := func(a, b uint8) uint8 { return uint8((2*int(a) + 3*int(b)) / 5) }
+	mix := func(a, b uint8) uint8 { return uint8((int(a) + 4*int(b)) / 5) }
 	return color.RGBA{mix(c.R, line.R), mix(c.G, line.G), mix(c.B, line.B), 0xff}
 }

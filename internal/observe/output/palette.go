@@ -16,7 +16,8 @@ func newPalette(col *colours) palette {
 	p := palette{known: map[color.RGBA]uint8{}}
 	add := func(c color.RGBA) { p.colours = append(p.colours, c) }
 	add(color.RGBA{255, 255, 255, 255})
-	add(undefined)
+	add(infinite)
+	add(outside)
 	for _, text := range []color.RGBA{ink, faint, alarm} {
 		const steps = 8
 		for i := 1; i <= steps; i++ {

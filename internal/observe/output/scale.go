@@ -11,9 +11,9 @@ const (
 	minPixels = 800
 	maxPixels = 1280
 	maxAspect = 8
-	// The same for the frames of an animation.
-	minFramePixels = 250
-	maxFramePixels = 400
+	// The cells along the longer side of a frame of an animation, which is as large as a picture.
+	minFrameCells = 250
+	maxFrameCells = 400
 )
 
 // axis maps the points along one side of a mesh to pixels.
@@ -48,6 +48,14 @@ type grid struct {
 }
 
 func newScale(g grid) scale { return newScaleIn(g, minPixels, maxPixels) }
+
+// newFrameScale returns a scale of as many pixels with fewer cells.
+func newFrameScale(g grid) scale {
+	s, p := newScaleIn(g, minFrameCells, maxFrameCells), newScale(g)
+	s.x.pixels = float64(p.x.length(g.nx)) / float64(s.x.cells(g.nx))
+	s.y.pixels = float64(p.y.length(g.ny)) / float64(s.y.cells(g.ny))
+	return s
+}
 
 // newScaleIn is newScale for a longer side of about least to most pixels.
 func newScaleIn(g grid, least, most int) scale {

@@ -25,7 +25,7 @@ type Thumbnail struct {
 // NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
 func NewFrame(m solver.Mesh, hx, hy float64) *Thumbnail {
 	t := NewThumbnail(m, hx, hy)
-	t.frame, t.scale = true, newScaleIn(t.grid(), minFramePixels, maxFramePixels)
+	t.frame, t.scale = true, newFrameScale(t.grid())
 	t.lines = make([]line, t.scale.y.cells(m.NY))
 	return t
 }

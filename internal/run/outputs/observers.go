@@ -44,7 +44,7 @@ func (o *Outputs) addObservers() (err error) {
 		o.observe(o.series)
 	}
 	if c.Animation != "" {
-		o.film = film.New(film.Options{Comm: o.Comm, View: view, HX: hx, HY: hy,
+		o.film = film.New(film.Options{Comm: o.Comm, View: o.seen(), HX: hx, HY: hy,
 			Every: c.AnimationInterval().Sweeps, Timeout: timeout})
 		o.observe(o.film)
 	}
@@ -86,7 +86,7 @@ func (o *Outputs) Finish(ctx context.Context, result solver.Result) error {
 
 // openFrames makes the run answer viewers. All ranks call it.
 func (o *Outputs) openFrames() (*frames.Sender, error) {
-	return frames.Open(frames.Options{Comm: o.Comm, View: o.view(), Stripes: o.Stripes, Norms: o.Layout.Norms,
+	return frames.Open(frames.Options{Comm: o.Comm, View: o.seen(), Stripes: o.Stripes, Norms: o.Layout.Norms,
 		Goal: o.Goal, Run: o.describeRun(), Scale: o.Config.Output.PictureScale})
 }
 

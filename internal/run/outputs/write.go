@@ -107,7 +107,7 @@ func (o *Outputs) writeRows(ctx context.Context, view output.View,
 	hx, hy := o.Problem.Spacings()
 	thumbnail := output.NewThumbnail(o.Layout.Mesh, hx, hy)
 	if c.Picture != "" {
-		uses = append(uses, thumbnail.AddRows)
+		uses = append(uses, o.average(thumbnail))
 	}
 	if c.Field != "" {
 		uses = append(uses, func(lo int, rows []byte) error {
