@@ -40,6 +40,7 @@ endif
 DIST := dist
 ARCHES := amd64 arm64
 CONFIGS = $(wildcard configs/*.yaml configs/*.toml configs/*.json configs/*.png)
+PYTHON = $(wildcard python/pyproject.toml python/README.md python/jacobisolver/*.py python/jacobisolver/py.typed)
 DIST_TIME = $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
 dist: $(ARCHES:%=dist-%) ## put archives of the programs for Linux on amd64 and arm64 into dist/, with SHA256SUMS
 	cd $(DIST) && sha256sum $(ARCHES:%=jacobi-$(VERSION)-linux-%.tar.gz) > SHA256SUMS
@@ -52,6 +53,7 @@ dist-%:
 	mkdir $(DIST)/$(NAME)/configs
 	cp LICENSE README.md $(DIST)/$(NAME)
 	cp $(CONFIGS) $(DIST)/$(NAME)/configs
+	cp --parents $(PYTHON) $(DIST)/$(NAME)
 	tar -C $(DIST) --sort=name --format=ustar --mtime=@$(DIST_TIME) --owner=0 --group=0 --numeric-owner \
 	  --mode=u=rwX,go=rX -cf $(DIST)/$(NAME).tar $(NAME)
 	gzip -nf $(DIST)/$(NAME).tar
@@ -101,7 +103,7 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += qemu-user-static libc6-arm64-cross binutils-aarch64-linux-gnu
-TEST_PACKAGES += python3-numpy python3-pil python3-vtk9 python3-zarr python3-xarray
+TEST_PACKAGES += python3-numpy python3-pytest python3-pil python3-vtk9 python3-zarr python3-xarray
 TEST_PACKAGES += chromium fonts-dejavu-core
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static prometheus)
 test-deps:       ## on Debian as root: install programs without which some tests do not run

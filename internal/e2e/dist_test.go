@@ -45,7 +45,7 @@ func TestDist(t *testing.T) {
 		t.Errorf("not sorted: %v", names)
 	}
 	for _, file := range []string{"bin/launcher", "bin/jacobi-rank", "LICENSE", "README.md", "configs/quickstart.yaml",
-		"configs/wing.png"} {
+		"configs/wing.png", "python/pyproject.toml", "python/jacobisolver/py.typed"} {
 		if !slices.Contains(names, name+"/"+file) {
 			t.Errorf("%s is missing in %v", file, names)
 		}

@@ -1,0 +1,94 @@
+"""What a run leaves: the field and its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Dict, List, Mapping, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._png import png
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A connected region of fixed points."""
+
+    name: str  #: of a drawing's colour; "" for others
+    x: float  #: of its first point, from the first column, in the unit of width
+    y: float  #: of its first point, from the first row
+    value: float  #: of its first point
+    points: int
+    flux: float  #: the integral of a times the derivative into the region: its charge by length and permittivity
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Result:
+    """A solution. numpy.asarray(result) is its field."""
+
+    field: NDArray[Any]  #: u, shape (ny, nx), row 0 is the top; a read-only memory map
+    x: NDArray[np.float64]  #: of the columns, shape (nx,), from 0 to width
+    y: NDArray[np.float64]  #: of the rows, shape (ny,), from 0 at the top to height
+    verdict: str  #: "met": the tolerance was met; "missed"; "done": none was asked for; "interrupted"
+    iterations: int  #: cycles or sweeps
+    seconds: float  #: of the cycles or sweeps
+    norm: float  #: the last norm of the update, in units of u; nan without any
+    energy: float  #: half of the integral of a |grad u|^2 + k2 u^2; nan without results
+    fluxes: Dict[str, float]  #: by side: the integral of a times the derivative out of the mesh
+    regions: List[Region]  #: connected regions of fixed points
+    history: NDArray[Any]  #: the fields "iteration" and "norm", a line for each norm; empty without history
+    report: Mapping[str, Any]  #: the launcher's report, as in docs/outputs.md
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run did what it was to do."""
+        return self.verdict in ("met", "done")
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]:
+        return np.array(self.field, dtype=dtype) if copy else np.asarray(self.field, dtype=dtype)
+
+    def __repr__(self) -> str:
+        ny, nx = self.field.shape
+        return (f"<jacobisolver.Result {nx} x {ny}: {self.verdict} after {self.iterations} iterations, "
+                f"norm {self.norm:.3g}>")
+
+    def _repr_png_(self) -> bytes:
+        """Returns the picture that notebooks show, row 0 at the top."""
+        return png(self.field)
+
+    def plot(self, ax: Any = None, levels: int = 12, **options: Any) -> Any:
+        """Draws the field with matplotlib, and contours at `levels` values; returns the axes. `options` are those of
+        Axes.imshow."""
+        import matplotlib.pyplot as plt  # type: ignore[import]
+
+        if ax is None:
+            ax = plt.subplots()[1]
+        hx, hy = self.x[-1] / (len(self.x) - 1) / 2, self.y[-1] / (len(self.y) - 1) / 2
+        options.setdefault("extent", (-hx, self.x[-1] + hx, self.y[-1] + hy, -hy))
+        ax.figure.colorbar(ax.imshow(self.field, **options), ax=ax, label="u")
+        if levels and float(np.nanmin(self.field)) < float(np.nanmax(self.field)):
+            ax.contour(self.x, self.y, self.field, levels, colors="white", linewidths=0.5)
+        ax.set_xlabel("x")
+        ax.set_ylabel("y")
+        return ax
+
+
+def number(value: Optional[float]) -> float:
+    """Returns a number of a report, in which null stands for none."""
+    return math.nan if value is None else float(value)
+
+
+def result(report: Mapping[str, Any], field: NDArray[Any], history: NDArray[Any]) -> Result:
+    """Returns the Result of a report."""
+    setup, found = report["setup"], report.get("results") or {}
+    ny, nx = field.shape
+    regions = [Region(name=r.get("name", ""), x=r["first"]["x"], y=r["first"]["y"], value=r["first"]["value"],
+                      points=r["points"], flux=number(r["flux"])) for r in found.get("regions") or []]
+    return Result(
+        field=field, x=np.arange(nx) * float(setup["spacing_x"]), y=np.arange(ny) * float(setup["spacing_y"]),
+        verdict=report["verdict"], iterations=report["sweeps"], seconds=report["times"]["sweeps_seconds"],
+        norm=number(report["norm"]), energy=number(found.get("energy")),
+        fluxes={side: number(flux) for side, flux in (found.get("flux") or {}).items()}, regions=regions,
+        history=history, report=report)

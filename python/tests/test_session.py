@@ -1,0 +1,116 @@
+"""Tests of problems on ranks."""
+
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import jacobisolver
+
+
+def test_a_solution_is_exact_to_its_order(ranks):
+    r = ranks.solve(nx=65, ny=33, width=2, source="(pi^2/4 + pi^2)*sin(pi*x)*sin(pi*y)", height=1)
+    want = np.sin(np.pi * r.x / 2) * np.sin(np.pi * r.y)[:, None]
+    assert r.field.shape == (33, 65) and r.x[-1] == 2 and r.y[-1] == 1
+    assert abs(r.field - want).max() < 1e-3
+    assert r.converged and r.verdict == "met" and r.history["iteration"].tolist() == list(range(r.iterations + 1))
+    assert r.history["norm"][-1] == r.norm and np.shares_memory(np.asarray(r), r.field)
+    assert set(r.fluxes) == {"left", "right", "top", "bottom"} and r.fluxes["top"] == pytest.approx(-4, rel=0.01)
+    assert isinstance(r.field, np.memmap) and not r.field.flags.writeable
+    assert repr(r) == f"<jacobisolver.Result 65 x 33: met after {r.iterations} iterations, norm {r.norm:.3g}>"
+    assert r._repr_png_().startswith(b"\x89PNG")
+
+
+def test_arrays_are_as_good_as_expressions(ranks):
+    y, x = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
+    by_text = ranks.solve(nx=33, source="x*y", coefficient="x < 0.5 ? 1 : 4", screening="2*x", fixed="x == 0.5",
+                          initial="y")
+    by_array = ranks.solve(source=x * y, coefficient=np.where(x < 0.5, 1.0, 4.0), screening=2 * x, fixed=x == 0.5,
+                           initial=y)
+    assert (by_text.field == by_array.field).all()
+    assert (by_array.field[1:-1, 16] == y[1:-1, 16]).all()
+    (region,) = by_array.regions
+    assert region.x == 0.5 and region.points == 31 and np.isfinite(region.flux) and by_array.energy > 0
+
+
+def test_a_refused_problem_does_not_end_the_session(ranks):
+    with pytest.raises(jacobisolver.SolveError, match="^problem.source \"foo\\(x\\)\": column 1: unknown function"):
+        ranks.solve(nx=33, source="foo(x)")
+    with pytest.raises(jacobisolver.SolveError, match="the key belongs to the start of the ranks"):
+        ranks.solve(nx=33, keys={"run.ranks": 3})
+    with pytest.raises(jacobisolver.SolveError, match="^grid.nx 2: "):
+        ranks.solve(nx=2)
+    with pytest.raises(jacobisolver.SolveError):
+        ranks.solve(source=np.full((9, 9), np.nan))
+    with pytest.raises(ValueError, match="not finite"):
+        ranks.solve(nx=33, top=float("nan"))
+    with pytest.raises(TypeError, match="no_such"):
+        ranks.solve(nx=33, no_such=1)
+    assert ranks.solve(nx=np.int64(33), top=np.float64(1)).field[0, 1] == 1
+    with pytest.raises(ValueError, match="not finite"):
+        ranks.solve(source=np.zeros((9, 9)), top=float("inf"))
+    visible = [name for name in os.listdir(ranks._dir) if name.endswith(".npy")]
+    assert visible == [] and not any(name[0] != "." for name in os.listdir(ranks._dir / "out"))
+
+
+def test_a_missed_tolerance_is_a_warning_or_an_exception(ranks):
+    with pytest.warns(jacobisolver.ToleranceWarning, match="after 2 iterations the norm is .* not met") as seen:
+        r = ranks.solve(nx=33, top=1, max_iterations=2)
+    assert r.verdict == "missed" and not r.converged and seen[0].filename == __file__
+    ranks._on_missed = "raise"
+    try:
+        with pytest.raises(jacobisolver.ToleranceError) as e:
+            ranks.solve(nx=33, top=1, max_iterations=2)
+        assert (e.value.result.field == r.field).all()
+    finally:
+        ranks._on_missed = "warn"
+
+
+def test_map_keeps_the_order_and_may_be_left(ranks):
+    fields = [ranks.solve(nx=33, top=k).field for k in range(1, 6)]
+    for k, r in enumerate(ranks.map({"nx": 33, "top": k} for k in range(1, 6))):
+        assert (r.field == fields[k]).all()
+    for r in ranks.map([{"nx": 33, "top": 1}] * 9, history=False, results=False):
+        assert len(r.history) == 0 and r.fluxes == {} and np.isnan(r.energy)
+        break
+    assert (ranks.solve(nx=33, top=2).field == fields[1]).all()
+
+
+def test_threads_share_a_session(ranks):
+    want, got = ranks.solve(nx=33, top=1).field, {}
+
+    def work(k):
+        got[k] = ranks.solve(nx=33, top=1).field
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all((got[k] == want).all() for k in range(4))
+
+
+def test_the_end_of_the_ranks_is_an_error_with_their_sentence():
+    with pytest.raises(jacobisolver.SessionError, match="^device.threads -1: "):
+        jacobisolver.solve(nx=33, start={"device.threads": -1})
+    s = jacobisolver.Session()
+    s.solve(nx=33, top=1)
+    s._process.send_signal(signal.SIGKILL)
+    with pytest.raises(jacobisolver.SessionError):
+        s.solve(nx=33, top=1)
+    s.close()
+    with pytest.raises(jacobisolver.SessionError, match="the session is closed"):
+        s.solve(nx=33, top=1)
+    assert not s._dir.exists()
+
+
+def test_a_plot_has_the_field(ranks):
+    pytest.importorskip("matplotlib").use("Agg")
+    r = ranks.solve(nx=33, ny=17, top=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax = r.plot()
+    assert ax.images[0].get_array().shape == (17, 33)
