@@ -56,7 +56,7 @@ func TestExpressions(t *testing.T) {
 
 // The help text and the documentation name every function and value, and each of them compiles.
 func TestWordsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/expressions.md")
+	doc, err := os.ReadFile("../../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
