@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"jacobi/configs"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/events"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/study"
+)
+
+// serving does the requests of clients, in the order in which they come.
+type serving struct {
+	base   *configs.Base
+	queue  chan request
+	cancel func(ctx context.Context, job int) error // a job that ranks have
+
+	mu     sync.Mutex
+	number int             // of the last job
+	owners map[int]*client // of jobs without an end
+}
+
+// give returns the next request as a job.
+func (s *serving) give(ctx context.Context) (study.Job, bool, error) {
+	select {
+	case r, ok := <-s.queue:
+		if !ok {
+			return study.Job{}, false, nil
+		}
+		job, err := s.job(r)
+		s.mu.Lock()
+		s.number++
+		job.ID, job.Tag = s.number, r.ID
+		s.owners[job.ID] = r.from
+		s.mu.Unlock()
+		if !r.from.give(string(r.ID), job.ID) {
+			err = errors.New("the request was cancelled")
+		}
+		job.Fault = err
+		return job, true, nil
+	case <-ctx.Done():
+		return study.Job{}, false, context.Cause(ctx)
+	}
+}
+
+func (s *serving) job(r request) (job study.Job, err error) {
+	if r.fault != nil {
+		return job, r.fault
+	}
+	keys, err := study.ParseKeys(r.Keys)
+	if err != nil {
+		return job, err
+	}
+	if err := checkPaths(keys); err != nil {
+		return job, err
+	}
+	job.Hash, job.Progress = r.Hash, r.Progress
+	if job.Config, err = s.base.With(keys, "request"); err == nil {
+		err = study.Check(job.Config)
+	}
+	return job, err
+}
+
+// checkPaths refuses files of a problem that are not in the directory in which this process was started.
+func checkPaths(keys study.Keys) error {
+	here, err := filepath.EvalSymlinks(".")
+	if err == nil {
+		here, err = filepath.Abs(here)
+	}
+	if err != nil {
+		return err
+	}
+	for name, value := range keys {
+		path, isText := value.(string)
+		if !isText || !slices.Contains([]string{".npy", ".png"}, strings.ToLower(filepath.Ext(path))) {
+			continue
+		}
+		inside := filepath.IsLocal(path)
+		if real, err := filepath.EvalSymlinks(path); inside && err == nil {
+			real, err = filepath.Abs(real)
+			inside = err == nil && strings.HasPrefix(real, here+string(filepath.Separator))
+		}
+		if !inside {
+			return fmt.Errorf("%s %q: a request may name files of the directory in which serve was started", name, path)
+		}
+	}
+	return nil
+}
+
+// owner returns the client of a job.
+func (s *serving) owner(job int) *client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owners[job]
+}
+
+// event passes the progress of a request on.
+func (s *serving) event(j study.Job, e roster.Event) {
+	if c := s.owner(j.ID); c != nil && e.Kind == roster.Progress {
+		told := events.Event{Event: "progress", Progress: events.ProgressOf(e)}
+		_ = c.tell(j.Tag, told) // done finds a client that left
+	}
+}
+
+// done answers a request. An error ends all.
+func (s *serving) done(j study.Job, r study.Result) error {
+	c := s.owner(j.ID)
+	s.mu.Lock()
+	delete(s.owners, j.ID)
+	s.mu.Unlock()
+	end := events.End{ExitCode: launch.ExitFailed, Error: r.Refused + r.Failed}
+	if rep := r.Report; rep != nil {
+		e, err := reportEvent(*rep)
+		if err != nil {
+			return err
+		}
+		if err := c.tell(j.Tag, e); err != nil {
+			return err
+		}
+		end.ExitCode, end.Verdict = launch.ExitOK, string(rep.Verdict)
+		switch {
+		case rep.Fault() != nil:
+			end.ExitCode, end.Error = launch.ExitFailed, rep.Fault().Error()
+		case rep.Verdict == configs.Missed:
+			end.ExitCode = launch.ExitMissed
+		case rep.Verdict == configs.Interrupted:
+			end.ExitCode = launch.ExitSignal + 2
+		}
+	}
+	c.end(string(j.Tag))
+	return c.tell(j.Tag, events.Event{Event: "end", End: &end})
+}
