@@ -97,6 +97,10 @@ func (it *Iteration) conjugate(ctx context.Context) error {
 		own[i] = dotOf(total.Sums[i*DotSums : (i+1)*DotSums])
 	}
 	a, b, err := own.coefficients(it.Layout.Magnitude)
+	if err != nil && it.Layout.Plan.Weighted {
+		return fmt.Errorf("%w; coefficients that differ by many powers of ten do that: take a smaller contrast, or "+
+			"solver.method jacobi", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package multigrid
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -27,11 +28,19 @@ type Factors struct {
 	Ring, Last, First []float64
 }
 
+// errLost is the error for equations that rounding has made such that many fields solve them.
+var errLost = errors.New("the coefficients differ by so many powers of ten that rounding loses what determines the " +
+	"solution; take a smaller contrast, or solver.method jacobi")
+
 // NewFactors eliminates the equations of the coarsest level. at returns the stencil of an interior point. It fails if
 // the equations have no solution.
 func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 	e := &elimination{Factors: Factors{Blocking: l.blocking()}, at: at}
-	if err := e.eliminate(); err != nil {
+	err := e.eliminate()
+	if errors.Is(err, errSingular) {
+		err = errLost
+	}
+	if err != nil {
 		return nil, fmt.Errorf("multigrid: coarsest level, %d x %d points: %w", e.mesh.NX, e.mesh.NY, err)
 	}
 	return &e.Factors, nil

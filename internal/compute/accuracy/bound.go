@@ -17,6 +17,7 @@ type Run struct {
 	Norm     float64 // the last one
 	Later    int     // sweeps from the field before the sweep of Norm to the last field
 	Largest  float64 // absolute value of the field
+	Contrast float64 // of a weighted operator: see problem.Contrast
 }
 
 // unit returns half a unit in the last place of 1.
@@ -43,7 +44,8 @@ func (r Run) Noise() float64 { return 8 * r.unit() * r.Largest * math.Sqrt(r.poi
 // The update of the field u is d = A(s-u), where s is the solution and A = 1-J. A is symmetric in the inner product in
 // which points on Neumann walls count half, and a quarter where two walls meet. In its norm, the error is at most |d|
 // divided by the least eigenvalue of A, which fixed points only raise (Cauchy's interlacing theorem). A value at a
-// corner is up to twice the norm.
+// corner is up to twice the norm. The update of a weighted operator times the diagonal D is the residual. With c the
+// least coefficient of a face, its matrix has at least c times the least eigenvalue of that of equal coefficients.
 func (r Run) AtMost() float64 {
 	least := r.least()
 	if !(least > 0) {
@@ -53,17 +55,25 @@ func (r Run) AtMost() float64 {
 	return r.corner() * ((r.Norm*(1+32*r.unit())+noise)/least*r.damping() + float64(r.Later)*noise)
 }
 
-// damping bounds what the later sweeps leave of an error: J multiplies a norm by at most 2h.
+// damping bounds what the later sweeps leave of an error: J multiplies a norm by at most 2h. With weights it multiplies
+// the largest value by at most 1.
 func (r Run) damping() float64 {
+	if r.Operator.Weighted {
+		return 1
+	}
 	return math.Pow(2*r.Operator.General().Scale*(1+1e-12), float64(r.Later))
 }
 
 // least returns the least eigenvalue of A without fixed points inside, rounded down.
 func (r Run) least() float64 {
 	w, o := r.Mesh.Walls, r.Operator.General()
+	contrast := 1.0
+	if o.Weighted {
+		o.Scale, o.Blend, contrast = 0.5, o.Ratio/(1+o.Ratio), r.Contrast
+	}
 	x := slowest(solver.Intervals(r.Mesh.NX, w.Left), w.Left, w.Right)
 	y := slowest(solver.Intervals(r.Mesh.NY, w.Top), w.Top, w.Bottom)
-	return (1 - 2*o.Scale + 2*o.Scale*((1-o.Blend)*x+o.Blend*y)) * (1 - 1e-12)
+	return (1 - 2*o.Scale + 2*o.Scale*((1-o.Blend)*x+o.Blend*y)) * (1 - 1e-12) / contrast
 }
 
 // slowest returns 1-cos of the slowest wave between two walls, n intervals apart.

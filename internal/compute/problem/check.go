@@ -222,8 +222,8 @@ func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
 		return 0, nil
 	}
 	if p.weighted {
-		largest, _, err := p.maxWeighted(ctx, lo, hi)
-		return largest, err
+		m, err := p.Maxima(ctx, lo, hi)
+		return m.Source, err
 	}
 	// Rows are alike but for the first and the last one.
 	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY

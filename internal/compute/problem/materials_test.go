@@ -47,11 +47,11 @@ func TestWeights(t *testing.T) {
 	equal(t, valueRows(t, p, solver.South)[0:1], [][]float64{{0, 0.25 / d[1], 0.75 / d[2], 0.75 / d[3]}})
 	equal(t, valueRows(t, p, solver.Source)[0:1], [][]float64{{0, (17 + 2*1*13./2) / d[1], (17 + 2*3*13./2) / d[2],
 		(17 + 2*11 + 2*3*13./2) / d[3]}})
-	_, largest, err := p.Maxima(t.Context(), 0, 3)
-	if err != nil || largest != d[3] {
-		t.Errorf("largest diagonal %v, %v", largest, err)
+	largest, err := p.Maxima(t.Context(), 0, 3)
+	if err != nil || largest.Diagonal != d[3] {
+		t.Errorf("largest diagonal %v, %v", largest.Diagonal, err)
 	}
-	p.SetUnit(largest) // 20.5
+	p.SetUnit(largest.Diagonal) // 20.5
 	const unit = 32.0
 	equal(t, valueRows(t, p, solver.Diagonal), [][]float64{{0, d[1] / unit, d[2] / unit, d[3] / 2 / unit},
 		{0, 2 * d[1] / unit, 2 * d[2] / unit, d[3] / unit}, {0, 0, 0, 0}})

@@ -18,6 +18,7 @@ type stencil struct {
 	held        []bool       // of these, points beside one that keeps a value
 	hold        []float64    // the part of D that the screening and Robin walls contribute, divided by D
 	outside     int64        // points of the interior without material
+	weakest     float64      // the least coefficient of a face of a free point; infinite without one
 }
 
 // stencil returns the stencil of row iy, which is canonical.
@@ -36,7 +37,7 @@ func (p *Problem) newStencil(iy int) (*stencil, error) {
 		return row
 	}
 	st := &stencil{b: take(), diagonal: take(), east: take(), south: take(), hold: take(), free: make([]bool, n),
-		held: make([]bool, n)}
+		held: make([]bool, n), weakest: math.Inf(1)}
 	for i := range st.weights {
 		st.weights[i] = take()
 	}
@@ -120,6 +121,7 @@ func (p *Problem) weights(iy int, st *stencil, here *material, north []float64) 
 			east = last - 1
 		}
 		w, e, n, s := st.east[west]/x, st.east[east]/x, north[ix]/y, st.south[ix]/y
+		st.weakest = min(st.weakest, st.east[west], st.east[east], north[ix], st.south[ix])
 		hold := k2[ix] + st.diagonal[ix] // what wallTerms has left there
 		d := float64((w+e)+(n+s)) + hold
 		if d == 0 { // alone among points without material: CheckIslands refuses it

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -70,21 +71,24 @@ func (p *Problem) equation(st *stencil, k solver.Value, iy, ix int) float64 {
 	return float64(v*hx) * hy
 }
 
-// Maxima returns the largest absolute value of the source in rows [lo, hi), as MaxSource does, and of solver.Diagonal,
-// for SetUnit: 0 if the operator is not weighted. It stops when ctx ends.
-func (p *Problem) Maxima(ctx context.Context, lo, hi int) (source, diagonal float64, err error) {
-	if !p.weighted {
-		source, err = p.MaxSource(ctx, lo, hi)
-		return source, 0, err
-	}
-	interior := p.mesh.Interior()
-	return p.maxWeighted(ctx, max(lo, interior.Lo), min(hi, interior.Hi))
+// Maxima are largest values of rows of the operator, 0 without any. The last three are those of a weighted one.
+type Maxima struct {
+	Source   float64 // the absolute value of the source, as MaxSource has it
+	Diagonal float64 // of solver.Diagonal, for SetUnit
+	Centre   float64 // the diagonal D of the equation of a point (docs/numerics.md)
+	Barrier  float64 // 1/c of a face of a free point, math.MaxFloat64 if c is 0
 }
 
-// maxWeighted is Maxima of rows [lo, hi) of the interior of a weighted problem.
-func (p *Problem) maxWeighted(ctx context.Context, lo, hi int) (source, diagonal float64, err error) {
-	sources, diagonals := make([]float64, max(0, hi-lo)), make([]float64, max(0, hi-lo))
-	err = parallel.Each(len(sources), func(i int) error {
+// Maxima returns those of rows [lo, hi). It stops when ctx ends.
+func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) {
+	if !p.weighted {
+		m.Source, err = p.MaxSource(ctx, lo, hi)
+		return m, err
+	}
+	interior := p.mesh.Interior()
+	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
+	rows := make([]Maxima, max(0, hi-lo))
+	err = parallel.Each(len(rows), func(i int) error {
 		if err := ended(ctx); err != nil {
 			return err
 		}
@@ -92,13 +96,25 @@ func (p *Problem) maxWeighted(ctx context.Context, lo, hi int) (source, diagonal
 		if err != nil {
 			return err
 		}
-		sources[i], diagonals[i] = p.largestOfRow(st), p.maxDiagonal(st, lo+i)
+		rows[i] = Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, lo+i),
+			Centre: slices.Max(st.diagonal), Barrier: min(1/st.weakest, math.MaxFloat64)}
 		return nil
 	})
-	for i := range sources {
-		source, diagonal = max(source, sources[i]), max(diagonal, diagonals[i])
+	for _, r := range rows {
+		m.Source, m.Diagonal = max(m.Source, r.Source), max(m.Diagonal, r.Diagonal)
+		m.Centre, m.Barrier = max(m.Centre, r.Centre), max(m.Barrier, r.Barrier)
 	}
-	return source, diagonal, err
+	return m, err
+}
+
+// Contrast returns by what factor the least eigenvalue of a weighted operator may be less than that of equal
+// coefficients, from the maxima of the whole mesh. It is infinite where there is no material.
+func (p *Problem) Contrast(m Maxima) float64 {
+	if m.Barrier == math.MaxFloat64 {
+		return math.Inf(1)
+	}
+	hx, hy := p.numbers.hx, p.numbers.hy
+	return m.Centre * m.Barrier / (2/float64(hx*hx) + 2/float64(hy*hy)) * (1 + 1e-12)
 }
 
 // largestOfRow returns the largest absolute value of the source of a row, rounded to the field's type.

@@ -52,14 +52,18 @@ type Part struct {
 	MaxGuess  float64 `json:"max_guess,omitempty"`  // of the initial field at points that are not fixed
 	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
 	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
-	Diagonal  float64 `json:"diagonal,omitempty"`   // the largest of a weighted operator
+	// Of a weighted operator: see problem.Maxima.
+	Diagonal float64 `json:"diagonal,omitempty"`
+	Centre   float64 `json:"centre,omitempty"`
+	Barrier  float64 `json:"barrier,omitempty"`
 }
 
 // add makes p the part of both.
 func (p *Part) add(q Part) {
 	p.MaxAbs, p.MaxGuess = max(p.MaxAbs, q.MaxAbs), max(p.MaxGuess, q.MaxGuess)
 	p.MaxSource, p.Fixed = max(p.MaxSource, q.MaxSource), p.Fixed+q.Fixed
-	p.Diagonal = max(p.Diagonal, q.Diagonal)
+	p.Diagonal, p.Centre = max(p.Diagonal, q.Diagonal), max(p.Centre, q.Centre)
+	p.Barrier = max(p.Barrier, q.Barrier)
 }
 
 func (m Member) String() string {

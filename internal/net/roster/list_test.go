@@ -16,7 +16,7 @@ func runOf(nodes, perNode int) (members []Member) {
 		m := member(r, nodes*perNode)
 		node := r / perNode
 		m.Host, m.Node = fmt.Sprintf("host%d", node), shm.Node{Boot: fmt.Sprintf("boot%d", node), PIDNamespace: "1"}
-		m.LocalRank, m.LocalSize, m.Part = r%perNode, perNode, Part{float64(r) / 3, 0, 1, 2, 0}
+		m.LocalRank, m.LocalSize, m.Part = r%perNode, perNode, Part{MaxAbs: float64(r) / 3, MaxSource: 1, Fixed: 2}
 		m.Extra = json.RawMessage(fmt.Sprintf(`{"cores":[%d]}`, r%perNode))
 		members = append(members, m)
 	}

@@ -265,6 +265,10 @@ const far = 0.1
 // accuracy says how far the field is from the solution of the discrete equations.
 func accuracy(r Report) string {
 	a := r.Accuracy
+	if a.Error == nil && a.AtMost != nil {
+		return fmt.Sprintf("at most %.0e from the solution of the discrete equations; no estimate, as %s", *a.AtMost,
+			a.Why)
+	}
 	if a.Error == nil {
 		return "unknown: " + a.Why
 	}

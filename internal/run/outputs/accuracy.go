@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"jacobi/internal/compute/accuracy"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
@@ -51,12 +52,16 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 		return &output.AccuracyReport{Why: "no sweep has a norm"}
 	}
 	a := accuracy.Run{Mesh: o.Layout.Mesh, Operator: o.Layout.Operator, Norm: result.Norm, Largest: n.Largest}
+	if o.Correction == nil {
+		a.Later = result.Iterations - o.lastNormed(result)
+	}
 	if a.Operator.Weighted {
-		return &output.AccuracyReport{Rounding: a.Norm <= a.Floor(), Why: "points have coefficients of their own"}
+		whole := o.Comm.Whole()
+		a.Contrast = o.Problem.Contrast(problem.Maxima{Centre: whole.Centre, Barrier: whole.Barrier})
+		return weighted(a)
 	}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {
-		a.Later = result.Iterations - o.lastNormed(result)
 		correction = a.Correction(n.Part)
 	}
 	about, rounded, most := a.About(correction), a.Rounded(), a.AtMost()
@@ -69,6 +74,16 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 		if rep.ByRounding {
 			rep.Error, rep.ByRounding = nil, false
 		}
+	}
+	return rep
+}
+
+// weighted states the error of the field of a weighted operator: what its correction looks like depends on the
+// coefficients, so there is a bound only.
+func weighted(a accuracy.Run) *output.AccuracyReport {
+	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor(), Why: "points have coefficients of their own"}
+	if most := a.AtMost(); !math.IsInf(most, 1) {
+		rep.AtMost = &most
 	}
 	return rep
 }

@@ -63,9 +63,11 @@ func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part rost
 	if err != nil {
 		return part, err
 	}
-	if part.MaxSource, part.Diagonal, err = p.Maxima(ctx, s.Lo, s.Hi); err != nil {
+	m, err := p.Maxima(ctx, s.Lo, s.Hi)
+	if err != nil {
 		return part, err
 	}
+	part.MaxSource, part.Diagonal, part.Centre, part.Barrier = m.Source, m.Diagonal, m.Centre, m.Barrier
 	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)
 	return part, err
 }
