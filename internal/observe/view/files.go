@@ -17,6 +17,7 @@ import (
 
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/convert"
 	"jacobi/internal/observe/output"
 )
@@ -25,9 +26,11 @@ import (
 type Files struct {
 	mu    sync.Mutex // a frame reads many rows: one at a time
 	field convert.Reader
-	sweep int
-	scale string
-	none  error // why there is no field; nil if there is one
+	// problem tells which points lie outside the material; nil if none does.
+	problem *problem.Problem
+	sweep   int
+	scale   string
+	none    error // why there is no field; nil if there is one
 }
 
 // Open fills the board with what the files of a finished run in dir say, and returns the source of its frames. It fails
@@ -96,6 +99,7 @@ func (f *Files) open(dir string, names []string, report *output.Report) error {
 	if report != nil {
 		f.sweep = report.Sweeps
 		f.scale = scaleOf(report.Config)
+		f.problem = problemOf(report.Config, field.Mesh().NX, field.Mesh().NY)
 	}
 	return nil
 }
@@ -169,7 +173,7 @@ func (f *Files) row(frame *Frame, row int, part []byte, values []float64) error 
 			frame.Values = append(frame.Values, values[frame.Column(x)-lo])
 		}
 	}
-	return nil
+	return f.hide(frame, row, frame.Values[len(frame.Values)-frame.Cols:])
 }
 
 // Close closes the field.
@@ -177,7 +181,11 @@ func (f *Files) Close() error {
 	if f.none != nil {
 		return nil
 	}
-	return f.field.Close()
+	err := f.field.Close()
+	if f.problem != nil {
+		err = errors.Join(err, f.problem.Close())
+	}
+	return err
 }
 
 var errNoFile = errors.New("there is no such file")

@@ -80,6 +80,36 @@ func TestFramesOfFiles(t *testing.T) {
 	}
 }
 
+// Points outside the material have no value, if the report tells of the problem of the field.
+func TestFramesWithPointsOutside(t *testing.T) {
+	const config = `{"grid": {"nx": 50, "ny": 30, "dtype": "float64", "width": 1, "height": "auto"},
+		"problem": {"left": "1", "coefficient": "ix > 40 and iy < 10 ? 0 : 1"}}`
+	report := `{"run_id": "r", "mesh": {"nx": 50, "ny": 30, "dtype": "float64"}, "files": [{"name": "u.npy"}],
+		"config": `
+	for text, outside := range map[string]int{config: 90, strings.Replace(config, "50", "49", 1): 0, "{}": 0} {
+		f, err := Open(write(t, map[string]string{"u.npy": field("u.npy", 50, 30), "report.json": report + text + "}"}),
+			NewBoard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Frame(t.Context(), Window{X1: 50, Y1: 30, Cols: 50, Rows: 30}, 0)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		none := 0
+		for i, v := range got.Values {
+			if math.IsNaN(v) && i%50 > 40 && i/50 < 10 {
+				none++
+			} else if v != float64(i/50)+float64(i%50)/1000 {
+				t.Fatalf("%v at column %d, row %d", v, i%50, i/50)
+			}
+		}
+		if none != outside {
+			t.Errorf("%d points outside, want %d:\n%s", none, outside, text)
+		}
+	}
+}
+
 // sparse makes a file of 2 rows of the longest length that takes no room on the disk, and returns its path. The last
 // value is 7.
 func sparse(t *testing.T, dir string) string {

@@ -2,10 +2,13 @@
 // The heat map: what a frame holds, how values become colours, and the picture.
 
 // Bar turns values into colours as internal/observe/output/colourscale.go does. shades holds 2 x 1024 colours of 3 bytes.
+// map is "auto", "unsigned", "signed" or "grey".
 class Bar {
-  constructor(bar, shades) {
+  constructor(bar, shades, map) {
     Object.assign(this, bar);
-    this.table = shades.subarray(bar.diverging ? 3072 : 0, bar.diverging ? 6144 : 3072);
+    const signed = map === "signed" || map === "auto" && bar.diverging;
+    this.table = map === "grey" ? Uint8Array.from({ length: 3072 }, (_, i) => Math.floor(i / 12)) :
+      shades.subarray(signed ? 3072 : 0, signed ? 6144 : 3072);
     this.low = this.warp(bar.min);
     this.span = this.warp(bar.max) - this.low;
   }
@@ -50,6 +53,7 @@ function spread(n, count, i) {
 }
 
 const maxCells = 512; // columns and rows of a frame that a page asks for
+const outside = 0xb4; // the grey of points that have no value, being outside the material
 const maxAspect = 8; // of a picture to scale, as in internal/observe/output/scale.go
 
 // Field shows a window of the mesh. ask(window) is called when it needs another frame.
@@ -62,6 +66,8 @@ class Field {
     this.frame = null; // the newest one, perhaps of another window
     this.wholeBar = null; // of the newest frame of the whole field
     this.sameColours = true;
+    this.map = "auto";
+    this.contours = 0;
     this.size = [0, 0];
     this.painted = document.createElement("canvas");
   }
@@ -96,7 +102,7 @@ class Field {
   setFrame(frame) {
     if (!this.frame || frame.shows(this.window)) this.frame = frame;
     if (frame.x1 - frame.x0 === this.run.nx && frame.y1 - frame.y0 === this.run.ny) {
-      this.wholeBar = new Bar(frame.bar, this.shades);
+      this.wholeBar = frame.bar;
     }
     this.paint();
     this.want(frame.shows(this.window) ? frame.number : 0);
@@ -104,7 +110,7 @@ class Field {
 
   bar() {
     if (!this.frame) return null;
-    return this.sameColours && this.wholeBar ? this.wholeBar : new Bar(this.frame.bar, this.shades);
+    return new Bar(this.sameColours && this.wholeBar || this.frame.bar, this.shades, this.map);
   }
 
   // layOut chooses the size of the picture for the room that there is.
@@ -134,9 +140,7 @@ class Field {
     const c = this.painted.getContext("2d"), image = c.createImageData(f.cols, f.rows), data = image.data;
     for (let i = 0; i < f.values.length; i++) {
       const at = bar.colour(f.values[i]);
-      data[4 * i] = at < 0 ? 0 : bar.table[at];
-      data[4 * i + 1] = at < 0 ? 255 : bar.table[at + 1];
-      data[4 * i + 2] = at < 0 ? 0 : bar.table[at + 2];
+      for (let k = 0; k < 3; k++) data[4 * i + k] = at < 0 ? outside : bar.table[at + k];
       data[4 * i + 3] = 255;
     }
     c.putImageData(image, 0, 0);
@@ -158,6 +162,10 @@ class Field {
       c.clip();
       c.drawImage(this.painted, this.left + (f.x0 - w.x0) * sx, (f.y0 - w.y0) * sy, (f.x1 - f.x0) * sx,
         (f.y1 - f.y0) * sy);
+      if (this.contours) {
+        c.translate(this.left + (f.x0 - w.x0) * sx, (f.y0 - w.y0) * sy);
+        drawContours(c, f, this.bar(), this.contours, (f.x1 - f.x0) * sx / f.cols, (f.y1 - f.y0) * sy / f.rows);
+      }
       c.restore();
     }
     this.axes(c, width, height);

@@ -8,6 +8,7 @@ class Pointer {
     this.from = null; // where a drag began, in pixels of the picture
     this.to = null;
     this.canvas = byId("overlay");
+    this.profile = new Profile(field, () => this.draw());
     const c = this.canvas;
     c.addEventListener("pointermove", (e) => this.move(e));
     c.addEventListener("pointerdown", (e) => this.down(e));
@@ -29,7 +30,14 @@ class Pointer {
       e.currentTarget.setAttribute("aria-pressed", String(field.sameColours));
       field.paint();
     });
-    field.onDraw = () => this.draw();
+    byId("contours").addEventListener("click", (e) => {
+      field.contours = field.contours ? 0 : 12;
+      e.currentTarget.setAttribute("aria-pressed", String(field.contours > 0));
+      field.draw();
+    });
+    byId("map").addEventListener("change", (e) => { field.map = e.currentTarget.value; field.paint(); });
+    byId("save").addEventListener("click", () => savePicture(field));
+    field.onDraw = () => { this.draw(); this.profile.draw(); };
   }
 
   // place returns where an event is in the picture, from 0 to 1 along both sides.
@@ -65,7 +73,9 @@ class Pointer {
   up(e) {
     const from = this.from, to = this.place(e), [width, height] = this.field.size;
     this.from = this.to = null;
-    if (from && Math.abs(to[0] - from[0]) * width > 6 && Math.abs(to[1] - from[1]) * height > 6) {
+    if (from && this.profile.on) {
+      if (Math.hypot((to[0] - from[0]) * width, (to[1] - from[1]) * height) > 6) this.profile.set(from, to);
+    } else if (from && Math.abs(to[0] - from[0]) * width > 6 && Math.abs(to[1] - from[1]) * height > 6) {
       const w = this.field.window, nx = w.x1 - w.x0, ny = w.y1 - w.y0;
       this.show(w.x0 + Math.min(from[0], to[0]) * nx, w.x0 + Math.max(from[0], to[0]) * nx,
         w.y0 + Math.min(from[1], to[1]) * ny, w.y0 + Math.max(from[1], to[1]) * ny);
@@ -136,7 +146,8 @@ class Pointer {
     byId("whole").disabled = byId("farther").disabled = field.isWhole();
     byId("closer").disabled = Math.max(field.window.x1 - field.window.x0, field.window.y1 - field.window.y0) <= 8;
     const c = prepare(this.canvas, field.left + width + 1, field.height);
-    if (this.from && this.to) {
+    this.profile.mark(c, this.from && this.to ? [this.from, this.to] : null);
+    if (this.from && this.to && !this.profile.on) {
       c.strokeStyle = "#ffffff";
       c.lineWidth = 3;
       const box = [field.left + this.from[0] * width, this.from[1] * height, (this.to[0] - this.from[0]) * width,
@@ -169,14 +180,14 @@ class Pointer {
     const out = byId("readout"), run = this.field.run;
     if (run.no_field && !this.field.frame) { out.textContent = `There is no picture: ${run.no_field}`; return; }
     if (!f || !this.at) {
-      out.textContent = f ? "Point at the picture for values; drag to zoom." : "Waiting for the field …";
+      out.textContent = f ? `Point at the picture for values; drag to ${this.profile.on ? "draw a line" : "zoom"}.` : "Waiting for the field …";
       this.onRow?.(-1);
       return;
     }
     const ix = f.column(this.at[0]), iy = f.row(this.at[1]), v = f.value(...this.at);
     const where = run.hx ? `x ${brief(ix * run.hx, 6)}  y ${brief(iy * run.hy, 6)}  ` : "";
     const rank = this.onRow ? this.onRow(iy) : "";
-    out.replaceChildren(make("b", shortest(v, f.bytes)), ` at ${where}(column ${ix}, row ${iy}${rank})`);
+    out.replaceChildren(make("b", Number.isNaN(v) ? "outside the material" : shortest(v, f.bytes)), ` at ${where}(column ${ix}, row ${iy}${rank})`);
     out.dataset.column = ix;
     out.dataset.row = iy;
     out.dataset.value = shortest(v, f.bytes);
