@@ -216,6 +216,9 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 }
 
 func (c *compiler) call(n ast.Node, name string, list []ast.Node) node {
+	if word := strings.ToLower(name); word == "where" || word == "iif" || word == "piecewise" || word == "heaviside" {
+		return c.fail(n, "unknown function %s: %s", name, choice)
+	}
 	args := make([]node, len(list))
 	for i, a := range list {
 		args[i] = c.number(a)

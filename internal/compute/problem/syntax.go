@@ -76,6 +76,8 @@ func (t token) mistake() string {
 	switch first, size := utf8.DecodeRuneInString(t.text); {
 	case t.text == "if", t.text == "else":
 		return choice
+	case t.text == "√":
+		return "√ is not an operator; did you mean sqrt(…)?"
 	case t.text == "|":
 		return "| is not an operator; write || for or, and abs(…) for the absolute value"
 	case unicode.IsDigit(first):
@@ -102,7 +104,10 @@ func (t token) badNumber() string {
 	case errors.Is(err, strconv.ErrRange):
 		return t.text + " is too large"
 	case digits != t.text && !strings.HasPrefix(t.text, "0x") && t.text != digits+"e" && strings.Count(digits, ".") < 2:
-		return fmt.Sprintf("%s is not a number; did you mean %s*%s?", t.text, digits, t.text[len(digits):])
+		if word := t.text[len(digits):]; slices.Contains(Names(), word) || isFunction(word) {
+			return fmt.Sprintf("%s is not a number; did you mean %s*%s?", t.text, digits, word)
+		}
+		return fmt.Sprintf("%s is not a number; numbers have no units, and * stands before a name", t.text)
 	}
 	return t.text + " is not a number"
 }
@@ -146,9 +151,13 @@ func unexpected(before []token, t token, after []token) string {
 	}
 	value := len(before) > 0 && !last.operator()
 	switch {
-	case t.text == "," && value && len(after) > 0:
+	case t.text == "," && value && len(after) > 0 && isNumber(last.text) && isNumber(after[0].text):
 		return fmt.Sprintf("a comma stands only between the arguments of a function; is %s.%s meant?", last.text,
 			after[0].text)
+	case t.text == "," && value:
+		return "a comma stands only between the arguments of a function"
+	case value && isNumber(last.text) && isNumber(t.text):
+		return fmt.Sprintf("a number has no spaces; is %s%s meant?", last.text, t.text)
 	case t.text == ")" && value:
 		return "this ) has no ("
 	case t.operator() && t.text != "(", t.text == ")":
@@ -159,4 +168,9 @@ func unexpected(before []token, t token, after []token) string {
 		return fmt.Sprintf("an operator, such as *, is missing before %s", t.text)
 	}
 	return t.text + " is not expected here"
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
 }
