@@ -29,14 +29,14 @@ func composeWords(t *testing.T) []string {
 	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil {
 		t.Skipf("NOT RUN: the compose cluster: no Docker engine: %v %s", err, firstLine(out))
 	}
+	if _, err := exec.LookPath("busybox"); err != nil {
+		t.Skipf("NOT RUN: the compose cluster: %v", err)
+	}
 	if exec.Command("docker", "compose", "version").Run() == nil {
 		return []string{"docker", "compose"}
 	}
 	if err := exec.Command("docker-compose", "version").Run(); err != nil {
 		t.Skipf("NOT RUN: the compose cluster: neither docker compose nor docker-compose: %v", err)
-	}
-	if _, err := exec.LookPath("busybox"); err != nil {
-		t.Skipf("NOT RUN: the compose cluster: %v", err)
 	}
 	return []string{"docker-compose"}
 }
