@@ -56,7 +56,6 @@ func (s Solver) MethodText() string {
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
 //   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
-//   - CPUs compute a problem that gives points weights of their own.
 //   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
 //   - A tolerance that is not given is 0 if the other one is given.
 func (c Config) settle(given map[string]bool) Config {
@@ -68,9 +67,6 @@ func (c Config) settle(given map[string]bool) Config {
 		if c.Problem.Preset == benchmark {
 			c.Solver.Method, c.Solver.Why = Jacobi, presetWhy
 		}
-	}
-	if key, _ := c.Problem.Weighted(); key != "" && c.Device.Backend == Auto {
-		c.Device.Backend = "cpu"
 	}
 	if given["grid.dtype"] {
 		c.Grid.Named = c.Grid.DType

@@ -61,8 +61,6 @@ var invalid = []struct {
 	{func(c *Config) {
 		c.Problem.Left, c.Solver.Method, c.Solver.Start, c.Grid.DType = "robin(1, 0)", Multigrid, StartFull, "float64"
 	}, `problem.left "robin(1, 0)": needs solver.start initial, not full`},
-	{func(c *Config) { c.Problem.Coefficient, c.Device.Backend = "x < 0.5 ? 1 : 4.4", "cuda" },
-		`problem.coefficient "x < 0.5 ? 1 : 4.4": needs device.backend cpu, not cuda`},
 	{func(c *Config) { c.Problem.Coefficient = "-2" },
 		`problem.coefficient -2: a number must be 1e-60 to 1e+60`},
 	{func(c *Config) { c.Problem.Coefficient = "0" },

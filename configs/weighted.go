@@ -26,16 +26,9 @@ func (p Problem) Weighted() (key, value string) {
 // drawsCoefficients reports whether a colour of the drawing has a coefficient.
 func (p Problem) drawsCoefficients() bool { return strings.Contains(p.Colours, " coefficient=") }
 
-// weighted refuses a start and a device that have no weights of points.
+// weighted refuses a start that has no weights of points.
 func (v *validator) weighted(c Config) {
-	key, value := c.Problem.Weighted()
-	if key == "" {
-		return
-	}
-	if c.Solver.FullStart() {
+	if key, value := c.Problem.Weighted(); key != "" && c.Solver.FullStart() {
 		v.fault("%s %q: needs solver.start %s, not %s", key, value, StartInitial, StartFull)
-	}
-	if c.Device.Backend == "cuda" {
-		v.fault("%s %q: needs device.backend cpu, not cuda", key, value)
 	}
 }

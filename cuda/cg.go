@@ -74,6 +74,7 @@ type CG struct {
 	stepArgs         *driver.Args
 	productBlocks    int
 	stepBlocks       int
+	weighted         call // the kernel of the products of a weighted operator
 }
 
 // NewCG allocates the CG of levels.
@@ -117,7 +118,12 @@ func (s *CG) open(ptx bool) (err error) {
 	if err := d.newEvents(&s.arrived); err != nil {
 		return err
 	}
-	if err := s.prepareProducts(m); err != nil {
+	if v.weighted != nil {
+		s.weighted, err = v.weighted.productsOf(s)
+	} else {
+		err = s.prepareProducts(m)
+	}
+	if err != nil {
 		return err
 	}
 	return s.prepareStep(m)
@@ -142,7 +148,7 @@ func (s *CG) prepareProducts(m *driver.Module) (err error) {
 	}
 	a := &productSums{
 		u: l.u.origin(), x: s.x.origin(), p: s.p.origin(), b: l.b.origin(), sums: s.sums, h: l.Scale, q: l.Blend,
-		unitShift: int32(multigrid.DotUnit - 1075 - 2*int(v.layout.Magnitude)), unitBits: multigrid.DotBits,
+		unitShift: dotShift(v.layout.Magnitude), unitBits: multigrid.DotBits,
 		pitch: int32(l.u.pitch / 8), nx: int32(l.Mesh.NX), lo: int32(l.own.Lo), hi: int32(l.own.Hi),
 		halfRows: halves(l.Mesh.NY, l.Mesh.Walls.Top, l.Mesh.Walls.Bottom),
 		rows:     l.rowSpan(), columns: l.columnSpan(),
@@ -157,6 +163,9 @@ func (s *CG) prepareProducts(m *driver.Module) (err error) {
 	s.productArgs, err = s.multiply.Args(a)
 	return err
 }
+
+// dotShift is DotUnit.shift in kernels/dot.cuh.
+func dotShift(e solver.Magnitude) int32 { return int32(multigrid.DotUnit - 1075 - 2*int(e)) }
 
 // halves returns the first and the last of n points where the wall there makes d count half.
 func halves(n int, low, high solver.Wall) [2]int32 {
@@ -233,8 +242,12 @@ func (s *CG) launchProducts() error {
 		return err
 	}
 	m := s.levels.dev.times.begin(stream, solver.Work{Kind: solver.WorkCG})
-	if err := s.multiply.Launch(stream, driver.Dim{X: s.productBlocks}, driver.Dim{X: productWarps * warpSize},
-		productShared, s.productArgs); err != nil {
+	multiply := s.weighted
+	if s.levels.weighted == nil {
+		multiply = call{f: s.multiply, args: s.productArgs, blocks: s.productBlocks, threads: productWarps * warpSize,
+			shared: productShared}
+	}
+	if err := multiply.launch(stream); err != nil {
 		return err
 	}
 	m.end()
@@ -279,7 +292,7 @@ func (s *CG) CopyRows(ctx context.Context, rows solver.Stripe, dst []byte) error
 		return fmt.Errorf("cuda conjugate gradients: rows %v in %d bytes: rows %v of %d bytes are held", rows, len(dst),
 			s.p.rows, width)
 	}
-	if err := s.levels.read(ctx, s.p, 0, rows, dst); err != nil {
+	if err := s.levels.read(ctx, s.p, 0, width, rows, dst); err != nil {
 		return err
 	}
 	if l.Mesh.PeriodicColumns() {

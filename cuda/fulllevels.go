@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"jacobi/cuda/driver"
@@ -37,6 +38,9 @@ func (v *Levels) Coarser(l multigrid.Layout) (multigrid.Device, error) {
 	c := &Levels{layout: l, dev: v.dev, stream: v.stream, kernels: v.kernels, pinned: v.pinned, arrived: v.arrived,
 		busy: v.busy, within: true}
 	err := c.checkLayout()
+	if l.Plan.Weighted {
+		err = errors.New("a weighted operator has no full multigrid")
+	}
 	if err == nil {
 		c.counts, err = v.dev.alloc(sumBytes)
 	}

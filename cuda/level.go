@@ -27,7 +27,7 @@ const slack = 4096
 
 // newLevel returns a level without memory.
 func newLevel(layout multigrid.Layout, i int) *level {
-	l := &level{Level: layout.Plan.Levels[i], hasB: i > 0 || layout.Values != nil}
+	l := &level{Level: layout.Plan.Levels[i], hasB: i > 0 || layout.Values != nil || layout.Plan.Weighted}
 	l.own = l.Mesh.Interior()
 	if i < layout.Agglomerated {
 		l.own, l.neighbour = layout.Stripes[i], layout.Neighbour

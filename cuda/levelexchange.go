@@ -88,7 +88,7 @@ func (x *LevelExchange) halo(r solver.HaloRows) (*multigrid.Halo, *field, error)
 		return nil, nil, err
 	}
 	own := h.Layout.Stripes[h.Level]
-	f, err := v.array(h.Level, h.Array, own, own.Rows()*h.Layout.Plan.Levels[h.Level].Mesh.RowBytes())
+	f, err := v.array(h.Level, h.Array, own, own.Rows()*h.Layout.Plan.RowBytes(h.Level, h.Array))
 	return h, f, err
 }
 

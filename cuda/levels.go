@@ -17,22 +17,26 @@ import (
 // Levels implements multigrid.Device. All its work is in one stream, in the order of the calls; Sum and the copies wait
 // for it.
 type Levels struct {
-	layout  multigrid.Layout
-	dev     *device
-	stream  *driver.Stream
-	kernels map[string]*smoothKernel
-	levels  []*level // those below the tail of one block
-	tail    *tail
-	window  levelWindow        // into which other ranks write; without memory unless OpenWindow was called
-	counts  driver.DevicePtr   // the words of the sum of the last Down(0)
-	pinned  *driver.HostMemory // their copy
-	arrived *driver.Event      // of the copy
-	busy    *driver.Event      // end of the stream that a call waits for
-	within  bool               // the levels belong to finer ones, see Coarser
+	layout   multigrid.Layout
+	dev      *device
+	stream   *driver.Stream
+	kernels  map[string]*smoothKernel
+	levels   []*level // those below the tail of one block
+	tail     *tail
+	window   levelWindow        // into which other ranks write; without memory unless OpenWindow was called
+	counts   driver.DevicePtr   // the words of the sum of the last Down(0)
+	pinned   *driver.HostMemory // their copy
+	arrived  *driver.Event      // of the copy
+	busy     *driver.Event      // end of the stream that a call waits for
+	within   bool               // the levels belong to finer ones, see Coarser
+	weighted *weighted          // nil unless the operator is weighted
 }
 
 // NewLevels opens a GPU and allocates the levels.
 func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
+	if l.Plan.Weighted {
+		return newLevels(d, l, o, weightedImage, nil)
+	}
 	return newLevels(d, l, o, levelsImage, smoothShapes)
 }
 
@@ -63,9 +67,6 @@ func (v *Levels) checkLayout() error {
 	if l := v.layout; l.Agglomerated < 1 || l.Agglomerated >= len(l.Plan.Levels) || len(l.Stripes) != l.Agglomerated {
 		return fmt.Errorf("cuda levels: %d levels, whole from %d on, %d stripes", len(l.Plan.Levels), l.Agglomerated,
 			len(l.Stripes))
-	}
-	if v.layout.Plan.Weighted {
-		return errors.New("cuda levels: a weighted operator is not supported")
 	}
 	return nil
 }
@@ -118,6 +119,9 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 
 // openLevels allocates the levels and prepares their kernels.
 func (v *Levels) openLevels() error {
+	if v.layout.Plan.Weighted {
+		return v.openWeighted()
+	}
 	first := tailStart(v.layout)
 	for i := range first + 1 {
 		l := newLevel(v.layout, i)
@@ -144,11 +148,14 @@ func (v *Levels) openLevels() error {
 
 // allocate allocates the arrays of a level and fills them with zeros: the walls of corrections stay 0, and kernels read
 // what follows a row.
-func (v *Levels) allocate(l *level) error {
-	for _, a := range l.arrays() {
+func (v *Levels) allocate(l *level) error { return v.zero(l.arrays(), v.dev.alloc) }
+
+// zero allocates arrays of zeros.
+func (v *Levels) zero(arrays []*field, alloc func(int64) (driver.DevicePtr, error)) error {
+	for _, a := range arrays {
 		bytes := a.bytes() + slack
 		var err error
-		if a.base, err = v.dev.alloc(bytes); err != nil {
+		if a.base, err = alloc(bytes); err != nil {
 			return fmt.Errorf("%s for rows %v: %w", humanize.IBytes(uint64(bytes)), a.rows, err)
 		}
 		if err := v.stream.Fill(a.base, 0, int(bytes)); err != nil {
@@ -164,7 +171,12 @@ func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := v.fill(ctx, l, &l.u, rows.Row); err != nil {
 		return err
 	}
-	if v.layout.Values != nil {
+	switch {
+	case v.weighted != nil:
+		if err := v.weighted.load(ctx); err != nil {
+			return err
+		}
+	case v.layout.Values != nil:
 		if err := v.fill(ctx, l, &l.b, rowsOf(v.layout.Values, solver.Source)); err != nil {
 			return fmt.Errorf("source: %w", err)
 		}
@@ -212,13 +224,13 @@ func (v *Levels) Down(ctx context.Context, level int) error {
 	}
 	if level > 0 {
 		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkDown, Level: level}).end()
-		return v.levels[level].down.launch(v.stream)
+		return v.launchDown(level)
 	}
 	if err := v.stream.Fill(v.counts, 0, sumBytes); err != nil {
 		return err
 	}
 	down := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkDown})
-	if err := v.levels[0].down.launch(v.stream); err != nil {
+	if err := v.launchDown(0); err != nil {
 		return err
 	}
 	down.end()
@@ -228,6 +240,14 @@ func (v *Levels) Down(ctx context.Context, level int) error {
 	}
 	sums.end()
 	return v.arrived.Record(v.stream)
+}
+
+// launchDown puts the work of Down into the stream.
+func (v *Levels) launchDown(level int) error {
+	if v.weighted != nil {
+		return v.weighted.down(level, false)
+	}
+	return v.levels[level].down.launch(v.stream)
 }
 
 // Sum implements multigrid.Device.
@@ -241,6 +261,13 @@ func (v *Levels) Sum(ctx context.Context) (solver.Sum, error) {
 // Agglomerate implements multigrid.Device.
 func (v *Levels) Agglomerate(ctx context.Context) error {
 	last := len(v.levels) - 1
+	if v.weighted != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail, Level: last}).end()
+		return v.weighted.cycles(v.layout.Agglomerated)
+	}
 	for i := v.layout.Agglomerated; i < last; i++ {
 		if err := v.Down(ctx, i); err != nil {
 			return err
@@ -265,6 +292,9 @@ func (v *Levels) Up(ctx context.Context, level int) error {
 		return context.Cause(ctx)
 	}
 	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkUp, Level: level}).end()
+	if v.weighted != nil {
+		return launchAll(v.stream, v.weighted.points[level].up)
+	}
 	return v.levels[level].up.launch(v.stream)
 }
 
@@ -275,12 +305,19 @@ func (v *Levels) array(level int, a multigrid.Array, s solver.Stripe, bytes int)
 	}
 	l := v.levels[level]
 	f := &l.u
-	if a == multigrid.RightSide {
+	switch {
+	case a == multigrid.RightSide:
 		f = &l.b
+	case a > multigrid.RightSide:
+		if level == 0 || v.weighted == nil || !v.weighted.setUp || a > multigrid.Scaling {
+			return nil, errSetUp
+		}
+		f = &v.weighted.wide[level][a-multigrid.Centre]
 	}
-	if f.base == 0 || s.Lo < f.rows.Lo || s.Hi > f.rows.Hi || s.Rows() < 0 || bytes != s.Rows()*l.Mesh.RowBytes() {
+	width := v.layout.Plan.RowBytes(level, a)
+	if f.base == 0 || s.Lo < f.rows.Lo || s.Hi > f.rows.Hi || s.Rows() < 0 || bytes != s.Rows()*width {
 		return nil, fmt.Errorf("cuda levels: level %d, array %d: rows %v in %d bytes: rows %v of %d bytes are held",
-			level, a, s, bytes, f.rows, l.Mesh.RowBytes())
+			level, a, s, bytes, f.rows, width)
 	}
 	return f, nil
 }
@@ -291,12 +328,11 @@ func (v *Levels) CopyRows(ctx context.Context, level int, a multigrid.Array, s s
 	if err != nil {
 		return err
 	}
-	return v.read(ctx, *f, level, s, dst)
+	return v.read(ctx, *f, level, v.layout.Plan.RowBytes(level, a), s, dst)
 }
 
-// read copies rows of an array of a level to dst.
-func (v *Levels) read(ctx context.Context, f field, level int, s solver.Stripe, dst []byte) error {
-	width := v.levels[level].Mesh.RowBytes()
+// read copies rows of `width` bytes of an array of a level to dst.
+func (v *Levels) read(ctx context.Context, f field, level, width int, s solver.Stripe, dst []byte) error {
 	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
 		n := min(chunk, s.Hi-lo)
 		m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkToHost, Level: level, Rows: n})
@@ -318,7 +354,7 @@ func (v *Levels) SetRows(ctx context.Context, level int, a multigrid.Array, s so
 	if err != nil {
 		return err
 	}
-	width := v.levels[level].Mesh.RowBytes()
+	width := v.layout.Plan.RowBytes(level, a)
 	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
 		n := min(chunk, s.Hi-lo)
 		copy(v.dev.staging.Bytes(), src[(lo-s.Lo)*width:(lo-s.Lo+n)*width])
@@ -344,6 +380,9 @@ func (v *Levels) await(ctx context.Context) error {
 
 // LevelsBytes returns the bytes of GPU memory that NewLevels allocates.
 func LevelsBytes(l multigrid.Layout) int64 {
+	if l.Plan.Weighted {
+		return weightedBytes(l)
+	}
 	bytes := int64(sumBytes)
 	first := tailStart(l)
 	for i := range first + 1 {

@@ -5,6 +5,7 @@
 
 #include "../kernels/multigrid.cu"
 #include "../kernels/search.cu"
+#include "../kernels/weighted_levels.cu"
 #include "../kernels/zone.cu"
 #define Part SweepPart  // ../kernels/multigrid_*.cuh have others of these names
 #define Squares SweepSquares
@@ -75,6 +76,16 @@ Kernel kernels[] = {
   {#name, run<ProductSums, name>, sizeof(ProductSums), kProductWarps* kWarp, \
    kProductWarps* Dots<kProducts>::kBytes}
     PRODUCTS_KERNEL(search_products), PRODUCTS_KERNEL(search_products_source),
+#define POINT_KERNEL(name, type) \
+  {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kPointThreads, 0}
+#define POINT_KERNELS(name) POINT_KERNEL(name##_f64, double), POINT_KERNEL(name##_f32, float)
+    POINT_KERNEL(load, double), POINT_KERNELS(interpolate), POINT_KERNELS(coarsen), POINT_KERNEL(scale_f32, float),
+    POINT_KERNEL(complete_f32, float), POINT_KERNELS(transfer), POINT_KERNELS(sweep), POINT_KERNELS(restrict),
+    POINT_KERNELS(correct),
+    {"weighted_norm", run<WeightedArg<double>, weighted_norm>, sizeof(WeightedArg<double>), kNormThreads, 0},
+    {"weighted_coarsest", run<Factors, weighted_coarsest>, sizeof(Factors), kWarp, 0},
+    {"weighted_products", run<ProductArg, weighted_products>, sizeof(ProductArg), kProductThreads,
+     kProductThreads / kWarp * Dots<kWeightedProducts>::kBytes},
 #define SWEEP_KERNEL(name, Pass) {#name, run<Pass, name>, sizeof(Pass), 0, 0}
 #define SWEEP_KERNELS(type, Real)                                                                               \
   SWEEP_KERNEL(once_##type, Pass<Real>), SWEEP_KERNEL(sweep_##type, Pass<Real>),                                \

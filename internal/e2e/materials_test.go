@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"jacobi/cuda/emulate/emulatetest"
 	"jacobi/internal/compute/cpu"
 )
 
@@ -48,6 +49,32 @@ func TestSameBitsWithMaterials(t *testing.T) {
 			}
 		})
 	}
+}
+
+// GPUs give the same bits as CPUs.
+func TestSameBitsWithMaterialsOnGPUs(t *testing.T) {
+	needGPU(t)
+	for _, method := range []string{"multigrid", "jacobi"} {
+		for _, transport := range []string{"p2p", "nats"} {
+			t.Run(method+"/"+transport, func(t *testing.T) {
+				t.Parallel() // a process on a GPU starts slowly
+				materialsOnGPUs(t, nil, []string{"1", "2", "3"}, "solver.method="+method, "halo.transport="+transport)
+			})
+		}
+	}
+}
+
+// So does the CPU where it runs their kernels.
+func TestSameBitsWithMaterialsOnEmulatedGPUs(t *testing.T) {
+	t.Parallel()
+	materialsOnGPUs(t, libraryPath(emulatetest.Build(t)), []string{"1", "2"}, "solver.method=multigrid")
+}
+
+func materialsOnGPUs(t *testing.T, env, ranks []string, more ...string) {
+	t.Helper()
+	keys := append(materials[:len(materials):len(materials)], append(more, "grid.dtype=float64")...)
+	want, _ := solve(t, append(set(append(keys, "device.backend=cpu")...), "-np", "1")...)
+	sameOnGPUs(t, env, keys, want, ranks)
 }
 
 // A wall of two layers, with the interface halfway between points, has the flux of its resistances in series.

@@ -44,8 +44,8 @@ type Blocking struct {
 	columns       bool // the blocks are columns
 }
 
-// blocking divides the coarsest level.
-func (l Layout) blocking() Blocking {
+// Blocking divides the coarsest level.
+func (l Layout) Blocking() Blocking {
 	m := l.Plan.Levels[len(l.Plan.Levels)-1].Mesh
 	lo, hi := m.InteriorColumns()
 	b := Blocking{mesh: m, Slots: hi - lo, Blocks: m.Interior().Rows()}
@@ -89,7 +89,7 @@ func (l Layout) NewDirect() (*Direct, error) {
 
 // newDirect returns a Direct without its matrices and fixed points.
 func (l Layout) newDirect() *Direct {
-	d := &Direct{Blocking: l.blocking(), across: l.Plan.Coarsest.X, along: l.Plan.Coarsest.Y}
+	d := &Direct{Blocking: l.Blocking(), across: l.Plan.Coarsest.X, along: l.Plan.Coarsest.Y}
 	w := d.mesh.Walls
 	low, high := w.Top, w.Bottom
 	if d.columns {

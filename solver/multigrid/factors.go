@@ -35,7 +35,7 @@ var errLost = errors.New("the coefficients differ by so many powers of ten that 
 // NewFactors eliminates the equations of the coarsest level. at returns the stencil of an interior point. It fails if
 // the equations have no solution.
 func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
-	e := &elimination{Factors: Factors{Blocking: l.blocking()}, at: at}
+	e := &elimination{Factors: Factors{Blocking: l.Blocking()}, at: at}
 	err := e.eliminate()
 	if errors.Is(err, errSingular) {
 		err = errLost
@@ -48,7 +48,7 @@ func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 
 // FactorsSize returns the slots, the blocks and the bytes of the matrices of NewFactors.
 func (l Layout) FactorsSize() (slots, blocks int, bytes int64) {
-	b := l.blocking()
+	b := l.Blocking()
 	matrices := 2 * b.Blocks
 	if b.Chain < b.Blocks {
 		matrices += b.Chain + 2

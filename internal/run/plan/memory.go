@@ -81,7 +81,7 @@ func levelBytes(cfg configs.Config, s *setup.Setup, rank int, onGPUs bool) (int6
 	if onGPUs && s.Ranks > 1 && cfg.Halo.Transport != "nats" {
 		bytes += cuda.WindowBytes(levels, s.Ranks)
 	}
-	if cfg.Solver.Accelerated(s.Operator.Fixed != nil) {
+	if cfg.Solver.Accelerated(s.Operator.Fixed != nil || s.Operator.Weighted) {
 		bytes += cgBytes(levels)
 	}
 	if !cfg.Solver.FullStart() || cfg.Checkpoint.Resume != "" {
@@ -97,7 +97,7 @@ func levelBytes(cfg configs.Config, s *setup.Setup, rank int, onGPUs bool) (int6
 // savedBytes returns the bytes that a rank saves in a checkpoint.
 func savedBytes(c configs.Solver, l solver.Layout) int64 {
 	bytes := int64(l.Stripe.Rows()) * int64(l.Mesh.RowBytes())
-	if c.Accelerated(l.Operator.Fixed != nil) {
+	if c.Accelerated(l.Operator.Fixed != nil || l.Operator.Weighted) {
 		return 2 * bytes
 	}
 	return bytes

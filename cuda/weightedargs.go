@@ -1,0 +1,121 @@
+package cuda
+
+import (
+	"jacobi/cuda/driver"
+	"jacobi/solver"
+	"jacobi/solver/multigrid"
+)
+
+// grid is struct Grid in kernels/weighted_level.cuh.
+type grid struct {
+	pitch, widePitch, nx int32 // values
+	rowLo, rowHi         int32
+	lo, hi, top, bottom  int32
+	turnX, turnY, copies int32
+}
+
+// newGrid returns the points of a level of a weighted operator.
+func newGrid(l *level) grid {
+	m, rows := l.Mesh, l.u.rows
+	lo, hi := m.InteriorColumns()
+	g := grid{pitch: int32(l.u.pitch / m.DType.Size()), widePitch: int32(widePitch(m) / 8), nx: int32(m.NX),
+		rowLo: int32(rows.Lo), rowHi: int32(rows.Hi), lo: int32(lo), hi: int32(hi), top: int32(rows.Lo),
+		bottom: int32(rows.Hi)}
+	if m.PeriodicColumns() {
+		g.turnX = int32(m.NX - 2)
+	}
+	in := m.Interior()
+	switch whole := l.neighbour == [2]bool{}; {
+	case !m.PeriodicRows():
+		g.top, g.bottom = max(g.top, int32(in.Lo)), min(g.bottom, int32(in.Hi))
+	case whole:
+		g.top, g.bottom, g.copies = int32(in.Lo), int32(in.Hi), 1
+		fallthrough
+	default:
+		g.turnY = int32(m.NY - 2)
+	}
+	return g
+}
+
+// widePitch is the pitch of an array of float64 values of a mesh.
+func widePitch(m solver.Mesh) int {
+	m.DType = solver.Float64
+	return pitchOf(m)
+}
+
+// halving is struct Halving.
+type halving struct{ fine, coarse, periodic int32 }
+
+func newHalving(h multigrid.Halving) halving {
+	v := halving{fine: int32(h.Fine), coarse: int32(h.Coarse)}
+	if h.Periodic {
+		v.periodic = 1
+	}
+	return v
+}
+
+// equations is struct Equations.
+type equations struct{ c, e, s, se, sw, g, h driver.DevicePtr }
+
+// nine is struct Nine.
+type nine struct {
+	first  driver.DevicePtr // where row 0 is or would be
+	stride int64            // values
+}
+
+// weightedArg is struct WeightedArg.
+type weightedArg[F float32 | float64] struct {
+	from, to, b                               driver.DevicePtr
+	centre, east, south, southEast, southWest driver.DevicePtr
+	transfer                                  nine
+	coarseB, coarseU                          driver.DevicePtr
+	own, next                                 equations
+	p                                         nine
+	fixed, sums                               driver.DevicePtr
+	bias                                      [limbs]float64
+	scale                                     float64
+	fine, coarse                              grid
+	x, y                                      halving
+	lo, hi, strips, fixedPitch                int32
+	weight                                    F
+}
+
+// productArg is struct ProductArg in kernels/weighted_products.cuh.
+type productArg struct {
+	level               weightedArg[float64]
+	u, x, p, sums       driver.DevicePtr
+	unitShift, unitBits int32
+}
+
+// The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_sweeps.cuh and weighted_products.cuh.
+const (
+	pointThreads         = 256
+	pointColumns         = 64
+	pointRows            = pointThreads / pointColumns
+	normThreads          = 128
+	weightedProductBytes = normThreads / warpSize * products * dotBins * warpSize * 8
+)
+
+// call is a kernel with its argument.
+type call struct {
+	f                       *driver.Function
+	args                    *driver.Args
+	blocks, threads, shared int
+}
+
+func (c call) launch(s *driver.Stream) error {
+	if c.blocks == 0 {
+		return nil
+	}
+	return c.f.Launch(s, driver.Dim{X: c.blocks}, driver.Dim{X: c.threads}, c.shared, c.args)
+}
+
+// launchAll puts calls into a stream.
+func launchAll(s *driver.Stream, calls []call) error {
+	for _, c := range calls {
+		if err := c.launch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

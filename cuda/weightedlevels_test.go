@@ -1,0 +1,55 @@
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"jacobi/cuda/driver"
+	"jacobi/solver/multigrid"
+	"jacobi/solver/multigrid/leveltest"
+)
+
+// weightedLevels compares the levels of a weighted operator, conjugate gradients and their memory with the definitions.
+func weightedLevels(t *testing.T, d *driver.Driver, o Options, cases []leveltest.Case) {
+	open := func(l multigrid.Layout) (multigrid.Device, error) {
+		v, err := NewLevels(d, l, o)
+		if err == nil && v.Bytes() != LevelsBytes(l) {
+			err = fmt.Errorf("%d bytes are used, LevelsBytes is %d", v.Bytes(), LevelsBytes(l))
+		}
+		return v, err
+	}
+	for i, c := range cases {
+		t.Run(c.String(), func(t *testing.T) {
+			if err := leveltest.Check(t.Context(), c, open); err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == 1 {
+				return
+			}
+			if err := leveltest.CheckCG(t.Context(), c, accelerated(d, o)); err != nil {
+				t.Fatalf("conjugate gradients: %v", err)
+			}
+		})
+	}
+}
+
+// The levels of a weighted operator pass the conformance suite, as machine code and as PTX.
+func TestWeightedLevels(t *testing.T) {
+	d := need(t)
+	for _, ptx := range []bool{false, true} {
+		weightedLevels(t, d, Options{PTX: ptx}, leveltest.WeightedCases())
+	}
+}
+
+// Some do so on the CPU: every wall, the directions coarsened and the numbers of ranks are among them.
+func TestWeightedLevelsOnFibers(t *testing.T) {
+	all, step := leveltest.WeightedCases(), 5
+	if testing.Short() {
+		step = 19
+	}
+	var some []leveltest.Case
+	for i := 0; i < len(all); i += step {
+		some = append(some, all[i])
+	}
+	weightedLevels(t, emulated(t), Options{}, some)
+}
