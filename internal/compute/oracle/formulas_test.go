@@ -1,0 +1,117 @@
+package oracle_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// solved returns the outcome of a run of n x n points by multigrid.
+func solved(t *testing.T, n int, keys ...string) outcome {
+	t.Helper()
+	keys = append(keys, fmt.Sprintf("grid.nx=%d", n), fmt.Sprintf("grid.ny=%d", n), "solver.relative_tolerance=1e-11")
+	o, err := run(t, 1, keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Converged {
+		t.Errorf("%d x %d: %d cycles, %v", n, n, o.Sweeps, o.StopReason)
+	}
+	return o
+}
+
+// The effective conductivity of a checkerboard of a1 and a2 tends to sqrt(a1 a2) (Keller 1964, Dykhne 1970), at the
+// rate of the singularity at the corners of its squares: h^1.56 for 1:2, and h^0.77 for 1:10.
+func TestCheckerboard(t *testing.T) {
+	for contrast, rate := range map[float64]float64{2: 1.56, 10: 0.77} {
+		off := func(n int) float64 {
+			o := solved(t, n, "problem.left=1", "problem.top=neumann(0)", "problem.bottom=neumann(0)",
+				fmt.Sprintf("problem.coefficient=mod(floor(8*x) + floor(8*y), 2) == 1 ? %g : 1", contrast))
+			return math.Abs(*o.Results.Flux["left"] - math.Sqrt(contrast))
+		}
+		coarse, fine := off(129), off(257)
+		slope := math.Log2(coarse / fine)
+		t.Logf("1:%g: off by %.3g, then %.3g: h^%.2f", contrast, coarse, fine, slope)
+		if math.Abs(slope-rate) > 0.12 {
+			t.Errorf("1:%g: the error falls as h^%.2f, not h^%.2f", contrast, slope, rate)
+		}
+	}
+}
+
+// cylinder returns the solution around a cylinder of coefficient e in a uniform field along x, outside of it, and the
+// keys that give its values on the walls.
+func cylinder(e float64) (u func(x, y float64) float64, keys []string) {
+	const radius = 0.25
+	pole := (e - 1) / (e + 1) * radius * radius
+	formula := fmt.Sprintf("(x-0.5)*(1 - %.17g/((x-0.5)^2 + (y-0.5)^2))", pole)
+	for _, side := range []string{"left", "right", "top", "bottom"} {
+		keys = append(keys, "problem."+side+"="+formula)
+	}
+	keys = append(keys, fmt.Sprintf("problem.coefficient=hypot(x-0.5, y-0.5) < %g ? %g : 1", radius, e))
+	return func(x, y float64) float64 {
+		return (x - 0.5) * (1 - pole/((x-0.5)*(x-0.5)+(y-0.5)*(y-0.5)))
+	}, keys
+}
+
+// The field inside a dielectric cylinder is uniform, and 2/(1+e) of that far away.
+func TestDielectricCylinder(t *testing.T) {
+	const e = 5.
+	_, keys := cylinder(e)
+	off := func(n int) float64 {
+		o := solved(t, n, keys...)
+		at, step := n/2*n+n/2, n/16
+		field := (o.field[at+step] - o.field[at-step]) * float64(n-1) / float64(2*step)
+		return math.Abs(field*(1+e)/2 - 1)
+	}
+	coarse, fine := off(65), off(257)
+	t.Logf("the field inside is off by %.2g, then %.2g", coarse, fine)
+	if fine > 0.005 || fine > coarse/2 {
+		t.Errorf("the field inside is off by %g, then by %g", coarse, fine)
+	}
+}
+
+// Around an insulated hole the field is that of a dipole, and the fluxes balance.
+func TestInsulatedHole(t *testing.T) {
+	u, keys := cylinder(0)
+	off := func(n int) (largest float64) {
+		o := solved(t, n, keys...)
+		for i, v := range o.field {
+			if x, y := float64(i%n)/float64(n-1), float64(i/n)/float64(n-1); math.Hypot(x-0.5, y-0.5) > 0.3 {
+				largest = max(largest, math.Abs(v-u(x, y)))
+			}
+		}
+		if sum := o.fluxes(); math.Abs(sum) > 1e-9 {
+			t.Errorf("%d x %d: fluxes add up to %g", n, n, sum)
+		}
+		return largest
+	}
+	coarse, fine := off(65), off(257)
+	t.Logf("the far field is off by %.2g, then %.2g", coarse, fine)
+	if fine > 0.004 || fine > coarse/2 {
+		t.Errorf("the far field is off by %g, then by %g", coarse, fine)
+	}
+}
+
+// A microstrip as wide as its board is thick has the impedance and the effective permittivity of Hammerstad and Jensen
+// (1980), which are those of a strip without walls. The surface of the board lies half a spacing below the strip, then
+// above it, and the mean counts. MICROSTRIP=1025 runs 1025 x 1025 points.
+func TestMicrostrip(t *testing.T) {
+	const impedance, permittivity = 71.031, 3.1678 // for w/h = 1 and e = 4.4
+	n, near := int(number(t, "MICROSTRIP", 257)), 0.025
+	if n >= 1025 {
+		near = 0.01
+	}
+	row, half := n-1-n/16, n/32
+	charge := func(coefficient string) float64 {
+		o := solved(t, n, "grid.width=16", fmt.Sprintf("problem.fixed=iy == %d and abs(ix - %d) <= %d", row, n/2, half),
+			fmt.Sprintf("problem.initial=iy == %d ? 1 : 0", row), "problem.coefficient="+coefficient)
+		return 2 * *o.Results.Energy
+	}
+	air := charge("1")
+	full := (charge(fmt.Sprintf("iy > %d ? 4.4 : 1", row)) + charge(fmt.Sprintf("iy >= %d ? 4.4 : 1", row))) / 2
+	z, e := 376.730/math.Sqrt(full*air), full/air
+	t.Logf("%d x %d: impedance %.2f, effective permittivity %.4f", n, n, z, e)
+	if math.Abs(z/impedance-1) > near || math.Abs(e/permittivity-1) > 0.01 {
+		t.Errorf("impedance %g of %g, effective permittivity %g of %g", z, impedance, e, permittivity)
+	}
+}
