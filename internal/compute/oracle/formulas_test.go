@@ -115,3 +115,41 @@ func TestMicrostrip(t *testing.T) {
 		t.Errorf("impedance %g of %g, effective permittivity %g of %g", z, impedance, e, permittivity)
 	}
 }
+
+// With a Robin wall on any side, a smooth coefficient and a source, the errors of field, energy and fluxes fall with
+// the square of the spacing: u = exp(x) cos(y), a = exp(y).
+func TestRobinOnEachSide(t *testing.T) {
+	u := map[string]string{"left": "cos(y)", "right": "exp(1)*cos(y)", "top": "exp(x)", "bottom": "exp(x)*cos(1)"}
+	flux := map[string]string{"left": "-exp(y)*cos(y)", "right": "exp(y)*exp(1)*cos(y)", "top": "0",
+		"bottom": "-exp(1)*exp(x)*sin(1)"}
+	left := -(math.E*(math.Sin(1)+math.Cos(1)) - 1) / 2
+	want := map[string]float64{"left": left, "right": -math.E * left, "bottom": -math.E * math.Sin(1) * (math.E - 1)}
+	for side := range u {
+		keys := []string{"problem.coefficient=exp(y)", "problem.source=exp(x + y)*sin(y)"}
+		for s, values := range u {
+			if s == side {
+				values = fmt.Sprintf("robin(2, %s + 2*%s)", flux[s], values)
+			}
+			keys = append(keys, "problem."+s+"="+values)
+		}
+		off := func(n int) map[string]float64 {
+			o := solved(t, n, keys...)
+			errs := map[string]float64{"energy": math.Abs(*o.Results.Energy - (math.E-1)*(math.E*math.E-1)/4)}
+			for i, v := range o.field {
+				x, y := float64(i%n)/float64(n-1), float64(i/n)/float64(n-1)
+				errs["field"] = max(errs["field"], math.Abs(v-math.Exp(x)*math.Cos(y)))
+			}
+			for s, w := range want {
+				errs["flux "+s] = math.Abs(*o.Results.Flux[s] - w)
+			}
+			return errs
+		}
+		coarse, fine := off(33), off(65)
+		for name := range coarse {
+			if slope := math.Log2(coarse[name] / fine[name]); slope < 1.85 || slope > 2.3 {
+				t.Errorf("robin on %s: %s: errors %.3g and %.3g: slope %.2f", side, name, coarse[name], fine[name],
+					slope)
+			}
+		}
+	}
+}
