@@ -26,7 +26,7 @@ import (
 type Files struct {
 	mu    sync.Mutex // a frame reads many rows: one at a time
 	field convert.Reader
-	// problem tells which points lie outside the material; nil if none does.
+	// problem tells which points lie outside the material, and what to outline; nil if it is not known.
 	problem *problem.Problem
 	sweep   int
 	scale   string
@@ -120,6 +120,9 @@ func (f *Files) describe(dir string, r *output.Report) (Run, Progress) {
 			Progress{State: Ended, Text: "A field without a report."}
 	}
 	run := RunOf(*r)
+	if f.problem != nil {
+		run.Outlines, _ = f.problem.Outlines() // or none
+	}
 	if f.none != nil {
 		run.NoField = show.Text(f.none.Error())
 	}

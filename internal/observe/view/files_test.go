@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -80,17 +81,22 @@ func TestFramesOfFiles(t *testing.T) {
 	}
 }
 
-// Points outside the material have no value, if the report tells of the problem of the field.
+// Points outside the material have no value and an outline, if the report tells of the problem of the field.
 func TestFramesWithPointsOutside(t *testing.T) {
 	const config = `{"grid": {"nx": 50, "ny": 30, "dtype": "float64", "width": 1, "height": "auto"},
 		"problem": {"left": "1", "coefficient": "ix > 40 and iy < 10 ? 0 : 1"}}`
 	report := `{"run_id": "r", "mesh": {"nx": 50, "ny": 30, "dtype": "float64"}, "files": [{"name": "u.npy"}],
 		"config": `
 	for text, outside := range map[string]int{config: 90, strings.Replace(config, "50", "49", 1): 0, "{}": 0} {
-		f, err := Open(write(t, map[string]string{"u.npy": field("u.npy", 50, 30), "report.json": report + text + "}"}),
-			NewBoard())
+		dir := write(t, map[string]string{"u.npy": field("u.npy", 50, 30), "report.json": report + text + "}"})
+		board := NewBoard()
+		f, err := Open(dir, board)
 		if err != nil {
 			t.Fatal(err)
+		}
+		messages, _ := board.since(0)
+		if outlined := bytes.Contains(bytes.Join(messages, nil), []byte(`"outlines":[[`)); outlined != (outside > 0) {
+			t.Errorf("outlined: %v, with %d points outside", outlined, outside)
 		}
 		got, err := f.Frame(t.Context(), Window{X1: 50, Y1: 30, Cols: 50, Rows: 30}, 0)
 		if err = errors.Join(err, f.Close()); err != nil {

@@ -11,8 +11,8 @@ import (
 // maxColumns bounds the rows of a problem, which are read as a whole.
 const maxColumns = 1 << 20
 
-// problemOf returns the problem of a report if it is one of a mesh of nx x ny points that may lie outside the material.
-// Otherwise, or if its files are not there, it returns nil: such points then show what the field has.
+// problemOf returns the problem of a report if it is one of a mesh of nx x ny points. Otherwise, or if its files are
+// not there, it returns nil: points outside the material then show what the field has, and nothing is outlined.
 func problemOf(config json.RawMessage, nx, ny int) *problem.Problem {
 	var c struct {
 		Grid struct {
@@ -32,10 +32,7 @@ func problemOf(config json.RawMessage, nx, ny int) *problem.Problem {
 	cfg.Grid.Height, _ = c.Grid.Height.(float64)
 	cfg.Problem = c.Problem
 	p, err := problem.New(cfg)
-	if err != nil || !p.Porous() {
-		if p != nil {
-			_ = p.Close() // nothing was written
-		}
+	if err != nil {
 		return nil
 	}
 	return p
@@ -43,7 +40,7 @@ func problemOf(config json.RawMessage, nx, ny int) *problem.Problem {
 
 // hide gives values of a frame's row NaN where the points lie outside the material.
 func (f *Files) hide(frame *Frame, row int, values []float64) error {
-	if f.problem == nil {
+	if f.problem == nil || !f.problem.Porous() {
 		return nil
 	}
 	outside := make([]bool, f.problem.Mesh().NX)

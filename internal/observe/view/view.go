@@ -37,7 +37,9 @@ type Run struct {
 	Tolerance float64     `json:"tolerance"` // of the norm, also a relative one; 0 if there is none
 	Max       int         `json:"max"`       // iterations at most
 	Facts     [][2]string `json:"facts"`     // names and texts
-	NoField   string      `json:"no_field"`  // why no frames can be had; "" if they can
+	// Outlines are those of problem.Outlines: x and y of the ends of lines, in points of the mesh.
+	Outlines [][4]float64 `json:"outlines,omitempty"`
+	NoField  string       `json:"no_field"` // why no frames can be had; "" if they can
 }
 
 // The values of Progress.State.

@@ -86,8 +86,16 @@ func (o *Outputs) Finish(ctx context.Context, result solver.Result) error {
 
 // openFrames makes the run answer viewers. All ranks call it.
 func (o *Outputs) openFrames() (*frames.Sender, error) {
+	run := o.describeRun()
+	if o.id.Rank == 0 {
+		lines, err := o.Problem.Outlines()
+		if err != nil {
+			return nil, err
+		}
+		run.Outlines = lines
+	}
 	return frames.Open(frames.Options{Comm: o.Comm, View: o.seen(), Stripes: o.Stripes, Norms: o.Layout.Norms,
-		Goal: o.Goal, Run: o.describeRun(), Scale: o.Config.Output.PictureScale})
+		Goal: o.Goal, Run: run, Scale: o.Config.Output.PictureScale})
 }
 
 // describeRun describes the run as its report will.

@@ -165,6 +165,15 @@ class Field {
       if (this.contours) {
         c.translate(this.left + (f.x0 - w.x0) * sx, (f.y0 - w.y0) * sy);
         drawContours(c, f, this.bar(), this.contours, (f.x1 - f.x0) * sx / f.cols, (f.y1 - f.y0) * sy / f.rows);
+        c.translate(-this.left - (f.x0 - w.x0) * sx, -(f.y0 - w.y0) * sy);
+      }
+      if (this.run.outlines) {
+        const path = new Path2D(), x = (v) => this.left + (v + 0.5 - w.x0) * sx, y = (v) => (v + 0.5 - w.y0) * sy;
+        for (const [x0, y0, x1, y1] of this.run.outlines) {
+          path.moveTo(x(x0), y(y0));
+          path.lineTo(x(x1), y(y1));
+        }
+        haloed(c, path);
       }
       c.restore();
     }
