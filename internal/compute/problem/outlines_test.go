@@ -27,7 +27,8 @@ func TestOutlines(t *testing.T) {
 			t.Errorf("%+v: %s, %v; want %s", c.p, got, err, c.want)
 		}
 	}
-	large := open(t, config(5000, 3000, "float64", configs.Problem{Coefficient: "(ix*7919+iy*104729)%13 < 6 ? 1 : 100"}))
+	random := configs.Problem{Coefficient: "(ix*7919+iy*104729)%13 < 6 ? 1 : 100"}
+	large := open(t, config(5000, 3000, "float64", random))
 	if lines, err := large.Outlines(); lines != nil || err != nil {
 		t.Errorf("%d lines of points at random, %v", len(lines), err)
 	}
