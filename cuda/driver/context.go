@@ -29,6 +29,7 @@ type Context struct {
 type primary struct {
 	users   int                               // Contexts that are not closed; Driver.mu guards both fields
 	modules map[*byte]func() (*Module, error) // by the first byte of their code
+	keeping keeping
 }
 
 // Retain returns the device's context, which it creates with the given schedule if this process has none yet. Close it

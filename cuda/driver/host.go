@@ -27,6 +27,10 @@ const (
 
 // AllocHost allocates n bytes of host memory.
 func (c *Context) AllocHost(n int) (*HostMemory, error) {
+	if h, ok := c.primary.keeping.takeHost(n); ok {
+		h.context = c
+		return h, nil
+	}
 	var p *byte
 	err := c.driver.call(&c.driver.api.memHostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n), hostPortable|hostMapped)
 	if err != nil {
@@ -74,6 +78,13 @@ func (h *HostMemory) Device() DevicePtr { return h.device }
 
 // Free unlocks the memory, and frees it if AllocHost or AllocPageable allocated it. No copy or kernel may still use it.
 func (h *HostMemory) Free() error {
+	if h.context.primary.keeping.keepHost(h) {
+		return nil
+	}
+	return h.free()
+}
+
+func (h *HostMemory) free() error {
 	if h.pageable {
 		b := h.bytes
 		h.bytes = nil

@@ -14,8 +14,21 @@ type DevicePtr uint64
 // Alloc allocates n bytes on the device, aligned to at least 256. Their content is undefined. If there is not enough
 // memory, the error (ErrOutOfMemory) tells how much was wanted and how much is free.
 func (c *Context) Alloc(n int64) (DevicePtr, error) {
+	keeping := &c.primary.keeping
+	if p, ok := keeping.takeDevice(n); ok {
+		return p, nil
+	}
 	var p DevicePtr
-	err := c.driver.call(&c.driver.api.memAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n))
+	alloc := func() error {
+		return c.driver.call(&c.driver.api.memAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n))
+	}
+	err := alloc()
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrOutOfMemory && c.release(0) == nil {
+		err = alloc()
+	}
+	if err == nil {
+		keeping.gave(p, n)
+	}
 	if e := (*Error)(nil); errors.As(err, &e) && e.Code == ErrOutOfMemory {
 		e.Detail = fmt.Sprintf("%s wanted", humanize.IBytes(uint64(n)))
 		if free, total, err := c.Memory(); err == nil {
@@ -27,6 +40,13 @@ func (c *Context) Alloc(n int64) (DevicePtr, error) {
 
 // Free frees memory that Alloc returned. It waits for the device.
 func (c *Context) Free(p DevicePtr) error {
+	if k := &c.primary.keeping; k.holds(p) {
+		if err := c.Synchronize(); err != nil {
+			return err
+		}
+		k.keepDevice(p)
+		return nil
+	}
 	return c.driver.call(&c.driver.api.memFree, uintptr(p))
 }
 

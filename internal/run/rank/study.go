@@ -17,8 +17,9 @@ import (
 // study is a rank that does many runs, one after the other, on one session.
 type study struct {
 	*session
-	all  *run       // what the ranks do together between the runs
-	desk *desk.Desk // of rank 0; nil on the others
+	all  *run            // what the ranks do together between the runs
+	desk *desk.Desk      // of rank 0; nil on the others
+	gpu  *driver.Context // nil if the CPU sweeps
 }
 
 // Study takes a rank through the start, and then through the runs that the launcher orders. A run that is refused, or
@@ -64,6 +65,9 @@ func (st *study) runs(ctx context.Context) (result solver.Result, err error) {
 	if err := st.all.takeGPU(ctx); err != nil {
 		return result, err
 	}
+	if err := st.holdGPU(); err != nil {
+		return result, st.onGPU(err)
+	}
 	if !st.keepOn() {
 		return result, context.Cause(st.Stop)
 	}
@@ -94,6 +98,23 @@ func (st *study) runs(ctx context.Context) (result solver.Result, err error) {
 			}
 		}
 	}
+}
+
+// holdGPU keeps the context of this rank's GPU, its kernels and its memory from one run to the next.
+func (st *study) holdGPU() error {
+	if !st.sweepsOnGPU() {
+		return nil
+	}
+	all, err := st.gpus.Driver.Devices()
+	if err != nil {
+		return err
+	}
+	if st.gpu, err = all[st.chosen.Index].Retain(driver.ScheduleAuto); err != nil {
+		return err
+	}
+	st.open.add(st.gpu.Close)
+	st.gpu.Keep()
+	return nil
 }
 
 // next returns the next order, on rank 0. The request to stop ends the orders.
@@ -141,7 +162,12 @@ func (st *study) one(ctx context.Context, order desk.Order) (answer desk.Answer,
 	}
 	r := st.newRun(c)
 	r.comm, r.order = comm, order
-	defer r.open.close()
+	defer func() {
+		r.open.close()
+		if st.gpu != nil && err == nil {
+			err = st.onGPU(st.gpu.Renew())
+		}
+	}()
 	answer.Report, err = r.among(comm.Context())
 	refused, isRefused := errors.AsType[*roster.RefusedError](err)
 	switch {

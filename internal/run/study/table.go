@@ -59,6 +59,7 @@ func LineOf(run int, keys Keys, r Result) Line {
 
 // Table is the table of a study: a file that grows by a line a run.
 type Table struct {
+	path  string
 	file  *os.File
 	asCSV bool
 	names []string // of keys
@@ -75,7 +76,7 @@ var sides = []string{"left", "right", "top", "bottom"}
 // OpenTable creates the table of runs, or, with goOn, opens the one that an earlier study has left. A line that was cut
 // off is removed. It fails if a line is not one of these runs.
 func OpenTable(path string, names []string, runs []Keys, goOn bool) (t *Table, err error) {
-	t = &Table{names: names, Done: map[int]bool{}, Count: map[string]int{}}
+	t = &Table{path: path, names: names, Done: map[int]bool{}, Count: map[string]int{}}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
 		t.asCSV = true
@@ -200,16 +201,21 @@ func (t *Table) head() []string {
 
 // Add appends the line of a run. It is in the file when Add returns.
 func (t *Table) Add(l Line) error {
+	var err error
+	if t.asCSV {
+		err = t.record(t.columns(l))
+	} else {
+		var b []byte
+		if b, err = json.Marshal(l); err == nil {
+			err = t.write(append(b, '\n'))
+		}
+	}
+	if err != nil {
+		return err
+	}
 	t.Done[l.Run] = true
 	t.Count[l.Verdict]++
-	if t.asCSV {
-		return t.record(t.columns(l))
-	}
-	b, err := json.Marshal(l)
-	if err == nil {
-		err = t.write(append(b, '\n'))
-	}
-	return err
+	return nil
 }
 
 // columns returns a line as head names its columns.
@@ -262,7 +268,10 @@ func (t *Table) record(values []string) error {
 
 func (t *Table) write(b []byte) error {
 	if _, err := t.file.Write(b); err != nil {
-		return fmt.Errorf("table of the study: %w", err)
+		if fault, ok := errors.AsType[*os.PathError](err); ok {
+			err = fault.Err
+		}
+		return fmt.Errorf("--table %q: write: %w", t.path, err)
 	}
 	return nil
 }
