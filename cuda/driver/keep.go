@@ -118,8 +118,8 @@ func (k *keeping) keepDevice(p DevicePtr) {
 	k.device[n] = append(k.device[n], kept[DevicePtr]{memory: p})
 }
 
-// zeroed bounds the host memory that is cleared before it is taken again, in bytes. Words that a host and a device share
-// are less. More is memory through which rows pass, and to clear it takes as long as a small run.
+// zeroed bounds the host memory that is cleared before it is taken again, in bytes. Words that a host and a device
+// share are less. More is memory through which rows pass, and to clear it takes as long as a small run.
 const zeroed = 1 << 20
 
 // takeHost returns memory that was kept, up to zeroed bytes of zeros.

@@ -37,8 +37,9 @@ func TestReadRuns(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\"grid.nx\": 9, \"problem\": {\"TOP\": \"x\"}}\n\n{\"grid\": {\"nx\": 1.5}}": "",
 		"{}\nno object": "line 2: no JSON object: invalid character 'o' in literal null (expecting 'u')",
-		"[1]":           "line 1: no JSON object: json: cannot unmarshal array into Go value of type map[string]interface {}",
-		"null":          "line 1: no JSON object: null",
+		"[1]": "line 1: no JSON object: json: cannot unmarshal array into Go value of type " +
+			"map[string]interface {}",
+		"null": "line 1: no JSON object: null",
 		"{\"grid.nx\": 9, \"grid\": {\"nx\": 9}}": "line 1: grid.nx: given twice",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
