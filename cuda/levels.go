@@ -293,7 +293,7 @@ func (v *Levels) Up(ctx context.Context, level int) error {
 	}
 	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkUp, Level: level}).end()
 	if v.weighted != nil {
-		return launchAll(v.stream, v.weighted.points[level].up)
+		return v.weighted.points[level].up.launch(v.stream)
 	}
 	return v.levels[level].up.launch(v.stream)
 }

@@ -77,7 +77,8 @@ type weightedArg[F float32 | float64] struct {
 	fine, coarse                              grid
 	x, y                                      halving
 	lo, hi, strips, fixedPitch                int32
-	weight                                    F
+	countLo, countHi                          int32
+	weights                                   [multigrid.Sweeps]F
 }
 
 // productArg is struct ProductArg in kernels/weighted_products.cuh.
@@ -87,14 +88,35 @@ type productArg struct {
 	unitShift, unitBits int32
 }
 
-// The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_sweeps.cuh and weighted_products.cuh.
+// The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_tile.cuh and weighted_products.cuh.
 const (
-	pointThreads         = 256
-	pointColumns         = 64
-	pointRows            = pointThreads / pointColumns
-	normThreads          = 128
-	weightedProductBytes = normThreads / warpSize * products * dotBins * warpSize * 8
+	pointThreads = 256
+	pointColumns = 64
+	pointRows    = pointThreads / pointColumns
+
+	tileRows    = 32
+	tileColumns = 64
+	tileThreads = 256
+	tileStepX   = tileColumns - 2*multigrid.Sweeps
+	tileStepY   = tileRows - 2*multigrid.Sweeps
+
+	weightedProductThreads = 128
+	weightedProductRows    = 4 * solver.GroupRows
+	weightedProductBytes   = weightedProductThreads * products * dotBins * 8
 )
+
+// tileBytes returns the shared memory of a block with a tile: struct WeightedTile.
+func tileBytes(d solver.DType) int {
+	return 2*(tileRows+2)*(tileColumns+2)*d.Size() + 2*sumBytes + 12*(tileRows+2+tileColumns+2)
+}
+
+// blocksOf returns the strips of columns of a level, and the blocks in all, if blocks of some columns and rows divide
+// the given rows. Rows of blocks begin at those of a group.
+func blocksOf(columns int, rows solver.Stripe, stepX, stepY int) (strips, blocks int) {
+	strips = (columns + stepX - 1) / stepX
+	first := floorDiv(rows.Lo, solver.GroupRows) * solver.GroupRows
+	return strips, strips * ((rows.Hi - first + stepY - 1) / stepY)
+}
 
 // call is a kernel with its argument.
 type call struct {

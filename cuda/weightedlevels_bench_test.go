@@ -115,8 +115,8 @@ func timeWeighted(b *testing.B, n int) {
 	b.Logf("%s: %.3g s to load, %.4g ms to set up, %d MiB", name, loaded.Sub(began).Seconds(),
 		1e3*time.Since(loaded).Seconds(), v.Bytes()>>20)
 	for range 3 {
-		l, p := v.levels[0], v.weighted.points[0]
-		for _, a := range []*field{&l.u, &l.v, &p.scratch} {
+		l := v.levels[0]
+		for _, a := range []*field{&l.u, &l.v} {
 			if err := v.stream.Fill(a.base, 0, int(a.bytes())); err != nil {
 				b.Fatal(err)
 			}
@@ -137,9 +137,7 @@ func timeWeighted(b *testing.B, n int) {
 	for i, c := range v.weighted.points[0].down {
 		v.time(b, fmt.Sprintf("%s/down%d", name, i), points, func() error { return c.launch(v.stream) })
 	}
-	for i, c := range v.weighted.points[0].up[:2] {
-		v.time(b, fmt.Sprintf("%s/up%d", name, i), points, func() error { return c.launch(v.stream) })
-	}
+	v.time(b, name+"/up", points, func() error { return v.weighted.points[0].up.launch(v.stream) })
 	for i := 1; i < 4; i++ {
 		v.time(b, fmt.Sprintf("%s/levels%d", name, i), 0, func() error { return v.weighted.cycles(i) })
 	}

@@ -80,9 +80,12 @@ Kernel kernels[] = {
   {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kPointThreads, 0}
 #define POINT_KERNELS(name) POINT_KERNEL(name##_f64, double), POINT_KERNEL(name##_f32, float)
     POINT_KERNEL(load, double), POINT_KERNELS(interpolate), POINT_KERNELS(coarsen), POINT_KERNEL(scale_f32, float),
-    POINT_KERNEL(complete_f32, float), POINT_KERNELS(transfer), POINT_KERNELS(sweep), POINT_KERNELS(restrict),
-    POINT_KERNELS(correct),
-    {"weighted_norm", run<WeightedArg<double>, weighted_norm>, sizeof(WeightedArg<double>), kNormThreads, 0},
+    POINT_KERNEL(complete_f32, float), POINT_KERNELS(transfer), POINT_KERNELS(restrict),
+#define WEIGHTED_TILE(name, type) \
+  {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kTileThreads, \
+   sizeof(WeightedTile<type>)}
+    WEIGHTED_TILE(down_f64, double), WEIGHTED_TILE(down_f32, float), WEIGHTED_TILE(up_f64, double),
+    WEIGHTED_TILE(up_f32, float),
     {"weighted_coarsest", run<Factors, weighted_coarsest>, sizeof(Factors), kWarp, 0},
     {"weighted_products", run<ProductArg, weighted_products>, sizeof(ProductArg), kProductThreads,
      kProductThreads / kWarp * Dots<kWeightedProducts>::kBytes},

@@ -8,6 +8,14 @@ constexpr int kPointThreads = 256;                            // of a block
 constexpr int kPointColumns = 64;                             // of a block
 constexpr int kPointRows = kPointThreads / kPointColumns;     // of a block
 
+// around returns the point whose copy i is, if points repeat after `turn` of them; lo to hi are swept.
+__device__ __forceinline__ int around(int i, int lo, int hi, int turn) {
+  if (!turn) return i;
+  while (i < lo) i += turn;
+  while (i >= hi) i -= turn;
+  return i;
+}
+
 // Grid is the points of a level that a rank holds.
 struct Grid {
   int pitch, widePitch;  // values of a row, in arrays of the level's type and in those of float64
@@ -21,8 +29,7 @@ struct Grid {
   __device__ __forceinline__ bool held(int y, int x) const { return x >= 0 && x < nx && y >= rowLo && y < rowHi; }
   // find replaces a point by the one whose copy it is. It returns whether that is held and swept.
   __device__ __forceinline__ bool find(int& y, int& x) const {
-    if (turnX) x = around(x, lo, hi, turnX);
-    if (turnY) y = around(y, top, bottom, turnY);
+    x = around(x, lo, hi, turnX), y = around(y, top, bottom, turnY);
     return x >= lo && x < hi && y >= top && y < bottom;
   }
   template <class T> __device__ __forceinline__ void storeInRow(T* row, int x, T v) const {
@@ -37,13 +44,6 @@ struct Grid {
     if (!copies) return;
     if (y == 1) storeInRow(to + (ptrdiff_t)(rowHi - 1) * pitch, x, v);
     if (y == rowHi - 2) storeInRow(to, x, v);
-  }
-
- private:
-  __device__ __forceinline__ static int around(int i, int lo, int hi, int turn) {
-    while (i < lo) i += turn;
-    while (i >= hi) i -= turn;
-    return i;
   }
 };
 
@@ -97,7 +97,7 @@ template <class T> struct Nine {
 
 // WeightedArg is the argument of the kernels. Each uses some of it.
 template <class Real> struct WeightedArg {
-  const Real* from;  // u before
+  const Real* from;  // u before; null: 0
   Real* to;          // u after, another array
   Real* b;
   Real *centre, *east, *south, *southEast, *southWest;  // C, or q, and the couplings of sweeps
@@ -109,13 +109,14 @@ template <class Real> struct WeightedArg {
   const unsigned* fixed;     // a bit for each point, from row rowLo on; null: none
   unsigned long long* sums;  // of squares, see sum.cuh
   double bias[3];            // initial values of its limbs
-  double scale;              // 2^-E on the way down and 2^E on the way up, on level 0
+  double scale;              // 2^E, on level 0; 2^-E where defects are restricted
   Grid fine, coarse;
   Halving x, y;
   int lo, hi;      // rows to compute, of the level whose points the threads have
   int strips;      // of kPointColumns columns
   int fixedPitch;  // words
-  Real weight;
+  int countLo, countHi;  // rows of which d counts for the norm
+  Real weights[4];       // in the order of the sweeps
 };
 
 // ThreadPoint is the point of a thread.

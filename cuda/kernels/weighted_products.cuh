@@ -1,10 +1,11 @@
-// The scalar products of conjugate gradients for a weighted operator. A thread has a group of the norm.
+// The scalar products of conjugate gradients for a weighted operator. A lane has a column.
 #pragma once
 #include "dot.cuh"
-#include "weighted_sweeps.cuh"
+#include "weighted_level.cuh"
 
 constexpr int kWeightedProducts = 5;
-constexpr int kProductThreads = 128;  // of a block
+constexpr int kProductThreads = 128;      // of a block
+constexpr int kProductRows = 4 * kGroupRows;  // of a block
 
 // ProductArg is the argument of weighted_products. `level` is that of level 0.
 struct ProductArg {
@@ -14,11 +15,18 @@ struct ProductArg {
   DotUnit unit;
 };
 
-// weighted_product returns what a row adds to the sum of a group.
-__device__ __forceinline__ double weighted_product(const double* v, const double* d) {
-  return fused(d[1], v[1], d[0] * v[0]) + fused(d[3], v[3], d[2] * v[2]);
-}
+// Fields are z, p and x at a point.
+struct Fields { double z, p, x; };
 
+// LaneRow is a row of a lane.
+struct LaneRow {
+  Fields west, own, east;
+  double s;  // the coupling to the south
+};
+
+__device__ __forceinline__ double down_by(double v, int lanes) { return __shfl_down_sync(kAll, v, lanes); }
+
+// add_products adds the products of the groups of a block.
 __device__ __forceinline__ void add_products(const ProductArg& a) {
   DYNAMIC_SHARED(shared);
   using Sums = Dots<kWeightedProducts>;
@@ -27,27 +35,44 @@ __device__ __forceinline__ void add_products(const ProductArg& a) {
   dots.begin(shared + threadIdx.x / kWarp * Sums::kBytes, lane);
   const WeightedArg<double>& l = a.level;
   const Grid& g = l.fine;
-  const NormGroup at(l, g);
-  if (at.ok) {
-    double sums[kWeightedProducts] = {};
-    const auto fieldZ = [&](int y, int x) { return value(g, a.u, y, x) - value(g, a.x, y, x); };
-    const auto fieldP = [&](int y, int x) { return value(g, a.p, y, x); };
-    const auto fieldX = [&](int y, int x) { return value(g, a.x, y, x); };
-    for (int y = at.top; y < at.bottom; y++) {
-      double z[kGroupColumns], p[kGroupColumns], dz[kGroupColumns], dp[kGroupColumns], dx[kGroupColumns];
-      for (int j = 0; j < kGroupColumns; j++) {
-        const int x = at.x + j;
-        const bool swept = x >= g.lo && x < g.hi;
-        const double c = swept ? value(g, l.centre, y, x) : 0;
-        z[j] = fieldZ(y, x), p[j] = fieldP(y, x);
-        dz[j] = c * defect_of(l, y, x, c, 0, fieldZ);
-        dp[j] = c * defect_of(l, y, x, c, 0, fieldP);
-        dx[j] = c * defect_of(l, y, x, c, value(g, l.b, y, x), fieldX);
-      }
-      sums[0] += weighted_product(z, dz), sums[1] += weighted_product(z, dp), sums[2] += weighted_product(p, dp);
-      sums[3] += weighted_product(z, dx), sums[4] += weighted_product(p, dx);
+  const int x = blockIdx.x % l.strips * kProductThreads + threadIdx.x;
+  const int first = (l.lo & -kGroupRows) + (int)(blockIdx.x / l.strips) * kProductRows;
+  const int lo = max(first, l.lo), hi = min(first + kProductRows, l.hi);
+  const bool swept = x >= g.lo && x < g.hi;
+  const auto value = [&](const double* from, int row, int column) {
+    return g.held(row, column) ? from[(ptrdiff_t)row * g.pitch + column] : 0;
+  };
+  const auto fields = [&](int row, int column) {
+    const double before = value(a.x, row, column);
+    return Fields{value(a.u, row, column) - before, value(a.p, row, column), before};
+  };
+  const auto row = [&](int y) {
+    return LaneRow{fields(y, x - 1), fields(y, x), fields(y, x + 1), value(l.south, y, x)};
+  };
+  double sums[kWeightedProducts] = {};
+  LaneRow north = row(lo - 1), middle = row(lo);
+  for (int y = lo; y < hi; y++) {
+    const LaneRow south = row(y + 1);
+    const double c = swept ? value(l.centre, y, x) : 0, w = value(l.east, y, x - 1), e = value(l.east, y, x);
+    const double inverse = c > 0 ? 1 / c : 0, b = value(l.b, y, x);
+    const auto product = [&](double Fields::*f, double source) {
+      double t = fused(north.s, north.own.*f, fused(middle.s, south.own.*f, source));
+      t = fused(w, middle.west.*f, fused(e, middle.east.*f, t));
+      return c > 0 ? c * fused(inverse, t, -(middle.own.*f)) : 0;
+    };
+    const double dz = product(&Fields::z, 0), dp = product(&Fields::p, 0), dx = product(&Fields::x, b);
+    const double z = middle.own.z, p = middle.own.p;
+    const double z1 = down_by(z, 1), p1 = down_by(p, 1), dz1 = down_by(dz, 1), dp1 = down_by(dp, 1),
+                 dx1 = down_by(dx, 1);
+    const double pairs[kWeightedProducts] = {fused(dz1, z1, dz * z), fused(dp1, z1, dp * z), fused(dp1, p1, dp * p),
+                                             fused(dx1, z1, dx * z), fused(dx1, p1, dx * p)};
+    for (int k = 0; k < kWeightedProducts; k++) sums[k] += pairs[k] + down_by(pairs[k], 2);
+    north = middle, middle = south;
+    if ((y + 1) % kGroupRows && y + 1 < hi) continue;
+    for (int k = 0; k < kWeightedProducts; k++) {
+      if (lane % kGroupColumns == 0) dots.add(k, sums[k], a.unit);
+      sums[k] = 0;
     }
-    for (int k = 0; k < kWeightedProducts; k++) dots.add(k, sums[k], a.unit);
   }
   dots.flush(a.sums, lane);
 }

@@ -1,0 +1,232 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"jacobi/cuda/driver"
+	"jacobi/solver"
+)
+
+// load loads what the points of level 0 have of their own.
+func (w *weighted) load(ctx context.Context) error {
+	l, p := w.levels[0], w.points[0]
+	for _, f := range []struct {
+		to    *field
+		value solver.Value
+	}{{&p.centre, solver.Diagonal}, {&p.east, solver.EastFace}, {&p.south, solver.SouthFace}, {&l.b, solver.Source}} {
+		if err := w.fill(ctx, l, f.to, rowsOf(w.layout.Values, f.value)); err != nil {
+			return fmt.Errorf("%v: %w", f.value, err)
+		}
+	}
+	a := argOf[float64](w, 0)
+	a.to = l.u.origin()
+	c, err := kernelFor(w, "weighted_load", a, l.Mesh.NX, l.u.rows)
+	if err != nil {
+		return err
+	}
+	return c.launch(w.stream)
+}
+
+// run launches a kernel of the set-up.
+func run[F float32 | float64](w *weighted, name string, a weightedArg[F], columns int, rows solver.Stripe) error {
+	c, err := kernelFor(w, name, a, columns, rows)
+	if err != nil {
+		return err
+	}
+	return c.launch(w.stream)
+}
+
+// interpolate computes P of a level.
+func (w *weighted) interpolate(level int) error {
+	next := w.levels[level+1]
+	g := newGrid(next)
+	rows := solver.Stripe{Lo: int(g.top), Hi: int(g.bottom)}
+	if level == 0 {
+		return run(w, typed("interpolate", level), argOf[float64](w, level), next.Mesh.NX, rows)
+	}
+	return run(w, typed("interpolate", level), argOf[float32](w, level), next.Mesh.NX, rows)
+}
+
+// transfers computes P' of a level whose P is there.
+func (w *weighted) transfers(level int) error {
+	next := w.levels[level+1]
+	g := newGrid(next)
+	rows := solver.Stripe{Lo: int(g.top), Hi: int(g.bottom)}
+	if level == 0 {
+		return run(w, typed("transfer", level), argOf[float64](w, level), next.Mesh.NX, rows)
+	}
+	return run(w, typed("transfer", level), argOf[float32](w, level), next.Mesh.NX, rows)
+}
+
+// scale computes h of rows of a level and, if wanted, the scaling g.
+func (w *weighted) scale(level int, rows solver.Stripe, g bool) error {
+	a := argOf[float32](w, level)
+	if !g {
+		a.own.g = 0
+	}
+	return run(w, "weighted_scale_f32", a, w.levels[level].Mesh.NX, rows)
+}
+
+// errSetUp is the error for calls after Complete, or for an operator without levels to set up.
+var errSetUp = errors.New("cuda levels: they are not being set up")
+
+// settingUp returns an error unless the levels are being set up.
+func (v *Levels) settingUp(ctx context.Context) (*weighted, error) {
+	if v.weighted == nil || !v.weighted.setUp {
+		return nil, errSetUp
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return v.weighted, nil
+}
+
+// Coarsen implements multigrid.WeightedDevice.
+func (v *Levels) Coarsen(ctx context.Context, level int) error {
+	w, err := v.settingUp(ctx)
+	if err != nil {
+		return err
+	}
+	return w.coarsen(level)
+}
+
+func (w *weighted) coarsen(level int) error {
+	if err := w.interpolate(level); err != nil {
+		return err
+	}
+	next := w.levels[level+1]
+	if level == 0 {
+		return run(w, typed("coarsen", level), argOf[float64](w, level), next.Mesh.NX, w.restricts(next))
+	}
+	return run(w, typed("coarsen", level), argOf[float32](w, level), next.Mesh.NX, w.restricts(next))
+}
+
+// Scale implements multigrid.WeightedDevice.
+func (v *Levels) Scale(ctx context.Context, level int) error {
+	w, err := v.settingUp(ctx)
+	if err != nil {
+		return err
+	}
+	return w.scale(level, w.levels[level].own, true)
+}
+
+// Complete implements multigrid.WeightedDevice.
+func (v *Levels) Complete(ctx context.Context) error {
+	w, err := v.settingUp(ctx)
+	if err != nil {
+		return err
+	}
+	last := len(w.levels) - 1
+	for l := w.layout.Agglomerated; l <= last; l++ {
+		if l > w.layout.Agglomerated {
+			if err := w.coarsen(l - 1); err != nil {
+				return err
+			}
+		}
+		if err := w.scale(l, w.levels[l].own, true); err != nil {
+			return err
+		}
+	}
+	for l := range last {
+		if err := w.complete(l); err != nil {
+			return err
+		}
+	}
+	if err := w.scale(last, w.levels[last].own, false); err != nil {
+		return err
+	}
+	if err := w.coarsest.complete(ctx, w); err != nil {
+		return err
+	}
+	return w.release()
+}
+
+// complete computes what cycles need of a level.
+func (w *weighted) complete(level int) error {
+	if level > 0 {
+		l := w.levels[level]
+		g := newGrid(l)
+		rows := solver.Stripe{Lo: int(g.top), Hi: int(g.bottom)}
+		if err := w.scale(level, rows, false); err != nil {
+			return err
+		}
+		if err := run(w, "weighted_complete_f32", argOf[float32](w, level), l.Mesh.NX, rows); err != nil {
+			return err
+		}
+	}
+	if err := w.interpolate(level); err != nil {
+		return err
+	}
+	return w.transfers(level)
+}
+
+// allocateSetUp allocates what the set-up needs.
+func (w *weighted) allocateSetUp() error {
+	piece := func(n int64) (driver.DevicePtr, error) {
+		p, err := w.dev.context.Alloc(n)
+		if err == nil {
+			w.dev.bytes += n
+			w.pieces = append(w.pieces, p)
+		}
+		return p, err
+	}
+	most := int64(0)
+	w.wide = make([][]field, len(w.levels))
+	for i, l := range w.levels[1:] {
+		most = max(most, wideOf(l).bytes())
+		var arrays []*field
+		w.wide[i+1] = slices.Repeat([]field{wideOf(l)}, int(wideArrays))
+		for k := range w.wide[i+1] {
+			arrays = append(arrays, &w.wide[i+1][k])
+		}
+		if err := w.zero(arrays, piece); err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.h, err = piece(most + slack); err != nil {
+		return err
+	}
+	w.p, err = piece(9*most + slack)
+	return err
+}
+
+// release frees what the set-up needs.
+func (w *weighted) release() error {
+	var errs []error
+	for _, p := range w.pieces {
+		errs = append(errs, w.dev.context.Free(p))
+	}
+	w.pieces, w.wide, w.setUp = nil, nil, false
+	return errors.Join(errs...)
+}
+
+// equations returns those of a level while it is set up.
+func (w *weighted) equations(level int) (e equations) {
+	if level == 0 {
+		p := w.points[0]
+		return equations{c: p.centre.origin(), e: p.east.origin(), s: p.south.origin()}
+	}
+	a := w.wide[level]
+	l := wideOf(w.levels[level])
+	l.base = w.h
+	return equations{c: a[0].origin(), e: a[1].origin(), s: a[2].origin(), se: a[3].origin(), sw: a[4].origin(),
+		g: a[5].origin(), h: l.origin()}
+}
+
+// kernelFor returns a kernel of the points of a level in rows, with an argument of its own.
+func kernelFor[F float32 | float64](w *weighted, name string, a weightedArg[F], columns int, rows solver.Stripe) (call,
+	error) {
+	a.lo, a.hi = int32(rows.Lo), int32(rows.Hi)
+	a.strips = int32((columns + pointColumns - 1) / pointColumns)
+	f := w.functions[name]
+	args, err := f.Args(&a)
+	if err != nil || rows.Rows() <= 0 {
+		return call{}, err
+	}
+	return call{f: f, args: args, blocks: int(a.strips) * ((rows.Rows() + pointRows - 1) / pointRows),
+		threads: pointThreads}, nil
+}
