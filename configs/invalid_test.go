@@ -127,6 +127,8 @@ var invalid = []struct {
 	{func(c *Config) { c.Output.PictureScale = "cubic" },
 		`output.picture_scale "cubic": allowed are auto, linear, log and sqrt`},
 	{func(c *Config) { c.Output.Contours = 101 }, `output.contours 101: 0 (none) to 100 are allowed`},
+	{func(c *Config) { c.Output.Gradient, c.Output.Field = true, "" },
+		`output.gradient true: output.field has to name a file; the arrays get names like it`},
 	{func(c *Config) { c.Output.Contours = -1 }, `output.contours -1: 0 (none) to 100 are allowed`},
 	{func(c *Config) { c.Output.Every.Time = time.Minute },
 		`output.every "1m": must be a number of iterations, such as 1000`},

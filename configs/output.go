@@ -61,7 +61,7 @@ func (o Output) Files() []OutputFile {
 		{"output.report", o.Report, []string{".json", Stdout}},
 	}
 	for _, a := range o.Arrays() {
-		if !o.OneFile() {
+		if o.Field != "" && !o.OneFile() {
 			all = slices.Insert(all, 1, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}})
 		}
 	}
