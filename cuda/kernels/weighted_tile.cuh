@@ -22,11 +22,12 @@ template <> struct Couplings<double> {
   template <class Load> __device__ __forceinline__ void load(const WeightedArg<double>& a, Load&& at) {
 #pragma unroll
     for (int k = 0; k < kTileRun; k++) {
-      const double c = at(a.centre, k, 0);
-      r[k] = c > 0 ? 1 / c : 0, b[k] = at(a.b, k, 0), w[k] = at(a.east, k, -1), e[k] = at(a.east, k, 0);
+      r[k] = at(a.centre, k, 0), b[k] = at(a.b, k, 0), w[k] = at(a.east, k, -1), e[k] = at(a.east, k, 0);
     }
 #pragma unroll
     for (int k = -1; k < kTileRun; k++) s[k + 1] = at(a.south, k, 0);
+#pragma unroll
+    for (int k = 0; k < kTileRun; k++) r[k] = r[k] > 0 ? 1 / r[k] : 0;  // when all loads are under way
   }
 };
 template <> struct Couplings<float> {
@@ -95,14 +96,16 @@ template <class Real> struct WeightedTile {
 // correction returns what is added to a point of the field.
 template <class Real> __device__ __forceinline__ float correction(const WeightedArg<Real>& a, Line y, Line x) {
   float e = 0;
+#pragma unroll
   for (int down = 0; down < 2; down++)
+#pragma unroll
     for (int right = 0; right < 2; right++) {
       const int row = down ? y.next : y.coarse, column = right ? x.next : x.coarse;
-      if (row == kNone || column == kNone) continue;
       const int dy = y.next == kNone ? 0 : 1 - 2 * down, dx = x.next == kNone ? 0 : 1 - 2 * right;
+      const bool counts = y.at != kNone && x.at != kNone && row != kNone && column != kNone;
       const ptrdiff_t i = (ptrdiff_t)row * a.coarse.pitch + column;
-      const float p = a.transfer.of(4 + 3 * dy + dx)[i], u = a.coarseU[i];
-      e = down || right ? fused(p, u, e) : p * u;
+      const float p = counts ? a.transfer.of(4 + 3 * dy + dx)[i] : 0, u = counts ? a.coarseU[i] : 0;
+      if (counts) e = down || right ? fused(p, u, e) : p * u;
     }
   return e;
 }
@@ -165,6 +168,10 @@ template <class Real, bool kUp> __device__ __forceinline__ void sweep_tile(const
     const int row = tile.rows[1 + first + k].at;
     return row == kNone || columns[1 + dx] == kNone ? Real(0) : from[(ptrdiff_t)row * g.pitch + columns[1 + dx]];
   };
+  float e[kTileRun];  // before couplings take the registers
+  if (kUp)
+#pragma unroll
+    for (int k = 0; k < kTileRun; k++) e[k] = correction(a, tile.rows[1 + first + k], tile.columns[1 + column]);
   Couplings<Real> c;
   c.load(a, at);
   Real u[kTileRun];
@@ -173,8 +180,7 @@ template <class Real, bool kUp> __device__ __forceinline__ void sweep_tile(const
   if (kUp)
 #pragma unroll
     for (int k = 0; k < kTileRun; k++)
-      if (c.r[k] > 0)
-        u[k] = corrected(a.scale, correction(a, tile.rows[1 + first + k], tile.columns[1 + column]), u[k]);
+      if (c.r[k] > 0) u[k] = corrected(a.scale, e[k], u[k]);
 #pragma unroll 1
   for (int n = 0; n < kSmooth; n++) {
     auto* const own = &tile.values[n % 2][1 + first];
