@@ -40,7 +40,8 @@ endif
 DIST := dist
 ARCHES := amd64 arm64
 CONFIGS = $(wildcard configs/*.yaml configs/*.toml configs/*.json configs/*.png)
-PYTHON = $(wildcard python/pyproject.toml python/README.md python/jacobisolver/* python/examples/*.py)
+PYTHON = $(wildcard python/pyproject.toml python/README.md python/*/*.py)
+PYTHON := $(filter-out python/tests/%,$(PYTHON)) python/jacobisolver/py.typed
 DIST_TIME = $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
 dist: $(ARCHES:%=dist-%) ## put archives of the programs for Linux on amd64 and arm64 into dist/, with SHA256SUMS
 	cd $(DIST) && sha256sum $(ARCHES:%=jacobi-$(VERSION)-linux-%.tar.gz) > SHA256SUMS
