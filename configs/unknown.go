@@ -23,6 +23,15 @@ func (m *merger) unknown(name string, from origin) error {
 	return fmt.Errorf("unknown key %s (%s): %s", name, from.source, hint)
 }
 
+// CheckName returns an error if name, which source gives, is no key.
+func CheckName(name, source string) error {
+	m := merger{keys: keys()}
+	if slices.ContainsFunc(m.keys, func(k key) bool { return k.name == name }) {
+		return nil
+	}
+	return m.unknown(name, origin{source, asKey})
+}
+
 // nearest returns the key or section that name most likely means. ok is false if none is close.
 func nearest(name string, keys []key) (best string, ok bool) {
 	_, leaf, _ := strings.Cut(name, ".")

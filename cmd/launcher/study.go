@@ -157,6 +157,9 @@ func (o *studyOptions) list() (runs []study.Keys, names []string, err error) {
 		return nil, nil, errors.New("study: --vary or --runs has to say which runs there are")
 	}
 	runs, names, err = study.Vary(o.vary)
+	for _, name := range names {
+		err = errors.Join(err, configs.CheckName(name, "--vary"))
+	}
 	if err == nil && o.runs != "" {
 		var read []study.Keys
 		if read, err = study.ReadRuns(o.runs); err == nil {

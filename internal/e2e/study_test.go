@@ -222,6 +222,8 @@ func TestStudyRefusals(t *testing.T) {
 	}{
 		{nil, "study: --vary or --runs has to say which runs there are\n"},
 		{[]string{"--vary", "run.ranks=1,2"}, "run.ranks (run 1): " + ofStart},
+		{[]string{"--vary", "coefficient=1,2"},
+			"unknown key coefficient (--vary): did you mean problem.coefficient?\n"},
 		{[]string{"--vary", "output.dir=a,b"}, "output.dir (run 1): " + ofStart},
 		{[]string{"--vary", "halo.depth=1,2"}, "halo.depth (run 1): " + ofStart},
 		{[]string{"--vary", "checkpoint.every=1,2"}, "checkpoint.every (run 1): the key is of a run that is alone\n"},

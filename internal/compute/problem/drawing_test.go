@@ -131,6 +131,9 @@ func TestWrongDrawings(t *testing.T) {
 		"two coefficients": {good, func(c *configs.Config) {
 			c.Problem.Colours, c.Problem.Coefficient = "#b87333 coefficient=2; #1565c0; #ffffff", "1 + x"
 		}, `problem.coefficient "1 + x": colours of problem.drawing have coefficients; name them in one of the two`},
+		"a coefficient of 1": {good, func(c *configs.Config) {
+			c.Problem.Colours, c.Problem.Coefficient = "#b87333 coefficient=2; #1565c0; #ffffff", "1"
+		}, `problem.coefficient "1": colours of problem.drawing have coefficients; name them in one of the two`},
 		"fixed": {good, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" },
 			`problem.fixed "x < 0.5": problem.drawing says which points are fixed; name one of the two`},
 		"a large value": {good, func(c *configs.Config) {

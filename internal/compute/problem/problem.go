@@ -74,7 +74,7 @@ func New(cfg configs.Config) (*Problem, error) {
 	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, 0); err != nil {
 		faults = append(faults, err)
 	}
-	faults = append(faults, p.open(def)...)
+	faults = append(faults, p.open(def, cfg.Problem.Coefficient != "")...)
 	if len(faults) == 0 {
 		if err := p.weigh(cfg.Grid); err != nil {
 			faults = append(faults, err)
@@ -91,8 +91,8 @@ func New(cfg configs.Config) (*Problem, error) {
 	return p, nil
 }
 
-// open parses the expressions of def and opens its files.
-func (p *Problem) open(def configs.Problem) (faults []error) {
+// open parses the expressions of def and opens its files. named says that the run names problem.coefficient.
+func (p *Problem) open(def configs.Problem, named bool) (faults []error) {
 	fault := func(key, text string, err error) {
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, def.Missing(err)))
@@ -137,7 +137,7 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 	var err error
 	p.fixed, err = p.openFixed("problem.fixed", def.Fixed)
 	fault("problem.fixed", def.Fixed, err)
-	if err := p.draw(def); err != nil {
+	if err := p.draw(def, named); err != nil {
 		faults = append(faults, err)
 	}
 	return faults
@@ -145,7 +145,7 @@ func (p *Problem) open(def configs.Problem) (faults []error) {
 
 // draw opens the drawing. Its fixed points take the place of those of problem.fixed, and their values that of
 // problem.initial.
-func (p *Problem) draw(def configs.Problem) (err error) {
+func (p *Problem) draw(def configs.Problem, named bool) (err error) {
 	if p.drawing, err = openDrawing(def, p.mesh); err != nil || p.drawing == nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (p *Problem) draw(def configs.Problem) (err error) {
 		}
 	}
 	if p.drawing.hasCoefficients() {
-		if def.Coefficient != "1" {
+		if named {
 			return fmt.Errorf("problem.coefficient %q: colours of problem.drawing have coefficients; name them in one "+
 				"of the two", def.Coefficient)
 		}

@@ -12,9 +12,13 @@ import (
 	"jacobi/internal/net/roster"
 )
 
+// pythonsLauncher names the program for the package jacobisolver of Python.
+const pythonsLauncher = "JACOBI_LAUNCHER"
+
 // StrayVariables returns a warning for each variable of environ that looks like a key's but is not.
 func StrayVariables(environ []string) []string {
-	return configs.StrayVariables(environ, append(roster.Variables(), roster.Tasks()...))
+	others := append(roster.Variables(), pythonsLauncher)
+	return configs.StrayVariables(environ, append(others, roster.Tasks()...))
 }
 
 // Warnings returns warnings for the user before the run starts, one line each.
