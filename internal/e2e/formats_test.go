@@ -182,7 +182,7 @@ print(d.u.shape, d.u.dtype, list(d.u.dims), d.x.values[-1], d.y.values[-1],
 		}
 	})
 	for option, want := range map[[2]string]string{
-		{"--spacing", "0.5"}:   "--spacing [0.500000]: must be two numbers above 0, as in 0.01,0.02",
+		{"--spacing", "0.5"}:   "--spacing 0.5: must be two numbers above 0, as in 0.01,0.02",
 		{"--zarr-format", "4"}: "--zarr-format 4: allowed are 2 and 3",
 		{"--zarr-format", "2"}: `--zarr-format 2: the name "b.vti" does not end in .zarr`,
 	} {
