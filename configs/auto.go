@@ -56,11 +56,18 @@ func (s Solver) MethodText() string {
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
 //   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
+//   - One of grid.nx and grid.ny alone is both.
 //   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
 //   - A tolerance that is not given is 0 if the other one is given.
 func (c Config) settle(given map[string]bool) Config {
 	if !given["problem.preset"] && own(given) {
 		c.Problem.Preset = ""
+	}
+	switch nx, ny := given["grid.nx"], given["grid.ny"]; {
+	case nx && !ny:
+		c.Grid.NY = c.Grid.NX
+	case ny && !nx:
+		c.Grid.NX = c.Grid.NY
 	}
 	if c.Solver.Method == Auto {
 		c.Solver.Method, c.Solver.Why = Multigrid, otherWhy

@@ -59,6 +59,33 @@ func TestAuto(t *testing.T) {
 	}
 }
 
+// A mesh of which one number is named is square, from whichever sources the two come; the ranks get both.
+func TestSquare(t *testing.T) {
+	for _, c := range []struct {
+		set    []string
+		nx, ny int
+	}{
+		{nil, 16384, 16384},
+		{[]string{"grid.nx=33"}, 33, 33},
+		{[]string{"grid.ny=33", "problem.top=1"}, 33, 33},
+		{[]string{"grid.nx=33", "problem.preset=gtc2019"}, 33, 33},
+		{[]string{"grid.nx=33", "grid.ny=17"}, 33, 17},
+	} {
+		got, err := Load(Options{Set: c.set})
+		if err != nil || got.Grid.NX != c.nx || got.Grid.NY != c.ny {
+			t.Errorf("%q: %d x %d, %v; want %d x %d", c.set, got.Grid.NX, got.Grid.NY, err, c.nx, c.ny)
+		}
+		if again, err := Load(Options{Environ: Environ(got)}); err != nil || again.Grid.NX != c.nx ||
+			again.Grid.NY != c.ny {
+			t.Errorf("%q, through the environment: %+v, %v", c.set, again.Grid, err)
+		}
+	}
+	got := mustMerge(t, "run.yaml", "grid: {nx: 33}", Options{Environ: []string{"JACOBI_GRID_NY=17"}})
+	if got.Grid.NX != 33 || got.Grid.NY != 17 {
+		t.Errorf("%+v", got.Grid)
+	}
+}
+
 // A side that is left out is 0 in a problem of the user's own, and that of the preset where one is named.
 func TestSidesLeftOut(t *testing.T) {
 	for _, c := range []struct {

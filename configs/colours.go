@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Colour says what the points are that a drawing has in one colour. Points of a colour without a value are free.
@@ -38,23 +39,23 @@ var (
 )
 
 // ParseColours reads the value of problem.colours: colours with semicolons between them, each followed by what it
-// means.
+// means. Commas may stand where spaces may.
 //
 //	#b87333 name=strip value=1; #1565c0 value=0; #2e7d32 coefficient=4.4; #ffffff
 func ParseColours(text string) (all []Colour, err error) {
 	seen := map[string]bool{}
 	for item := range strings.SplitSeq(text, ";") {
-		fields := strings.Fields(item)
+		fields := strings.FieldsFunc(item, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
 		if len(fields) == 0 {
 			return nil, fmt.Errorf("%q: must be a colour such as #b87333, with semicolons between colours", item)
 		}
 		c, err := parseColour(fields[0], fields[1:])
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", strings.Join(fields, " "), err)
+			return nil, fmt.Errorf("%q: %w", strings.TrimSpace(item), err)
 		}
 		for _, key := range []string{c.String(), c.Name} {
 			if key != "" && seen[key] {
-				return nil, fmt.Errorf("%q: %s is given twice", strings.Join(fields, " "), key)
+				return nil, fmt.Errorf("%q: %s is given twice", strings.TrimSpace(item), key)
 			}
 			seen[key] = true
 		}
@@ -67,7 +68,7 @@ func ParseColours(text string) (all []Colour, err error) {
 
 func parseColour(text string, attributes []string) (c Colour, err error) {
 	if !colourText.MatchString(text) {
-		return c, errors.New("must begin with a colour such as #b87333")
+		return c, errors.New("must begin with a colour, as in #b87333 name=strip value=1")
 	}
 	if _, err := fmt.Sscanf(text, "#%02x%02x%02x", &c.RGB[0], &c.RGB[1], &c.RGB[2]); err != nil {
 		return c, err
@@ -99,11 +100,8 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 			}
 			c.Coefficient = &a
 		default:
-			return c, fmt.Errorf("%q: name=..., value=... and coefficient=... are allowed", a)
+			return c, fmt.Errorf("%q: name=..., value=... and coefficient=... are allowed; decimals have a point", a)
 		}
-	}
-	if c.Name != "" && c.Value == nil && c.Coefficient == nil {
-		return c, errors.New("a name belongs to points with a value or a coefficient")
 	}
 	return c, nil
 }

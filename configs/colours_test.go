@@ -26,6 +26,10 @@ func TestColours(t *testing.T) {
 	if want := "#1565c0 ground -0.5, #b87333 strip 1e-09, #ffffff #ffffff"; strings.Join(got, ", ") != want {
 		t.Errorf("%q, want %s", got, want)
 	}
+	again, err := ParseColours("#1565C0 name=ground,value=-0.5; #b87333, name=strip, value=1e-9;#ffffff")
+	if err != nil || fmt.Sprintf("%d %s %g", len(again), again[0].Title(), *again[1].Value) != "3 ground 1e-09" {
+		t.Errorf("with commas: %+v, %v", again, err)
+	}
 	for name, data := range map[string]string{
 		"a.yaml": "problem:\n  colours:\n    '#b87333': {value: 1e-9, name: strip}\n    '#ffffff': {}\n" +
 			"    '#1565C0': {name: ground, value: -0.50}\n",
@@ -49,17 +53,17 @@ func TestColours(t *testing.T) {
 // Colours that mean nothing are refused, with what is wanted.
 func TestWrongColours(t *testing.T) {
 	for text, want := range map[string]string{
-		"#fff":              `"#fff": must begin with a colour such as #b87333`,
-		"red value=1":       `"red value=1": must begin with a colour such as #b87333`,
+		"#fff":              `"#fff": must begin with a colour, as in #b87333 name=strip value=1`,
+		"red value=1":       `"red value=1": must begin with a colour, as in #b87333 name=strip value=1`,
 		"#b87333 value=1;":  `"": must be a colour such as #b87333, with semicolons between colours`,
 		"#b87333 value=x":   `"#b87333 value=x": value "x": must be a number`,
 		"#b87333 value=inf": `"#b87333 value=inf": value "inf": must be a number`,
 		"#b87333 width=2": `"#b87333 width=2": "width=2": name=..., value=... and coefficient=... are ` +
-			`allowed`,
+			`allowed; decimals have a point`,
 		"#b87333 coefficient=-1": `"#b87333 coefficient=-1": coefficient "-1": must be 0, where there is no ` +
 			`material, or 1e-60 to 1e+60`,
-		"#b87333 name=a": `"#b87333 name=a": a name belongs to points with a value or a ` +
-			`coefficient`,
+		"#b87333 value=1,5": `"#b87333 value=1,5": "5": name=..., value=... and coefficient=... are ` +
+			`allowed; decimals have a point`,
 		"#b87333 value=1 value=2":                        `"#b87333 value=1 value=2": value is given twice`,
 		"#b87333; #B87333":                               `"#B87333": #b87333 is given twice`,
 		"#b87333 name=a value=1; #ffffff name=a value=2": `"#ffffff name=a value=2": a is given twice`,

@@ -64,7 +64,8 @@ var invalid = []struct {
 	{func(c *Config) { c.Problem.Coefficient = "-2" },
 		`problem.coefficient -2: a number must be 1e-60 to 1e+60`},
 	{func(c *Config) { c.Problem.Coefficient = "0" },
-		`problem.coefficient 0: a number must be 1e-60 to 1e+60`},
+		`problem.coefficient 0: there would be no material; an expression or a file has 0 where there is none`},
+	{func(c *Config) { c.Problem.Left = "Insulated" }, `problem.left "Insulated": did you mean neumann(0)?`},
 	{func(c *Config) { c.Problem.Left = "neumann(0) + 1" }, `problem.left "neumann(0) + 1": "+ 1" after the ` +
 		`parenthesis that closes neumann(…); nothing may follow it`},
 	{func(c *Config) { c.Problem.Screening = "-1" },

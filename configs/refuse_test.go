@@ -15,6 +15,10 @@ var refusedFiles = []struct {
 }{
 	{"run.yaml", "grid: {nxx: 5}", Options{}, `unknown key grid.nxx (file run.yaml): did you mean grid.nx?`},
 	{"run.yaml", "solver: {nx: 5}", Options{}, `unknown key solver.nx (file run.yaml): did you mean grid.nx?`},
+	{"run.yaml", "problem: {conductivity: 5}", Options{},
+		`unknown key problem.conductivity (file run.yaml): did you mean problem.coefficient?`},
+	{"run.yaml", "permittivity: 4.4", Options{},
+		`unknown key permittivity (file run.yaml): did you mean problem.coefficient?`},
 	{"run.yaml", "nx: 5", Options{}, `unknown key nx (file run.yaml): did you mean grid.nx?`},
 	{"run.yaml", "gird: {nx: 5}", Options{}, `unknown key gird (file run.yaml): did you mean grid?`},
 	{"run.yaml", "other: {}", Options{}, `unknown key other (file run.yaml): ` + sectionsHint},

@@ -32,11 +32,19 @@ func CheckName(name, source string) error {
 	return m.unknown(name, origin{source, asKey})
 }
 
+// otherNames has keys by what users of other programs and books call them.
+var otherNames = map[string]string{"conductivity": "problem.coefficient", "permittivity": "problem.coefficient",
+	"diffusivity": "problem.coefficient", "rhs": "problem.source", "k2": "problem.screening",
+	"iterations": "solver.max_iterations"}
+
 // nearest returns the key or section that name most likely means. ok is false if none is close.
 func nearest(name string, keys []key) (best string, ok bool) {
 	_, leaf, _ := strings.Cut(name, ".")
 	if leaf == "" {
 		leaf = name
+	}
+	if known, ok := otherNames[leaf]; ok {
+		return known, true
 	}
 	low := math.MaxInt
 	consider := func(candidate string, distance int, near bool) {

@@ -148,7 +148,10 @@ func (v *validator) problem(c Config) {
 	if k, ok := toFloat(c.Problem.Screening); ok && (!(k >= 0) || math.IsInf(k, 1)) {
 		v.fault("problem.screening %s: must be a finite number of at least 0", c.Problem.Screening)
 	}
-	if a, ok := toFloat(c.Problem.Coefficient); ok && !(a >= LeastCoefficient && a <= MostCoefficient) {
+	if a, ok := toFloat(c.Problem.Coefficient); ok && a == 0 {
+		v.fault("problem.coefficient %s: there would be no material; an expression or a file has 0 where there is none",
+			c.Problem.Coefficient)
+	} else if ok && !(a >= LeastCoefficient && a <= MostCoefficient) {
 		v.fault("problem.coefficient %s: a number must be %g to %g", c.Problem.Coefficient, LeastCoefficient,
 			MostCoefficient)
 	}

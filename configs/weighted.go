@@ -24,7 +24,7 @@ func (p Problem) Weighted() (key, value string) {
 }
 
 // drawsCoefficients reports whether a colour of the drawing has a coefficient.
-func (p Problem) drawsCoefficients() bool { return strings.Contains(p.Colours, " coefficient=") }
+func (p Problem) drawsCoefficients() bool { return strings.Contains(p.Colours, "coefficient=") }
 
 // weighted refuses a start that has no weights of points.
 func (v *validator) weighted(c Config) {

@@ -207,12 +207,16 @@ func scaled(width, height int, m solver.Mesh) string {
 		m.NY)
 }
 
-// String describes the drawing: its file, and its regions with their values.
+// String describes the drawing: its file, its regions with their values, and colours that have nothing but a name, so
+// that a value which was forgotten is seen.
 func (d *drawing) String() string {
 	var regions []string
 	for _, c := range d.colours {
-		if c.Value != nil {
+		switch {
+		case c.Value != nil:
 			regions = append(regions, fmt.Sprintf("%s %.6g", c.Title(), *c.Value))
+		case c.Coefficient == nil && c.Name != "":
+			regions = append(regions, c.Name+" free")
 		}
 	}
 	if regions == nil {

@@ -25,7 +25,7 @@ func drawn(rows ...string) *image.NRGBA {
 	return img
 }
 
-const copperAndBlue = "#b87333 name=strip value=1.5; #1565c0 value=-2; #ffffff"
+const copperAndBlue = "#b87333 name=strip value=1.5; #1565c0 value=-2; #ffffff name=air"
 
 // withDrawing returns the configuration of a 6 x 5 problem with a drawing.
 func withDrawing(t *testing.T, img image.Image) configs.Config {
@@ -80,7 +80,7 @@ func TestDrawing(t *testing.T) {
 		t.Errorf("points of the regions %d and %d, want 0 and 1", a, b)
 	}
 	setup := p.Setup(5)
-	if want := cfg.Problem.Drawing + ": strip 1.5, #1565c0 -2"; setup.Drawing != want || setup.Fixed != NoFixed {
+	if want := cfg.Problem.Drawing + ": strip 1.5, #1565c0 -2, air free"; setup.Drawing != want || setup.Fixed != NoFixed {
 		t.Errorf("drawing %q, fixed %q, want %q", setup.Drawing, setup.Fixed, want)
 	}
 	if w := p.Warnings(); len(w) > 0 {
@@ -125,7 +125,7 @@ func TestWrongDrawings(t *testing.T) {
 		"no drawing": {good, func(c *configs.Config) { c.Problem.Drawing = "" }, `problem.colours "` + copperAndBlue +
 			`": problem.drawing has to name a PNG file with these colours`},
 		"wrong colours": {good, func(c *configs.Config) { c.Problem.Colours = "copper" },
-			`problem.colours "copper": must begin with a colour such as #b87333`},
+			`problem.colours "copper": must begin with a colour, as in #b87333 name=strip value=1`},
 		"no value": {good, func(c *configs.Config) { c.Problem.Colours = "#b87333; #ffffff" },
 			`problem.colours "#b87333; #ffffff": at least one colour must have a value or a coefficient`},
 		"two coefficients": {good, func(c *configs.Config) {

@@ -184,14 +184,13 @@ func (p *Problem) CheckFixed(fixed int64) error {
 	}
 	if k2 := p.numbers.screening; k2 > 0 {
 		hx, hy := p.Spacings()
-		return fmt.Errorf("problem.screening %g: with no side that has values and no points in %s (%q), "+
-			"it must be at least %g on this mesh, as rounding loses less; values on a side or fixed points help, "+
-			"too", k2,
-			p.fixed.key, p.fixed.text, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
+		return fmt.Errorf("problem.screening %g: with no side that has values and no points in %s, it must be at "+
+			"least %g on this mesh, as rounding loses less; values on a side or fixed points help, too", k2,
+			p.fixed.key, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
 	}
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
-		"added to a solution; give a value on a side, points in %s (%q), or problem.screening above 0",
-		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.key, p.fixed.text)
+		"added to a solution; give a value on a side, points in %s, or problem.screening above 0",
+		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.key)
 }
 
 // points returns the number of points that a sweep changes if none is fixed by problem.fixed.

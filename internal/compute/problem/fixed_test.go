@@ -165,7 +165,7 @@ func TestBadFixedPoints(t *testing.T) {
 		p.Fixed = fixed
 		return p
 	}
-	const unique = `so any constant can be added to a solution; give a value on a side, points in problem.fixed `
+	const unique = `so any constant can be added to a solution; give a value on a side, points in problem.fixed, `
 	for _, c := range []struct {
 		p    configs.Problem
 		want string // %s is the file
@@ -179,10 +179,10 @@ func TestBadFixedPoints(t *testing.T) {
 			`problem.fixed "x > 0 and x < 1 and y > 0 and y ` +
 				`< 1": it fixes all 6 points that a sweep could change; at least one has to be free`},
 		{floating, `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom "periodic": no side has ` +
-			`values, ` + unique + `("false"), or problem.screening above 0`},
+			`values, ` + unique + `or problem.screening above 0`},
 		{with(floating, "x > 2"), `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom ` +
 			`"periodic": no ` +
-			`side has values, ` + unique + `("x > 2"), or problem.screening above 0`},
+			`side has values, ` + unique + `or problem.screening above 0`},
 		{with(floating, "ix == 0 and iy == 1"), ""},
 		{configs.Problem{Fixed: "a hole.jpg"}, `problem.fixed "a hole.jpg": a file of kind .jpg cannot be read; it ` +
 			`must ` +
@@ -239,7 +239,7 @@ func TestScreeningIsTooWeak(t *testing.T) {
 	weak := configs.Problem{Left: "neumann(0)", Right: "neumann(0)", Top: "neumann(0)", Bottom: "neumann(0)",
 		Screening: "1e-09"}
 	check := func(p configs.Problem) error { return open(t, config(65, 65, "float64", p)).Check(t.Context()) }
-	const want = `problem.screening 1e-09: with no side that has values and no points in problem.fixed ("false"), ` +
+	const want = `problem.screening 1e-09: with no side that has values and no points in problem.fixed, ` +
 		`it must be at least 3.725290298461914e-09 on this mesh, as rounding loses less; values on a side or fixed ` +
 		`points help, too`
 	if err := check(weak); err == nil || err.Error() != want {

@@ -191,11 +191,11 @@ func (s *islands) check(label int32) error {
 	where := fmt.Sprintf("the material around row %d, column %d (x = %g, y = %g)", g.iy, g.ix, float64(g.ix)/nx,
 		float64(g.iy)/ny)
 	if g.hold > 0 {
-		return fmt.Errorf("problem.screening %q: in %s, it and robin sides alone determine a constant, and are %.2g "+
+		return fmt.Errorf("problem.screening: in %s, it and robin sides alone determine a constant, and are %.2g "+
 			"of the diagonals of its equations; with %v it must be at least %.2g, as rounding loses less; values on a "+
-			"side or fixed points help, too", p.screening.text, where, g.hold/g.total, p.mesh.DType, p.leastHold())
+			"side or fixed points help, too", where, g.hold/g.total, p.mesh.DType, p.leastHold())
 	}
-	return fmt.Errorf("%s %q: %s touches no side and no point with values, so any constant can be added to a solution "+
-		"there; give a value on a side, points in %s (%q), problem.screening above 0, a robin side with h above 0, or "+
-		"a coefficient of 0", p.coefficient.key, p.coefficient.text, where, p.fixed.key, p.fixed.text)
+	return fmt.Errorf("%s: %s touches no side and no point with values, so any constant can be added to a solution "+
+		"there; give a value on a side, points in %s, problem.screening above 0, a robin side with h above 0, or a "+
+		"coefficient of 0", p.coefficient.key, where, p.fixed.key)
 }

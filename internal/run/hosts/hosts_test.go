@@ -3,6 +3,7 @@ package hosts
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,27 @@ func TestPlaceRefuses(t *testing.T) {
 		if _, err := placed(t, c.w, 3); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: error %v, want %s", c.w, err, c.want)
 		}
+	}
+}
+
+// Ranks far beyond the cores of this machine are refused unless --host gives them slots.
+func TestCrowded(t *testing.T) {
+	const want = "-np: 2,048 ranks would share 2 cores of this machine, and at most 64 start there unless --host " +
+		"localhost:2048 asks for them"
+	if err := crowded(2048, 2); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	for ranks, cores := range map[int]int{64: 1, 8: 2, 256: 16} {
+		if err := crowded(ranks, cores); err != nil {
+			t.Error(err)
+		}
+	}
+	const many = 1 << 14 // more than the rows of the mesh have place for
+	if _, err := placed(t, Where{MapBy: "slot", Hosts: []string{"localhost:99999"}}, many); err != nil {
+		t.Error(err)
+	}
+	if _, err := placed(t, Where{MapBy: "slot"}, many); runtime.NumCPU() < 100 && err == nil {
+		t.Error("no error")
 	}
 }
 

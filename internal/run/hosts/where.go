@@ -6,8 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"jacobi/configs"
 	"jacobi/internal/run/agent"
@@ -31,6 +35,9 @@ func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) 
 		return Places{}, fmt.Errorf("--map-by %w", err)
 	}
 	if !w.Agents && w.Hosts == nil && w.Hostfile == "" {
+		if err := crowded(cfg.Working(), runtime.NumCPU()); err != nil {
+			return Places{}, err
+		}
 		return OnThisHost(cfg.Working())
 	}
 	slots, agents, err := w.slots(ctx, cfg, say)
@@ -46,6 +53,17 @@ func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) 
 		p.Here = hereAmong(ctx, p.Names())
 	}
 	return p, nil
+}
+
+// crowded refuses far more ranks than this machine has cores: they would take its memory and processes, and are a slip of
+// the finger. A number of slots in --host is a user's word that they are meant.
+func crowded(ranks, cores int) error {
+	most := max(64, 16*cores)
+	if ranks <= most {
+		return nil
+	}
+	return fmt.Errorf("-np: %s ranks would share %s of this machine, and at most %d start there unless "+
+		"--host localhost:%d asks for them", humanize.Comma(int64(ranks)), english.Plural(cores, "core", ""), most, ranks)
 }
 
 // slots returns the slots of the hosts that the flags name, and the agents behind them if these are the hosts.

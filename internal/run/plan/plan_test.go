@@ -62,8 +62,8 @@ func TestNoUniqueSolution(t *testing.T) {
 	insulated := []string{"problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
 		"problem.bottom=neumann(0)"}
 	const constant = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)": no side ` +
-		`has values, so any constant can be added to a solution; give a value on a side, points in problem.fixed ` +
-		`("false"), or problem.screening above 0`
+		`has values, so any constant can be added to a solution; give a value on a side, points in problem.fixed, ` +
+		`or problem.screening above 0`
 	for _, c := range []struct {
 		keys []string
 		want string
@@ -140,10 +140,10 @@ func TestWrites(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"grid.nx=16384", "writes out/field.npy (1.0 GiB), field.png, history.csv, report.json; " +
 			"--set output.field= leaves the field out"},
-		{"grid.nx=64", "writes out/field.npy (4.0 MiB), field.png, history.csv, report.json"},
-		{"grid.nx=64 output.every=100", "writes out/field.npy (4.0 MiB) and field-*.npy every 100 sweeps, field.png, " +
+		{"grid.nx=64", "writes out/field.npy (16 KiB), field.png, history.csv, report.json"},
+		{"grid.nx=64 output.every=100", "writes out/field.npy (16 KiB) and field-*.npy every 100 sweeps, field.png, " +
 			"history.csv, report.json"},
-		{"grid.nx=64 problem.left=1 grid.dtype=float32 output.every=9 run.ranks=2", "writes out/field.npy (4.0 MiB) " +
+		{"grid.nx=64 problem.left=1 grid.dtype=float32 output.every=9 run.ranks=2", "writes out/field.npy (16 KiB) " +
 			"and field-*.npy every 9 cycles, field.png, history.csv, report.json"},
 		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
 		{"output.field= output.picture= output.history= output.report=", "writes no files"},
