@@ -10,9 +10,13 @@ import (
 	"testing"
 )
 
-// commandLine matches a command of the launcher, or of a rank, in a code block of a document.
-var commandLine = regexp.MustCompile(`^ {4,}(?:\$ )?(?:[A-Z_]+=\S+ )*(?:srun -n 8 |mpirun -np 8 )?` +
-	`bin/(launcher|jacobi-rank) (.*)`)
+// commandLine matches a command of the launcher, or of a rank, in a code block of a document; started matches a line
+// with such a command anywhere.
+var (
+	commandLine = regexp.MustCompile(`^ {4,}(?:\$ )?(?:[A-Z_]+=\S+ )*` +
+		`(?:srun -n 8 |mpirun -np 8 |echo '[^']*' \| )?bin/(launcher|jacobi-rank) (.*)`)
+	started = regexp.MustCompile(`^ {4,}.*bin/(launcher|jacobi-rank) `)
+)
 
 // words matches a word of a shell's command line.
 var words = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
@@ -33,6 +37,10 @@ func documented(t *testing.T) map[string][]string {
 		for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", "")) {
 			m := commandLine.FindStringSubmatch(line)
 			if m == nil {
+				// The tests of completion and of traces have commands like these two.
+				if started.MatchString(line) && !strings.Contains(line, "<(") && !strings.Contains(line, "$keys") {
+					t.Errorf("%s: not a command that this test reads: %s", filepath.Base(page), line)
+				}
 				continue
 			}
 			args, _, _ := strings.Cut(m[2]+" ", " # ")

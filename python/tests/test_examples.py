@@ -1,11 +1,18 @@
 """Tests of the examples."""
 
+import csv
+import doctest
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+from jacobisolver._launcher import find
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "python" / "examples"))
 
 
 def test_fifty_ohms(capsys):
@@ -13,3 +20,18 @@ def test_fifty_ohms(capsys):
 
     assert fifty_ohms.main(4) == pytest.approx(1.632, abs=1e-3)
     assert capsys.readouterr().out.startswith("50 ohms: 1.632 times as wide")
+
+
+def test_lines_of_the_page(tmp_path, monkeypatch, capsys):
+    """The lines of Python in docs/studies.md run, beside the table of a study whose values have commas."""
+    monkeypatch.chdir(tmp_path)
+    study = ["study", "-q", "-np", "1", "--set", "problem.top=1", "--set", "output.results=true"]
+    study += ["--vary", "grid.nx=9,17", "--vary", "problem.left=0,robin(1,20)"]
+    subprocess.run([find(), *study], check=True, stdout=subprocess.DEVNULL)
+    names = {"csv": csv, "numpy": numpy}
+    examples = doctest.DocTestParser().get_examples((ROOT / "docs" / "studies.md").read_text())
+    for e in examples:
+        exec(compile(e.source, f"studies.md:{e.lineno}", "single"), names)
+    assert len(examples) >= 6
+    assert [row["problem.left"] for row in names["rows"]] == ["0", "robin(1,20)"] * 2
+    assert "met" in capsys.readouterr().out

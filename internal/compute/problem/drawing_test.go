@@ -80,7 +80,8 @@ func TestDrawing(t *testing.T) {
 		t.Errorf("points of the regions %d and %d, want 0 and 1", a, b)
 	}
 	setup := p.Setup(5)
-	if want := cfg.Problem.Drawing + ": strip 1.5, #1565c0 -2, air free"; setup.Drawing != want || setup.Fixed != NoFixed {
+	want := cfg.Problem.Drawing + ": strip 1.5, #1565c0 -2, air free"
+	if setup.Drawing != want || setup.Fixed != NoFixed {
 		t.Errorf("drawing %q, fixed %q, want %q", setup.Drawing, setup.Fixed, want)
 	}
 	if w := p.Warnings(); len(w) > 0 {

@@ -22,16 +22,16 @@ func Functions() []string { return functions() }
 func Help() string {
 	row := func(head, text string) string { return style.Paragraph(fmt.Sprintf("%-13s", head), text, 13, 80) }
 	return strings.Join([]string{
-		"problem.left, right, top, bottom, initial, source, coefficient and screening take a number or an expression: " +
-			"the value at each point.",
+		"problem.left, right, top, bottom, initial, source, coefficient and screening take a number or an " +
+			"expression: the value at each point.",
 		`  --set problem.left='sin(2*pi*y)'
   --set problem.initial='hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0'
   --set problem.coefficient='y < 0.5 ? 4.4 : 1'     a; 0 where there is no material
   --set problem.right='neumann(0)'                  du/dn = 0, n out of the side
   --set problem.top='robin(8, 160)'                 a du/dn + 8 u = 160
   --set problem.fixed='hypot(x-0.5, y-0.5) < 0.2'   a condition for fixed points`,
-		row("Values:", "x (0 on the left to 1), y (0 on top to 1: downwards), ix, iy (column and row, from 0), nx, ny, "+
-			"width, height (of the grid), pi, e") + "\n" +
+		row("Values:", "x (0 on the left to 1), y (0 on top to 1: downwards), ix, iy (column and row, from 0), nx, "+
+			"ny, width, height (of the grid), pi, e") + "\n" +
 			row("Functions:", strings.Join(Functions(), ", ")) + "\n" +
 			row("Operators:", "+ - * / % ^ (or **), < <= > >= == !=, && || ! (or and, or, not), condition ? value : "+
 				"value, parentheses"),

@@ -55,15 +55,16 @@ func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) 
 	return p, nil
 }
 
-// crowded refuses far more ranks than this machine has cores: they would take its memory and processes, and are a slip of
-// the finger. A number of slots in --host is a user's word that they are meant.
+// crowded refuses ranks far beyond the cores of this machine, which are a slip of the finger and could take all of its
+// memory. Slots that --host names are the user's word that they are meant.
 func crowded(ranks, cores int) error {
 	most := max(64, 16*cores)
 	if ranks <= most {
 		return nil
 	}
 	return fmt.Errorf("-np: %s ranks would share %s of this machine, and at most %d start there unless "+
-		"--host localhost:%d asks for them", humanize.Comma(int64(ranks)), english.Plural(cores, "core", ""), most, ranks)
+		"--host localhost:%d asks for them", humanize.Comma(int64(ranks)), english.Plural(cores, "core", ""), most,
+		ranks)
 }
 
 // slots returns the slots of the hosts that the flags name, and the agents behind them if these are the hosts.
