@@ -63,10 +63,11 @@ func (c Config) settle(given map[string]bool) Config {
 	if !given["problem.preset"] && own(given) {
 		c.Problem.Preset = ""
 	}
+	// A number that Validate refuses stays alone, so that the error names the key that was given.
 	switch nx, ny := given["grid.nx"], given["grid.ny"]; {
-	case nx && !ny:
+	case nx && !ny && validSide(c.Grid.NX):
 		c.Grid.NY = c.Grid.NX
-	case ny && !nx:
+	case ny && !nx && validSide(c.Grid.NY):
 		c.Grid.NX = c.Grid.NY
 	}
 	if c.Solver.Method == Auto {

@@ -70,6 +70,7 @@ func TestSquare(t *testing.T) {
 		{[]string{"grid.ny=33", "problem.top=1"}, 33, 33},
 		{[]string{"grid.nx=33", "problem.preset=gtc2019"}, 33, 33},
 		{[]string{"grid.nx=33", "grid.ny=17"}, 33, 17},
+		{[]string{"grid.nx=2"}, 2, 16384},
 	} {
 		got, err := Load(Options{Set: c.set})
 		if err != nil || got.Grid.NX != c.nx || got.Grid.NY != c.ny {

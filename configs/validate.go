@@ -117,7 +117,7 @@ func (v *validator) grid(g Grid) {
 		key string
 		n   int
 	}{{"grid.nx", g.NX}, {"grid.ny", g.NY}} {
-		if side.n < minSide || side.n > maxSide {
+		if !validSide(side.n) {
 			v.fault("%s %d: %d to %d are allowed", side.key, side.n, minSide, maxSide)
 		}
 	}
@@ -132,6 +132,8 @@ func (v *validator) grid(g Grid) {
 		v.fault("grid.nx %d: with grid.ny %d a field has more bytes than 64 bits can count", g.NX, g.NY)
 	}
 }
+
+func validSide(n int) bool { return n >= minSide && n <= maxSide }
 
 // depth refuses a halo that a rank alone could not fill.
 func (v *validator) depth(c Config) {
