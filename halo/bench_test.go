@@ -15,7 +15,7 @@ import (
 )
 
 func BenchmarkExchange(b *testing.B) {
-	s := serve(b, &server.Options{MaxPayload: 8 << 20})
+	s := serve(b, server.Options{MaxPayload: 8 << 20})
 	tcp := func(streams int, encrypt bool) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
 		return overTCP(s, func(o *DirectOptions) {
 			o.Streams, o.Encrypt, o.Trusted, o.NATS.AskAfter = streams, encrypt, !encrypt, 0

@@ -19,9 +19,9 @@ func TestConformance(t *testing.T) {
 }
 
 func transports(t testing.TB) []halotest.Transport {
-	small := serve(t, &server.Options{MaxPayload: 1500})
-	normal := serve(t, &server.Options{})
-	overNATS := func(s *testServer) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
+	small := serve(t, server.Options{MaxPayload: 1500})
+	normal := serve(t, server.Options{})
+	overNATS := func(s testServer) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
 		return func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return openNATS(t, a, b, NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}, s.connect(t),
 				s.connect(t))
@@ -65,7 +65,7 @@ func transports(t testing.TB) []halotest.Transport {
 }
 
 // overTCP opens links over TCP, whose lost rows go over NATS by the server s.
-func overTCP(s *testServer, change func(*DirectOptions)) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
+func overTCP(s testServer, change func(*DirectOptions)) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
 	return func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 		o := DirectOptions{Listen: ListenAt{Where: "127.0.0.1"}, DialTimeout: halotest.Long,
 			NATS: NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConnect(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for _, c := range []struct {
 		mode     Mode
 		ranks    int
@@ -58,7 +58,7 @@ func TestConnect(t *testing.T) {
 }
 
 func TestConnectMixed(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	w := newWorld(t, s, ModeAuto, 4, true)
 	w.separate(1, 2, "different nodes") // ranks 0 and 1 share a node, so do 2 and 3
 	w.separate(3, 0, "different nodes")
@@ -82,7 +82,7 @@ func TestConnectMixed(t *testing.T) {
 }
 
 func TestConnectDisagreement(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for name, c := range map[string]struct {
 		change func(*Options)
 		want   string
@@ -107,7 +107,7 @@ func TestConnectDisagreement(t *testing.T) {
 
 // TestConnectLate starts the two ranks one after the other. Where rank 0 is first, rank 1 starts after three proposals.
 func TestConnectLate(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for first := range 2 {
 		t.Run(fmt.Sprintf("rank %d first", first), func(t *testing.T) {
 			w := newWorld(t, s, ModeAuto, 2, true)
@@ -145,7 +145,7 @@ func TestConnectLate(t *testing.T) {
 // TestConnectRestart restarts the server while rank 0 asks.
 func TestConnectRestart(t *testing.T) {
 	for _, mode := range []Mode{ModeP2P, ModeNATS} {
-		s := serve(t, &server.Options{})
+		s := serve(t, server.Options{})
 		w := newWorld(t, s, mode, 2, true)
 		observer := s.dial(t)
 		asked, err := observer.SubscribeSync("jacobi.*.link.*.*")
@@ -161,9 +161,9 @@ func TestConnectRestart(t *testing.T) {
 		if _, err := asked.NextMsg(halotest.Long); err != nil {
 			t.Fatal(err)
 		}
-		s.stop()
+		s.Stop()
 		wg.Go(func() { links[1], errs[1] = Connect(t.Context(), w.opts[1]) })
-		s.start(t)
+		s.Run()
 		wg.Wait()
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestConnectRestart(t *testing.T) {
 }
 
 func TestConnectAlone(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for rank, want := range []string{
 		"halo: rank 0, bottom side: link with rank 1 on host1: no answer within 50ms",
 		"halo: rank 1, top side: link with rank 0 on host0: waiting for its proposal: no answer within 50ms",
@@ -190,7 +190,7 @@ func TestConnectAlone(t *testing.T) {
 }
 
 func TestConnectCancelled(t *testing.T) {
-	w := newWorld(t, serve(t, &server.Options{}), ModeAuto, 3, true)
+	w := newWorld(t, serve(t, server.Options{}), ModeAuto, 3, true)
 	cause := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -200,7 +200,7 @@ func TestConnectCancelled(t *testing.T) {
 }
 
 func TestConnectWithoutNATS(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	w := newWorld(t, s, ModeAuto, 1, true)
 	w.opts[0].NATS.Conn = nil
 	l, err := Connect(t.Context(), w.opts[0])

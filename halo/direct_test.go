@@ -116,7 +116,7 @@ func changed(t *testing.T, raw json.RawMessage, change func(*DirectOffer)) json.
 }
 
 // throughProxy opens a link whose sockets go through a proxy.
-func throughProxy(t *testing.T, s *testServer, e End, o DirectOptions) (a, b *FramedLink, p *proxy) {
+func throughProxy(t *testing.T, s testServer, e End, o DirectOptions) (a, b *FramedLink, p *proxy) {
 	t.Helper()
 	oa, ob := o, o
 	oa.NATS.Conn, ob.NATS.Conn = s.connect(t), s.connect(t)
@@ -149,7 +149,7 @@ func until(t *testing.T, what string, met func() bool) {
 
 // TestDirectBrokenSocket cuts the sockets again and again. All rows must arrive, and the sockets must come back.
 func TestDirectBrokenSocket(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for name, change := range map[string]func(*DirectOptions){
 		"plain":     func(*DirectOptions) {},
 		"encrypted": func(o *DirectOptions) { o.Encrypt, o.Streams = true, 2 },
@@ -184,7 +184,7 @@ func TestDirectBrokenSocket(t *testing.T) {
 // TestDirectWarnsOfLoss checks that a rank warns once of lost sockets when rows go over NATS, and not of those that its
 // neighbour closes at the end.
 func TestDirectWarnsOfLoss(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for name, c := range map[string]struct {
 		lose func(b *FramedLink, p *proxy)
 		more solver.ExchangeNumber // exchanges after the loss
@@ -216,7 +216,7 @@ func TestDirectWarnsOfLoss(t *testing.T) {
 // TestDirectSilentSocket has the sockets take bytes and deliver none, as after a cable was cut. The rows must go over
 // NATS then, and over sockets again when these deliver.
 func TestDirectSilentSocket(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	o := directOptions()
 	o.DialTimeout = 500 * time.Millisecond
 	e := halotest.FreshEnd(100, 4)
@@ -237,7 +237,7 @@ func TestDirectSilentSocket(t *testing.T) {
 
 // TestDirectSlowReader sends to an end that reads nothing. Send must not wait, nor Close.
 func TestDirectSlowReader(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(1<<17, 16) // exchanges of 16 MiB, more than the buffers of a socket
 	o := directOptions()
 	o.NATS.Conn, o.Streams = s.connect(t), 1
@@ -263,7 +263,7 @@ func TestDirectSlowReader(t *testing.T) {
 
 // TestDirectSockets checks how many sockets a link takes: one core fills the wire up to a size, which TLS lowers.
 func TestDirectSockets(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for _, c := range []struct {
 		kib     int
 		encrypt bool
@@ -327,7 +327,7 @@ func TestDirectListens(t *testing.T) {
 // TestConnectDirect negotiates links over TCP between ranks that share no memory, and falls back where they cannot
 // reach each other.
 func TestConnectDirect(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	world := func(where string) *world {
 		w := newWorld(t, s, ModeDirect, 3, true)
 		for r := range w.opts {

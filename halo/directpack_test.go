@@ -13,7 +13,7 @@ import (
 // TestDirectPacks sends rows packed over sockets, and over NATS while the sockets are cut: the rows are the same, all
 // of them are packed, and they get smaller. Without halo.compress none are.
 func TestDirectPacks(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	const count = 60
 	for _, c := range []struct {
 		name    string

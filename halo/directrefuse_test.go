@@ -19,7 +19,7 @@ import (
 
 // TestDirectRefusesAccept checks what the second end refuses, and that the first end still takes the right one.
 func TestDirectRefusesAccept(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	stranger, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestDirectRefusesAccept(t *testing.T) {
 
 // TestDirectStrangers lets others connect to the first end: they are refused with clear words, and the link works.
 func TestDirectStrangers(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	greeting := func(text string) func(*testing.T, net.Conn, DirectOffer) {
 		return func(t *testing.T, c net.Conn, _ DirectOffer) {
 			if _, err := io.WriteString(c, text); err != nil {
@@ -167,7 +167,7 @@ func connectByHand(t *testing.T, o DirectOptions, e End) (*FramedLink, net.Conn)
 
 // TestDirectRefusesFrames sends a link frames that are not as agreed. They end the session and change nothing.
 func TestDirectRefusesFrames(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(8, 8)
 	for want, stray := range DirectStrays(e) {
 		t.Run(want, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (p brokenPeer) Accept(end End, offer json.RawMessage) (Link, error) {
 }
 
 func TestConnectFallsBack(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	shared := SharedMemory{SharedOptions{Timeout: halotest.Long}}
 	for name, broken := range map[string]brokenPeer{
 		"offer":  {shared, errors.New("no memory"), nil},
@@ -91,7 +91,7 @@ func TestConnectFallsBack(t *testing.T) {
 }
 
 func TestConnectP2POnTwoNodes(t *testing.T) {
-	w := newWorld(t, serve(t, &server.Options{}), ModeP2P, 2, true)
+	w := newWorld(t, serve(t, server.Options{}), ModeP2P, 2, true)
 	w.separate(0, 1, "two nodes")
 	_, errs := w.connect(t)
 	for r, err := range errs {

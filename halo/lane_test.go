@@ -14,7 +14,7 @@ import (
 
 // TestLanesShareConnections opens a link that may have four connections at one end, and one at the other.
 func TestLanesShareConnections(t *testing.T) {
-	s := serve(t, &server.Options{MaxPayload: 1500})
+	s := serve(t, server.Options{MaxPayload: 1500})
 	e := halotest.FreshEnd(1000, 2)
 	open := func(e End, most int) Link {
 		dialled := 0
@@ -46,7 +46,7 @@ func (p refusing) Publish(string, []byte) error { return p.err }
 
 // TestLaneFails has the lanes refuse to publish. Send does not wait for them, and the next call reports the error.
 func TestLaneFails(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(8, 8)
 	o := impatient()
 	o.Conn, o.Publisher = s.connect(t), refusing{errors.New("maximum payload exceeded")}

@@ -21,7 +21,7 @@ func impatient() NATSOptions {
 }
 
 // faulty opens a link with faults on both ends.
-func faulty(t *testing.T, s *testServer, e End, o NATSOptions, f Faults) (a, b *FramedLink) {
+func faulty(t *testing.T, s testServer, e End, o NATSOptions, f Faults) (a, b *FramedLink) {
 	t.Helper()
 	open := func(e End, seed uint64) *FramedLink {
 		g, o := f, o
@@ -44,7 +44,7 @@ func faulty(t *testing.T, s *testServer, e End, o NATSOptions, f Faults) (a, b *
 }
 
 func TestNATSFaults(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for _, c := range []struct {
 		name   string
 		faults Faults
@@ -91,7 +91,7 @@ func TestNATSFaults(t *testing.T) {
 
 // TestNATSRestart restarts the server several times while rows are exchanged.
 func TestNATSRestart(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(1000, 4)
 	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), s.connect(t))
 	if err != nil {
@@ -100,15 +100,15 @@ func TestNATSRestart(t *testing.T) {
 	halotest.CloseAfter(t, a, b)
 	halotest.Both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
 		if rank == e.Rank && exchange%30 == 10 {
-			s.stop()
-			s.start(t)
+			s.Stop()
+			s.Run()
 		}
 	})
 }
 
 // TestNATSDisconnect breaks the connection of one rank several times.
 func TestNATSDisconnect(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(1000, 4)
 	nc := s.dial(t)
 	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), wire.Over(nc))
@@ -127,7 +127,7 @@ func TestNATSDisconnect(t *testing.T) {
 
 // TestNATSBusySender lets a receiver ask for a lost frame while the sender makes no call.
 func TestNATSBusySender(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(100, 2)
 	a, b := faulty(t, s, e, impatient(), Faults{CutFrom: 0, CutCount: 1})
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.SendBytes())
@@ -148,7 +148,7 @@ func TestNATSBusySender(t *testing.T) {
 
 // TestNATSAsksForPartsMissing drops one frame of many and expects that no other is sent again.
 func TestNATSAsksForPartsMissing(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(100, 2)
 	o := impatient()
 	o.MaxFrame = HeaderSize + 16 // 100 parts
@@ -168,7 +168,7 @@ func TestNATSAsksForPartsMissing(t *testing.T) {
 // TestNATSSlowConsumer floods a rank that handles no frames. Its client must drop frames within the bound on memory,
 // and the rank must ask for them again.
 func TestNATSSlowConsumer(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(1000, 4) // exchanges of 32 KB
 	o := impatient()
 	o.MaxFrame, o.Pending = 1000, 4000

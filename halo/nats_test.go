@@ -19,7 +19,7 @@ import (
 )
 
 func TestNATSTimeoutDetail(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	for _, c := range []struct {
 		name   string
 		faults Faults
@@ -43,7 +43,7 @@ func TestNATSTimeoutDetail(t *testing.T) {
 // TestNATSStrayFrames sends a link frames that are not its own. They must be refused, counted, logged once, and named
 // in the error of a timeout.
 func TestNATSStrayFrames(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(8, 8)
 	core, logs := observer.New(zap.WarnLevel)
 	o := impatient()
@@ -83,7 +83,7 @@ func TestNATSStrayFrames(t *testing.T) {
 }
 
 func TestNATSConnectionClosed(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(8, 8)
 	o := impatient()
 	o.Conn = s.connect(t)
@@ -102,7 +102,7 @@ func TestNATSConnectionClosed(t *testing.T) {
 }
 
 func TestNATSRefusesTinyFrames(t *testing.T) {
-	s := serve(t, &server.Options{MaxPayload: HeaderSize})
+	s := serve(t, server.Options{MaxPayload: HeaderSize})
 	o := NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}
 	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); err == nil ||
 		!strings.Contains(err.Error(), "a header alone takes 76") {
@@ -115,7 +115,7 @@ func TestNATSRefusesTinyFrames(t *testing.T) {
 
 // TestNATSOwnConnection checks that a link closes its own connection, even when the link cannot be opened.
 func TestNATSOwnConnection(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	nc, shared := s.dial(t), s.connect(t)
 	own := wire.Over(nc)
 	o := NATSOptions{Conn: shared, Timeout: halotest.Long,
@@ -164,7 +164,7 @@ func (c *closing) Publish(subject string, data []byte) error {
 
 // A call that finds its connection closed because another goroutine closes the link reports a closed link.
 func TestNATSCloseDuringCalls(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(8, 8)
 	recv := func(l *FramedLink) error { return l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())) }
 	send := func(l *FramedLink) error { return l.Send(t.Context(), 0, make([]byte, e.SendBytes())) }

@@ -13,7 +13,7 @@ import (
 
 // TestConnectLeavesNothing checks by this process's open files that segments are closed with the links.
 func TestConnectLeavesNothing(t *testing.T) {
-	s := serve(t, &server.Options{})
+	s := serve(t, server.Options{})
 	w := newWorld(t, s, ModeP2P, 3, true)
 	before := segments(t)
 	links, errs := w.connect(t)

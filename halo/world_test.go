@@ -15,7 +15,7 @@ type world struct {
 	opts []Options
 }
 
-func newWorld(t testing.TB, s *testServer, mode Mode, ranks int, periodic bool) *world {
+func newWorld(t testing.TB, s testServer, mode Mode, ranks int, periodic bool) *world {
 	t.Helper()
 	mesh := solver.Mesh{NX: 20, NY: 130, DType: solver.Float64, Walls: solver.WrapRows(periodic)}
 	stripes, err := solver.Partition(mesh.Interior(), ranks, 2)

@@ -20,7 +20,7 @@ func catapult(t *testing.T, trace string) *httptest.Server {
 	if err != nil {
 		t.Skipf("NOT RUN: %s needs the sources of Go: %v", t.Name(), err)
 	}
-	viewer := filepath.Join(strings.TrimSpace(string(root)), "src/internal/observe/trace/traceviewer/static")
+	viewer := filepath.Join(strings.TrimSpace(string(root)), "src/internal/trace/traceviewer/static")
 	if _, err := os.Stat(filepath.Join(viewer, "trace_viewer_full.html")); err != nil {
 		t.Skipf("NOT RUN: %s: %v", t.Name(), err)
 	}
