@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,6 +24,9 @@ type Options struct {
 	Environ []string  // NAME=value as from os.Environ; JACOBI_<SECTION>_<KEY>, in upper case, sets a key
 	Stdin   io.Reader // YAML, or JSON, a subset of YAML; nil if there is none
 }
+
+// endings are those of run files, which name their formats.
+var endings = []string{".yaml", ".yml", ".toml", ".json"}
 
 // StandardInput as the name of a run file stands for standard input.
 const StandardInput = "-"
@@ -48,6 +53,9 @@ func (o Options) runFile() ([]byte, error) {
 		if kind, ok := errors.AsType[regular.KindError](err); ok && kind.Type&fs.ModeNamedPipe != 0 && o.Stdin != nil {
 			err = fmt.Errorf("%w; %s reads standard input", err, StandardInput)
 		}
+		if near := sameName(o.File); errors.Is(err, fs.ErrNotExist) && near != "" {
+			err = fmt.Errorf("%w; did you mean %s?", err, near)
+		}
 		return data, err
 	}
 	if o.Stdin == nil {
@@ -58,6 +66,17 @@ func (o Options) runFile() ([]byte, error) {
 		err = fmt.Errorf("standard input has more than %d bytes", maxFile)
 	}
 	return data, err
+}
+
+// sameName returns the run file that has the name of path but for its ending; "" if there is none.
+func sameName(path string) string {
+	for _, ending := range endings {
+		other := strings.TrimSuffix(path, filepath.Ext(path)) + ending
+		if _, err := os.Stat(other); err == nil {
+			return other
+		}
+	}
+	return ""
 }
 
 // LogFormat returns log.format as Load merges it, even if Load refuses other keys. The error of Load is shown in that

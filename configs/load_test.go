@@ -145,7 +145,12 @@ func TestUnreadableFile(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "there.toml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		filepath.Join(dir, "there"): "run file: open " + filepath.Join(dir, "there") + ": no such file or " +
+			"directory; did you mean " + filepath.Join(dir, "there.toml") + "?",
 		pipe: "run file: open " + pipe + ": a named pipe, not a regular file",
 		"-":  "run file: standard input cannot be shared by ranks; name a file",
 

@@ -71,10 +71,22 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("unknown flag -%s; see launcher --help", name)
 	case configs.DefaultText(name) != "" || slices.Contains(configs.Names(), name):
 		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, name)
+	case keyOf(name) != "":
+		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, keyOf(name))
 	case !ok:
 		return fmt.Errorf("unknown flag --%s; see launcher --help", name)
 	}
 	return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, best)
+}
+
+// keyOf returns the first key whose last part is name; "" if there is none.
+func keyOf(name string) string {
+	for _, k := range configs.Names() {
+		if strings.HasSuffix(k, "."+name) {
+			return k
+		}
+	}
+	return ""
 }
 
 // noArguments refuses arguments that belong to no flag and suggests what was most likely meant.
@@ -88,6 +100,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		}
 	}
 	a := args[0]
+	if slices.Contains([]string{"run", "solve", "start"}, a) {
+		return fmt.Errorf("argument %q: a run needs no command, as in launcher -np 2 --config run.yaml", a)
+	}
 	if a == "np" {
 		return errors.New(`argument "np": the number of ranks is given with -np, as in -np 2`)
 	}

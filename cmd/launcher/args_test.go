@@ -16,6 +16,7 @@ func TestClumsyCommandLines(t *testing.T) {
 		{[]string{"-N", "4"}, "unknown flag -N: did you mean -np?"},
 		{[]string{"-Z"}, "unknown flag -Z; see launcher --help"},
 		{[]string{"--confg", "a.yaml"}, "unknown flag --confg: did you mean --config?"},
+		{[]string{"--nx=9"}, "unknown flag --nx: keys are set with --set grid.nx=VALUE"},
 		{[]string{"--grid.nx=9"}, "unknown flag --grid.nx: keys are set with --set grid.nx=VALUE"},
 		{[]string{"--set", "grid.nx", "9"}, "--set grid.nx: must be key=value in one word, as in --set grid.nx=9"},
 		{[]string{"--set", "gird.nx=9"}, "unknown key gird.nx (--set): did you mean grid.nx?"},

@@ -89,6 +89,7 @@ func TestRefusals(t *testing.T) {
 		{"run.yaml", `argument "run.yaml": a run file is given with --config run.yaml`},
 		{"grid.nx=5", `argument "grid.nx=5": keys are set with --set grid.nx=5, variables with -x grid.nx=5`},
 		{"/bin/sh", `argument "/bin/sh": the launcher starts jacobi-rank by itself and takes no program or file`},
+		{"solve", `argument "solve": a run needs no command, as in launcher -np 2 --config run.yaml`},
 		{"banch", `unknown command "banch": did you mean bench?`},
 		{"frobnicate", `unknown command "frobnicate"; see launcher --help`},
 		{"--config nope.yaml", "run file: open nope.yaml: no such file or directory"},

@@ -162,8 +162,8 @@ func TestViewsThatAreRefused(t *testing.T) {
 			"a port, as in 127.0.0.1:0, where 0 is any free port; ssh -L reaches it from elsewhere\n"},
 		{[]string{"view", "."}, "launcher: .: no report (.json) and no field (.npy, .vti, .zarr) of a run: " +
 			"there is no such file; it must be output.dir of a finished run\n"},
-		{[]string{"view", "nowhere"}, "launcher: must be the directory of a finished run: open nowhere: no such " +
-			"file or directory\n"},
+		{[]string{"view", "nowhere"}, "launcher: nowhere: must be the directory of a finished run: no such file " +
+			"or directory\n"},
 	} {
 		if got := run(t, dir, "launcher", c.args...); got.code != 1 || got.stderr != c.want || got.stdout != "" {
 			t.Errorf("%v: code %d, %q, want %q", c.args, got.code, got.stderr, c.want)

@@ -77,8 +77,7 @@ func (p *Problem) scanIslands(ctx context.Context) (largest float64, err error) 
 		}
 	}
 	if len(s.parts) == 0 {
-		return 0, fmt.Errorf("%s %q, %s %q: no point is free and has a coefficient above 0", p.coefficient.key,
-			p.coefficient.text, p.fixed.key, p.fixed.text)
+		return 0, fmt.Errorf("%s: no point is free and has a coefficient above 0", p.coefficient.key)
 	}
 	for i := range s.parent {
 		if err := s.check(int32(i)); err != nil {

@@ -26,7 +26,7 @@ func Help() string {
 			"expression: the value at each point.",
 		`  --set problem.left='sin(2*pi*y)'
   --set problem.initial='hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0'
-  --set problem.coefficient='y < 0.5 ? 4.4 : 1'     a; 0 where there is no material
+  --set problem.coefficient='y < 0.5 ? 4.4 : 1'     a; 0: no material
   --set problem.right='neumann(0)'                  du/dn = 0, n out of the side
   --set problem.top='robin(8, 160)'                 a du/dn + 8 u = 160
   --set problem.fixed='hypot(x-0.5, y-0.5) < 0.2'   a condition for fixed points`,

@@ -38,7 +38,7 @@ type Files struct {
 func Open(dir string, board *Board) (*Files, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("must be the directory of a finished run: %w", err)
+		return nil, fmt.Errorf("%s: must be the directory of a finished run: %w", dir, errors.Unwrap(err))
 	}
 	var names []string
 	for _, e := range entries {

@@ -231,7 +231,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "missing"), NewBoard()); err == nil ||
-		!strings.Contains(err.Error(), "must be the directory of a finished run: open") {
+		!strings.Contains(err.Error(), "missing: must be the directory of a finished run: no such file") {
 		t.Errorf("missing: %v", err)
 	}
 	undecided := report(t, func(r *output.Report) { r.StopReason = solver.Converged })
