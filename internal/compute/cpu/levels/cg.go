@@ -110,9 +110,10 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 				clear(k.z[next&3])
 			}
 		}
-		z := l.stencil(k.z[north&3], k.z[y&3], k.z[south&3], y)
-		p := l.stencil(s.row(s.p, north), s.p.at(y), s.row(s.p, south), y)
-		x := l.stencil(s.row(s.x, north), s.x.at(y), s.row(s.x, south), y)
+		var z, p, x stencil[float64]
+		l.read(&z, k.z[north&3], k.z[y&3], k.z[south&3], y)
+		l.read(&p, s.row(s.p, north), s.p.at(y), s.row(s.p, south), y)
+		l.read(&x, s.row(s.x, north), s.x.at(y), s.row(s.x, south), y)
 		z.b, p.b = nil, nil
 		for i, v := range []*stencil[float64]{&z, &p, &x} {
 			defects(&k.engine, k.d[i], v)

@@ -150,19 +150,20 @@ func (l *level[F]) left() solver.Stripe {
 	return s
 }
 
-// stencil returns the coefficients of the level for row y, whose source is b.
-func (l *level[F]) stencil(north, centre, south []F, y int) stencil[F] {
-	s := stencil[F]{north: north, centre: centre, south: south, h: l.h, q: l.q,
-		mirrorLeft: l.Mesh.Walls.Left == solver.Neumann, mirrorRight: l.Mesh.Walls.Right == solver.Neumann}
+// read sets s to the rows and the coefficients of the level for row y, whose source is b. It sets it in place: in small
+// levels copies of a stencil take as long as the row.
+func (l *level[F]) read(s *stencil[F], north, centre, south []F, y int) {
+	s.north, s.centre, s.south, s.h, s.q = north, centre, south, l.h, l.q
+	s.b, s.ahead = nil, nil
 	if l.b.rows != nil {
 		s.b = l.b.at(y)
 	}
 	s.lo, s.hi = l.Mesh.InteriorColumns()
 	if l.points != nil {
 		s.points = l.points.at(y)
-		s.mirrorLeft, s.mirrorRight = false, false
+		return // without mirrors
 	}
-	return s
+	s.mirrorLeft, s.mirrorRight = l.Mesh.Walls.Left == solver.Neumann, l.Mesh.Walls.Right == solver.Neumann
 }
 
 // repeat makes columns 0 and NX-1 of a row copies where left and right are periodic.

@@ -21,6 +21,7 @@ type pipe[F float] struct {
 	rings   [stages][4][]F
 	at      [stages][4][]F // the newest rows of each stage, by row mod 4
 	rows    [stages]solver.Stripe
+	read    [2]stencil[F] // what the rows of a sweep read
 	d       []F
 	acc     []float64
 	sum     kernel.Collector
@@ -124,15 +125,15 @@ func (p *pipe[F]) row(w *pass[F], s, y int) []F {
 func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 	lo, hi := max(y, p.rows[s].Lo), min(y+2, p.rows[s].Hi)
 	var dst [2][]F
-	var k [2]stencil[F]
+	k := &p.read
 	for r := lo; r < hi; r++ {
-		dst[r-lo], k[r-lo] = p.prepare(w, s, r)
+		dst[r-lo] = p.prepare(w, s, r, &k[r-lo])
 	}
 	switch weight := w.weights[s-1]; hi - lo {
 	case 1:
 		sweep(&p.engine, dst[0], &k[0], weight)
 	case 2:
-		sweepPair(&p.engine, dst, &k, weight)
+		sweepPair(&p.engine, dst, k, weight)
 	}
 	for r := lo; r < hi; r++ {
 		row, read := dst[r-lo], &k[r-lo]
@@ -144,8 +145,8 @@ func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 	}
 }
 
-// prepare returns the memory of row y of stage s, and what its sweep reads.
-func (p *pipe[F]) prepare(w *pass[F], s, y int) ([]F, stencil[F]) {
+// prepare returns the memory of row y of stage s, and sets k to what its sweep reads.
+func (p *pipe[F]) prepare(w *pass[F], s, y int, k *stencil[F]) []F {
 	l := p.level
 	dst := p.rings[s][y&3]
 	if s == stages-1 && y >= w.write.Lo && y < w.write.Hi {
@@ -154,10 +155,10 @@ func (p *pipe[F]) prepare(w *pass[F], s, y int) ([]F, stencil[F]) {
 	p.at[s][y&3] = dst
 	north, south := l.beside(y)
 	centre := p.row(w, s-1, y)
-	k := l.stencil(p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
+	l.read(k, p.row(w, s-1, north), centre, p.row(w, s-1, south), y)
 	k.ahead = p.ahead(w, s, y)
 	dst[0], dst[l.Mesh.NX-1] = centre[0], centre[l.Mesh.NX-1]
-	return dst, k
+	return dst
 }
 
 // ahead returns a row that the pass uses in the step after that of row y of stage s and that the cache may not have;
@@ -204,16 +205,17 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	l := p.level
 	north, south := l.beside(y)
 	last := stages - 1
-	k := l.stencil(p.row(w, last, north), p.row(w, last, y), p.row(w, last, south), y)
+	k := &p.read[0]
+	l.read(k, p.row(w, last, north), p.row(w, last, y), p.row(w, last, south), y)
 	switch d := any(p.d).(type) {
 	case []float64:
-		defects(&p.engine, p.d, &k)
+		defects(&p.engine, p.d, k)
 		if l.points != nil {
 			times(&p.engine, p.d, k.points.centre)
 		}
 		narrow(&p.engine, p.defect, d, 1/float64(l.scale), k.lo, k.hi)
 	case []float32:
-		defects(&p.engine, any(p.defect).([]F), &k)
+		defects(&p.engine, any(p.defect).([]F), k)
 	}
 	for _, r := range l.fixedIn(y) {
 		clear(p.defect[r.Lo:r.Hi])
