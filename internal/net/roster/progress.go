@@ -46,7 +46,7 @@ func (e Event) Status() string {
 		return text + ", little more than rounding is left"
 	}
 	if e.Left > 0 {
-		text += fmt.Sprintf(", about %s left", coarse(e.Left))
+		text += fmt.Sprintf(", about %s left", Coarse(e.Left))
 	}
 	return text
 }
@@ -57,8 +57,8 @@ func rounded(n int) int {
 	return (n + unit/2) / unit * unit
 }
 
-// coarse formats an estimated duration with as many digits as it deserves: 18 s, 3m40s, 25m, 1h50m, 3 days.
-func coarse(d time.Duration) string {
+// Coarse formats an estimated duration with as many digits as it deserves: 18 s, 3m40s, 25m, 1h50m, 3 days.
+func Coarse(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%d s", int(max(1, math.Round(d.Seconds()))))

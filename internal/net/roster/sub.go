@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,18 +12,38 @@ import (
 	"jacobi/internal/base/pubsub"
 )
 
-// subRuns are the runs of a session, which follow one another: the one at work, and what has arrived for the next one.
+// subRuns are the runs of a session, which follow one another: the one at work, and what has arrived for the next ones.
 type subRuns struct {
 	now     *Comm
+	last    [2]int        // the newest runs of all ranks, the newest first
 	pending []*AbortError // of runs after now
-	stopped int           // the newest run that was asked to stop
+	stopped map[int]bool  // runs after now that were asked to stop
 }
 
 // Sub returns the comm of a run of the session of t, numbered from 1. Its ranks are those of t. Its messages have
 // streams of their own, so that nothing of a run that has failed reaches another one. Its context ends with that of t,
 // and with an abort of the run. Agree gives it its members. A run begins on all ranks in the order of the numbers.
 func (t *Comm) Sub(number int) *Comm {
-	sub := &Comm{self: t.self, working: t.self.Size, conn: t.conn, id: t.id, parent: t, number: number,
+	sub := t.sub(number, t.self)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.post != nil {
+		t.post.forget(scopeOf(t.runs.last[1])) // a rank may still repeat what it has sent in the run before this one
+	}
+	t.runs.last = [2]int{number, t.runs.last[0]}
+	return sub
+}
+
+// Alone returns the comm of a run of the session of t that this rank does without the others.
+func (t *Comm) Alone(number int) *Comm {
+	self := t.self
+	self.Rank, self.Size, self.LocalRank, self.LocalSize = 0, 1, 0, 1
+	return t.sub(number, self)
+}
+
+// sub returns the comm of a run, in which this rank is self.
+func (t *Comm) sub(number int, self Member) *Comm {
+	sub := &Comm{self: self, working: self.Size, conn: t.conn, id: t.id, parent: t, number: number,
 		scope: scopeOf(number), post: t.post, stop: make(chan struct{})}
 	sub.ctx, sub.cancel = context.WithCancelCause(t.ctx)
 	t.mu.Lock()
@@ -35,12 +56,10 @@ func (t *Comm) Sub(number int) *Comm {
 		}
 	}
 	t.runs.pending = slices.DeleteFunc(t.runs.pending, func(a *AbortError) bool { return a.Run <= number })
-	if t.runs.stopped == number {
+	if t.runs.stopped[number] {
 		sub.askStop()
 	}
-	if t.post != nil {
-		t.post.forget(scopeOf(number - 2)) // a rank may still repeat what it has sent in the run before this one
-	}
+	maps.DeleteFunc(t.runs.stopped, func(n int, _ bool) bool { return n <= number })
 	return sub
 }
 
@@ -60,9 +79,14 @@ func (t *Comm) receiveStop(m pubsub.Message) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.runs.stopped = max(t.runs.stopped, number)
-	if now := t.runs.now; now != nil && now.number == number {
+	switch now := t.runs.now; {
+	case now != nil && now.number == number:
 		now.askStop()
+	case (now == nil || now.number < number) && len(t.runs.stopped) < maxRuns:
+		if t.runs.stopped == nil {
+			t.runs.stopped = map[int]bool{}
+		}
+		t.runs.stopped[number] = true
 	}
 }
 
@@ -168,8 +192,11 @@ func (t *Comm) publishOf(e Event) error {
 	return t.parent.Publish(e)
 }
 
-// abortOf ends the run on all ranks of the session.
+// abortOf ends the run on all its ranks.
 func (t *Comm) abortOf(ctx context.Context, abort AbortError) error {
+	if t.self.Size == 1 {
+		return nil
+	}
 	abort.Run = t.number
 	data, err := json.Marshal(abort)
 	if err == nil {

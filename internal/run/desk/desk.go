@@ -1,10 +1,11 @@
-// Package desk carries the runs of a session from the launcher to rank 0, and what became of them back.
+// Package desk carries the runs of a session from the launcher to the ranks, and what became of them back.
 package desk
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"jacobi/internal/base/pubsub"
@@ -15,21 +16,23 @@ import (
 // Env names the variable by which a launcher has its ranks do many runs.
 const Env = "JACOBI_STUDY"
 
-// Order is a run that the ranks are to do.
+// Order is a run that a rank is to do.
 type Order struct {
 	Number   int             `json:"number"` // of the run in its session, from 1
 	Document json.RawMessage `json:"document,omitempty"`
 	Hash     bool            `json:"hash,omitempty"`     // the report has the SHA-256 of the field
 	Progress bool            `json:"progress,omitempty"` // the run publishes its progress
+	Alone    bool            `json:"alone,omitempty"`    // the rank does it without the others, which do not have it
 	End      bool            `json:"end,omitempty"`      // no run follows
 }
 
-// Answer tells what became of a run. Number 0 says that rank 0 takes orders.
+// Answer tells what became of a run. Rank 0 answers for all ranks. Number 0 says that the rank takes orders.
 type Answer struct {
 	Number  int             `json:"number"`
 	Report  json.RawMessage `json:"report,omitempty"`
 	Refused string          `json:"refused,omitempty"` // why the run has not begun
 	Failed  string          `json:"failed,omitempty"`  // why it has no end
+	Stop    bool            `json:"stop,omitempty"`    // the rank was asked to stop: no order is to follow but the end
 }
 
 // Conn is the part of a connection that a Desk needs.
@@ -40,32 +43,45 @@ type Conn interface {
 	FlushWithContext(ctx context.Context) error
 }
 
-// Desk is one end of the way between the launcher and rank 0.
+// Desk is one end of the way between the launcher and a rank.
 type Desk struct {
 	stream *wire.Stream
 	sub    pubsub.Subscription
 }
 
-// The subjects on which the two ends listen.
-const (
-	orders  = "orders"
-	answers = "answers"
-)
-
 // flushTimeout bounds the wait for the server's answer.
 const flushTimeout = 10 * time.Second
 
-// AtLauncher opens the launcher's end, before the ranks start.
-func AtLauncher(ctx context.Context, conn Conn, runID string) (*Desk, error) {
-	return open(ctx, conn, roster.Subject(runID, answers), roster.Subject(runID, orders))
+func orders(runID string, rank int) string {
+	return roster.Subject(runID, "orders."+strconv.Itoa(rank))
 }
 
-// AtRank opens the end of rank 0.
-func AtRank(ctx context.Context, conn Conn, runID string) (*Desk, error) {
-	return open(ctx, conn, roster.Subject(runID, orders), roster.Subject(runID, answers))
+func answers(runID string, rank int) string {
+	return roster.Subject(runID, "answers."+strconv.Itoa(rank))
 }
 
-func open(ctx context.Context, conn Conn, own, other string) (*Desk, error) {
+// AtLauncher opens the launcher's ends of the ways to all ranks, before they start.
+func AtLauncher(ctx context.Context, conn Conn, runID string, ranks int) (desks []*Desk, err error) {
+	for rank := range ranks {
+		d, err := open(conn, answers(runID, rank), orders(runID, rank))
+		if err != nil {
+			return nil, err // the subscriptions end with the connection
+		}
+		desks = append(desks, d)
+	}
+	return desks, flush(ctx, conn)
+}
+
+// AtRank opens the end of a rank.
+func AtRank(ctx context.Context, conn Conn, runID string, rank int) (*Desk, error) {
+	d, err := open(conn, orders(runID, rank), answers(runID, rank))
+	if err == nil {
+		err = flush(ctx, conn)
+	}
+	return d, err
+}
+
+func open(conn Conn, own, other string) (*Desk, error) {
 	d := &Desk{stream: wire.NewStream(wire.StreamOptions{Conn: conn, Subject: other})}
 	var err error
 	d.sub, err = conn.Subscribe(own, func(m pubsub.Message) {
@@ -73,15 +89,20 @@ func open(ctx context.Context, conn Conn, own, other string) (*Desk, error) {
 			d.stream.Receive(f)
 		}
 	})
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-		defer cancel()
-		err = conn.FlushWithContext(ctx)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", own, err)
 	}
 	return d, nil
+}
+
+// flush returns once the server has the subscriptions.
+func flush(ctx context.Context, conn Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if err := conn.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("subscribe to the messages of a study: %w", err)
+	}
+	return nil
 }
 
 // Close ends all calls of this end.

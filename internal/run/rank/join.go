@@ -48,6 +48,10 @@ func (r *run) takePlace(comm *roster.Comm) (err error) {
 	if r.idle() {
 		return nil
 	}
+	if r.many { // the others of the session use the cores, also where the run has fewer ranks
+		r.cores = r.share
+		return nil
+	}
 	near := mates(comm)
 	r.id.LocalSize = localSize(r.id, near, comm.Self())
 	r.cores, err = shareOfCores(near, comm.Self())

@@ -20,6 +20,7 @@ type session struct {
 	// false if Stop has ended before.
 	keepOn func() bool
 	many   bool          // runs follow one another; see Study
+	share  float64       // of many runs: this rank's share of the node's cores
 	self   roster.Member // of many runs: what the others know of this rank
 
 	connection

@@ -17,8 +17,9 @@ import (
 // study is a rank that does many runs, one after the other, on one session.
 type study struct {
 	*session
+	solo *session        // the same for runs that this rank does without the others
 	all  *run            // what the ranks do together between the runs
-	desk *desk.Desk      // of rank 0; nil on the others
+	desk *desk.Desk      // the orders of this rank
 	gpu  *driver.Context // nil if the CPU sweeps
 }
 
@@ -56,8 +57,15 @@ func (st *study) arrive(ctx context.Context) error {
 	if err := st.meet(ctx, st.self, st.all.takePlace); err != nil {
 		return st.withFault(err)
 	}
-	st.many = true
+	st.many, st.share = true, st.all.cores
 	return nil
+}
+
+// soloist returns the same session for runs that this rank does without the others.
+func (s session) soloist() *session {
+	at := roster.Identity{RunID: s.self.RunID, Size: 1, LocalSize: 1}
+	s.Origin.Identity, s.self.Identity = at, at
+	return &s
 }
 
 // runs does what is ordered, until the orders end or Stop does.
@@ -71,18 +79,21 @@ func (st *study) runs(ctx context.Context) (result solver.Result, err error) {
 	if !st.keepOn() {
 		return result, context.Cause(st.Stop)
 	}
-	if st.all.id.Rank == 0 {
-		if st.desk, err = desk.AtRank(ctx, st.conn, st.runID); err != nil {
-			return result, err
-		}
-		st.open.add(func() error { st.desk.Close(); return nil })
-		if err := st.desk.Send(ctx, desk.Answer{}); err != nil {
-			return result, err
-		}
+	st.solo = st.soloist()
+	rank := st.all.id.Rank
+	if st.desk, err = desk.AtRank(ctx, st.conn, st.runID, rank); err != nil {
+		return result, err
 	}
+	st.open.add(func() error { st.desk.Close(); return nil })
+	if err := st.desk.Send(ctx, desk.Answer{}); err != nil {
+		return result, err
+	}
+	defer context.AfterFunc(st.Stop, func() {
+		_ = st.desk.Send(ctx, desk.Answer{Stop: true}) // fails only when the session ends anyway
+	})()
 	for {
-		order, err := roster.BroadcastOn(ctx, st.all.comm, "order", st.next(ctx))
-		if err != nil {
+		var order desk.Order
+		if err := st.desk.Recv(ctx, &order); err != nil {
 			return result, err
 		}
 		if order.End {
@@ -92,7 +103,7 @@ func (st *study) runs(ctx context.Context) (result solver.Result, err error) {
 		if err != nil {
 			return result, err
 		}
-		if st.desk != nil {
+		if rank == 0 || order.Alone {
 			if err := st.desk.Send(ctx, answer); err != nil {
 				return result, err
 			}
@@ -117,28 +128,14 @@ func (st *study) holdGPU() error {
 	return nil
 }
 
-// next returns the next order, on rank 0. The request to stop ends the orders.
-func (st *study) next(ctx context.Context) (order desk.Order) {
-	if st.desk == nil {
-		return order
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(st.Stop, cancel)()
-	if err := st.desk.Recv(ctx, &order); err != nil {
-		order = desk.Order{End: true}
-	}
-	return order
-}
-
 // end tells the launcher that the ranks have only to end.
 func (st *study) end(ctx context.Context) error {
 	ctx, cancel := awake.WithTimeout(ctx, st.Config.Halo.Timeout)
 	defer cancel()
-	if st.desk != nil {
-		if err := st.desk.Flush(ctx); err != nil {
-			return fmt.Errorf("last answer: %w", err)
-		}
+	if err := st.desk.Flush(ctx); err != nil {
+		return fmt.Errorf("last answer: %w", err)
+	}
+	if st.all.id.Rank == 0 {
 		verdict := configs.Done
 		if st.Stop.Err() != nil {
 			verdict = configs.Interrupted
@@ -154,13 +151,17 @@ func (st *study) end(ctx context.Context) error {
 // one does one run. An error ends the session.
 func (st *study) one(ctx context.Context, order desk.Order) (answer desk.Answer, err error) {
 	answer.Number = order.Number
-	comm := st.all.comm.Sub(order.Number)
+	on, sub := st.session, st.all.comm.Sub
+	if order.Alone {
+		on, sub = st.solo, st.all.comm.Alone
+	}
+	comm := sub(order.Number)
 	defer comm.Close()
 	c, err := configs.FromDocument(order.Document, st.Config)
 	if err != nil {
 		return answer, err
 	}
-	r := st.newRun(c)
+	r := on.newRun(c)
 	r.comm, r.order = comm, order
 	defer func() {
 		r.open.close()

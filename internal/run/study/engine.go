@@ -3,9 +3,9 @@ package study
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"jacobi/configs"
@@ -15,6 +15,7 @@ import (
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/desk"
 	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
 	"jacobi/internal/run/plan"
 )
 
@@ -35,7 +36,7 @@ type Result struct {
 	Failed  string // why it has no end
 }
 
-// Engine does jobs, one after the other.
+// Engine does jobs. Small ones go to one rank each, and several ranks are at such jobs at a time; see alone.
 type Engine struct {
 	Start    configs.Config // of the ranks; see StartConfig
 	Where    hosts.Where
@@ -49,7 +50,7 @@ type Engine struct {
 	Event func(Job, roster.Event)
 
 	mu       sync.Mutex
-	open     []ordered // jobs that the ranks have, and those with a Fault between them, in their order
+	open     []ordered // jobs without a result for Done, in their order
 	again    []Job     // jobs that ranks had when they died, but for the one at which they were
 	number   int
 	complete bool  // all jobs are done
@@ -60,14 +61,13 @@ type Engine struct {
 	cancelled int
 }
 
-// ordered is a job that the ranks have.
+// ordered is a job that Next has given.
 type ordered struct {
 	Job
-	number int
+	number int     // of its order; 0 before that
+	rank   int     // that does it, or everyone
+	result *Result // nil before the answer; results of later jobs wait for it
 }
-
-// ahead is the number of jobs that ranks have at a time: while they do one, the next is on its way.
-const ahead = 2
 
 // Run starts the ranks and returns when all jobs are done, or when the ranks have ended without that.
 func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
@@ -78,7 +78,10 @@ func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
 			return end, err
 		}
 		o := e.Options
-		o.Many, o.Watch, o.Show = true, e.attend, func() attempt.Progress { return shown{e} }
+		o.Many, o.Show = true, func() attempt.Progress { return shown{e} }
+		o.Watch = func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error) {
+			return e.attend(ctx, conn, runID, len(p.Ranks))
+		}
 		o.Starter.Vars = append([]string{desk.Env + "=1"}, o.Starter.Vars...)
 		if end, err = attempt.Run(ctx, p, o); err != nil {
 			return end, err
@@ -98,108 +101,51 @@ func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
 // Complete reports whether all jobs are done.
 func (e *Engine) Complete() bool { return e.complete }
 
-// settle gives the job at which the ranks have ended its result, and keeps those that follow.
+// settle passes the results on that are known, and keeps the other jobs. One of them takes the blame for the end.
 func (e *Engine) settle(end attempt.Ended) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.open) > 0 && end.Err != nil {
-		e.pass(Result{Failed: end.Err.Error()})
-		e.refuseFirst()
+	if i := e.blamed(end.Err); i >= 0 {
+		e.open[i].result = &Result{Failed: end.Err.Error()}
 	}
 	var left []Job
 	for _, j := range e.open {
-		left = append(left, j.Job)
+		if j.result == nil {
+			left = append(left, j.Job)
+		} else {
+			e.pass(j)
+		}
 	}
 	e.open, e.again = nil, append(left, e.again...)
 	return e.fault
 }
 
-// attend gives the ranks of an attempt their orders until stop is called.
-func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error) {
-	d, err := desk.AtLauncher(ctx, conn, runID)
-	if err != nil {
-		return nil, err
+// blamed returns the open job at which the ranks have ended with an error: the first that the rank has which failed, if
+// that is known. It returns -1 if there is none.
+func (e *Engine) blamed(err error) int {
+	if err == nil {
+		return -1
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	e.mu.Lock()
-	e.number, e.conn, e.runID = 0, conn, runID
-	e.mu.Unlock()
-	room := make(chan struct{}, ahead)
-	var both sync.WaitGroup
-	both.Go(func() { e.collect(ctx, d, room) })
-	both.Go(func() { e.feed(ctx, d, room) })
-	return func() {
-		cancel()
-		d.Close()
-		both.Wait()
-	}, nil
+	failed, known := errors.AsType[*launch.RankError](err)
+	return slices.IndexFunc(e.open, func(j ordered) bool {
+		return j.result == nil && j.number > 0 && (!known || j.rank == everyone || j.rank == failed.Rank)
+	})
 }
 
-// feed orders jobs while there is room for them.
-func (e *Engine) feed(ctx context.Context, d *desk.Desk, room chan struct{}) {
-	for {
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return
-		}
-		job, more, err := e.next(ctx)
-		if err != nil {
-			return
-		}
-		if !more {
-			_ = d.Send(ctx, desk.Order{End: true}) // fails only when the attempt ends anyway
-			return
-		}
-		if job.Fault != nil {
-			if !e.refuse(job) {
-				return
-			}
-			room <- struct{}{} // which this goroutine has just made
-			continue
-		}
-		document, err := configs.Document(job.Config)
-		if err != nil {
-			return
-		}
-		e.mu.Lock()
-		e.number++
-		order := desk.Order{Number: e.number, Document: document, Hash: job.Hash, Progress: job.Progress}
-		e.open = append(e.open, ordered{job, e.number})
-		cancelled := job.ID == e.cancelled
-		e.mu.Unlock()
-		if d.Send(ctx, order) != nil {
-			return
-		}
-		if cancelled && e.Cancel(ctx, job.ID) != nil {
-			return
-		}
-	}
-}
-
-// refuse gives a job its result that the ranks do not get, once those before it have theirs.
-func (e *Engine) refuse(j Job) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.open = append(e.open, ordered{Job: j})
-	e.refuseFirst()
-	return e.fault == nil
-}
-
-// refuseFirst gives the first jobs their results as long as they have a Fault.
-func (e *Engine) refuseFirst() {
-	for len(e.open) > 0 && e.open[0].Fault != nil {
-		e.pass(Result{Refused: e.open[0].Fault.Error()})
-	}
-}
-
-// pass gives the first job its result.
-func (e *Engine) pass(r Result) {
-	job := e.open[0].Job
-	e.open = e.open[1:]
+// pass gives a job its result.
+func (e *Engine) pass(j ordered) {
 	if e.fault == nil {
-		e.fault = e.Done(job, r)
+		e.fault = e.Done(j.Job, *j.result)
 	}
+}
+
+// passFirst gives the first jobs their results, as far as they are known. It reports whether Done has taken them.
+func (e *Engine) passFirst() bool {
+	for len(e.open) > 0 && e.open[0].result != nil {
+		e.pass(e.open[0])
+		e.open = e.open[1:]
+	}
+	return e.fault == nil
 }
 
 // next returns the next job: first those that ranks had before.
@@ -211,11 +157,7 @@ func (e *Engine) next(ctx context.Context) (Job, bool, error) {
 		e.again = e.again[1:]
 		return job, true, nil
 	}
-	fault := e.fault
 	e.mu.Unlock()
-	if fault != nil {
-		return Job{}, false, nil
-	}
 	job, more, err := e.Next(ctx)
 	if err == nil && !more {
 		e.mu.Lock()
@@ -225,54 +167,12 @@ func (e *Engine) next(ctx context.Context) (Job, bool, error) {
 	return job, more, err
 }
 
-// collect takes the answers. Each one makes room for another order.
-func (e *Engine) collect(ctx context.Context, d *desk.Desk, room chan<- struct{}) {
-	for {
-		var a desk.Answer
-		if err := d.Recv(ctx, &a); err != nil {
-			return
-		}
-		free := 1
-		if a.Number == 0 {
-			free = ahead
-		} else if !e.answered(a) {
-			return
-		}
-		for range free {
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-// answered passes the result of a job on.
-func (e *Engine) answered(a desk.Answer) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.open) == 0 || e.open[0].number != a.Number {
-		return false
-	}
-	r := Result{Refused: a.Refused, Failed: a.Failed}
-	if a.Report != nil {
-		r.Report = new(output.Report)
-		if err := json.Unmarshal(a.Report, r.Report); err != nil {
-			r = Result{Failed: fmt.Sprintf("report of the run: %v", err)}
-		}
-	}
-	e.pass(r)
-	e.refuseFirst()
-	return e.fault == nil
-}
-
 // Cancel stops a job that Next has given, after an iteration that all ranks have done.
 func (e *Engine) Cancel(ctx context.Context, id int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, j := range e.open {
-		if j.ID == id {
+		if j.ID == id && j.number > 0 {
 			return roster.RequestStopOf(ctx, e.conn, e.runID, j.number)
 		}
 	}

@@ -1,0 +1,214 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"jacobi/configs"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/run/desk"
+)
+
+// crew are the ranks of an attempt, as their launcher knows them.
+type crew struct {
+	desks   []*desk.Desk
+	changed chan struct{} // holds a token after an answer
+
+	mu   sync.Mutex
+	busy []int // by rank: orders without an answer; at first as many as there may be, until the rank takes orders
+}
+
+const (
+	// ahead is the number of orders that a rank has at a time: while it does one, the next is on its way.
+	ahead = 2
+	// everyone stands for the ranks of a job that all do together.
+	everyone = -1
+	// maxAlone bounds the points of a job that one rank does alone.
+	maxAlone = 1 << 18
+)
+
+// alone reports whether one rank does the job, and the others do other jobs meanwhile. The ranks of a small mesh would
+// wait for each other's messages most of the time.
+func alone(c configs.Config) bool {
+	return c.Solver.Entry().Levels && int64(c.Grid.NX)*int64(c.Grid.NY) <= maxAlone
+}
+
+// await returns once ready, which is given the orders of each rank, returns true. It returns false if ctx ends.
+func (c *crew) await(ctx context.Context, ready func(busy []int) bool) bool {
+	for {
+		c.mu.Lock()
+		ok := ready(c.busy)
+		c.mu.Unlock()
+		if ok {
+			return true
+		}
+		select {
+		case <-c.changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// add changes the number of orders of a rank, or of everyone.
+func (c *crew) add(rank, n int) {
+	c.mu.Lock()
+	for r := range c.busy {
+		if r == rank || rank == everyone {
+			c.busy[r] += n
+		}
+	}
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// choose waits until a rank has room for an order, and returns the one with the fewest; for a job of all ranks it waits
+// for all.
+func (c *crew) choose(ctx context.Context, job configs.Config) (rank int, ok bool) {
+	if !alone(job) {
+		return everyone, c.await(ctx, func(busy []int) bool { return slices.Max(busy) < ahead })
+	}
+	ok = c.await(ctx, func(busy []int) bool {
+		rank = slices.Index(busy, slices.Min(busy))
+		return busy[rank] < ahead
+	})
+	return rank, ok
+}
+
+// send sends an order to a rank, or to everyone.
+func (c *crew) send(ctx context.Context, rank int, o desk.Order) error {
+	for r, d := range c.desks {
+		if r == rank || rank == everyone {
+			if err := d.Send(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// attend gives the ranks of an attempt their orders until stop is called.
+func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string, ranks int) (stop func(), err error) {
+	desks, err := desk.AtLauncher(ctx, conn, runID, ranks)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ordering, last := context.WithCancel(ctx)
+	e.mu.Lock()
+	e.number, e.conn, e.runID = 0, conn, runID
+	e.mu.Unlock()
+	c := &crew{desks: desks, changed: make(chan struct{}, 1), busy: slices.Repeat([]int{ahead}, ranks)}
+	var all sync.WaitGroup
+	for rank := range desks {
+		all.Go(func() { e.collect(ctx, c, rank, last) })
+	}
+	all.Go(func() {
+		defer last()
+		e.feed(ordering, c)
+		_ = c.send(ctx, everyone, desk.Order{End: true}) // fails only when the attempt ends anyway
+	})
+	return func() {
+		cancel()
+		for _, d := range desks {
+			d.Close()
+		}
+		all.Wait()
+	}, nil
+}
+
+// feed orders jobs while there are some, and room for them.
+func (e *Engine) feed(ctx context.Context, c *crew) {
+	for c.await(ctx, func(busy []int) bool { return slices.Min(busy) < ahead }) {
+		job, more, err := e.next(ctx)
+		if err != nil || !more || !e.order(ctx, c, job) {
+			return
+		}
+	}
+}
+
+// order gives a job to ranks. It returns false if no job can follow.
+func (e *Engine) order(ctx context.Context, c *crew, job Job) bool {
+	document, err := configs.Document(job.Config)
+	if job.Fault == nil {
+		job.Fault = err
+	}
+	next := ordered{Job: job}
+	if job.Fault != nil {
+		next.result = &Result{Refused: job.Fault.Error()}
+	}
+	e.mu.Lock()
+	e.open = append(e.open, next)
+	taken := e.passFirst()
+	e.mu.Unlock()
+	if job.Fault != nil {
+		return taken
+	}
+	rank, ok := c.choose(ctx, job.Config)
+	if !ok {
+		return false
+	}
+	e.mu.Lock()
+	e.number++
+	number, cancelled := e.number, job.ID == e.cancelled
+	at := &e.open[len(e.open)-1] // no other job comes before this one has its number
+	at.number, at.rank = number, rank
+	e.mu.Unlock()
+	c.add(rank, 1)
+	if c.send(ctx, rank, desk.Order{Number: number, Document: document, Hash: job.Hash, Progress: job.Progress,
+		Alone: rank != everyone}) != nil {
+		return false
+	}
+	return !cancelled || e.Cancel(ctx, job.ID) == nil
+}
+
+// collect takes the answers of a rank. It calls last where no order is to follow.
+func (e *Engine) collect(ctx context.Context, c *crew, rank int, last func()) {
+	for {
+		var a desk.Answer
+		if err := c.desks[rank].Recv(ctx, &a); err != nil {
+			return
+		}
+		switch {
+		case a.Stop:
+			last()
+		case a.Number == 0:
+			c.add(rank, -ahead)
+		default:
+			by, ok := e.answered(rank, a)
+			if !ok {
+				last()
+			}
+			c.add(by, -1)
+		}
+	}
+}
+
+// answered takes the answer of a rank, and returns who has done its job. ok is false if no job is to follow.
+func (e *Engine) answered(rank int, a desk.Answer) (by int, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.open, func(j ordered) bool {
+		return j.number == a.Number && (j.rank == rank || j.rank == everyone && rank == 0)
+	})
+	if i < 0 || e.open[i].result != nil {
+		return rank, false
+	}
+	r := &Result{Refused: a.Refused, Failed: a.Failed}
+	if a.Report != nil {
+		r.Report = new(output.Report)
+		if err := json.Unmarshal(a.Report, r.Report); err != nil {
+			r = &Result{Failed: fmt.Sprintf("report of the run: %v", err)}
+		}
+	}
+	e.open[i].result = r
+	by = e.open[i].rank
+	return by, e.passFirst()
+}

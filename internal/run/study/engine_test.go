@@ -1,0 +1,130 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/desk"
+	"jacobi/internal/run/launch"
+)
+
+// told notes what Done was given.
+func told(e *Engine) *[]string {
+	all := []string{}
+	e.Done = func(j Job, r Result) error {
+		all = append(all, fmt.Sprint(j.ID, r.Refused, r.Failed))
+		return nil
+	}
+	return &all
+}
+
+// Ranks answer in any order, and results are passed on in the order of the jobs.
+func TestResultsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	e := &Engine{}
+	all := told(e)
+	e.open = []ordered{{Job: Job{ID: 1}, number: 1, rank: 0}, {Job: Job{ID: 2}, number: 2, rank: 1},
+		{Job: Job{ID: 3}, result: &Result{Refused: "-no"}}, {Job: Job{ID: 4}, number: 3, rank: everyone}}
+	for _, c := range []struct {
+		rank, number, by int
+		ok               bool
+		want             []string
+	}{
+		{0, 2, 0, false, nil}, // the job is that of rank 1
+		{1, 2, 1, true, nil},
+		{1, 2, 1, false, nil}, // again
+		{1, 3, 1, false, nil}, // rank 0 answers for all
+		{0, 3, everyone, true, nil},
+		{0, 1, 0, true, []string{"1-x", "2-x", "3-no", "4-x"}},
+	} {
+		by, ok := e.answered(c.rank, desk.Answer{Number: c.number, Failed: "-x"})
+		if by != c.by || ok != c.ok || !slices.Equal(*all, c.want) {
+			t.Errorf("answer %d of rank %d: by %d, %v, %v; want %d, %v, %v", c.number, c.rank, by, ok, *all, c.by, c.ok,
+				c.want)
+		}
+	}
+}
+
+// A rank that dies takes the job with it that it was at. Jobs of other ranks are done again, unless their result is
+// known.
+func TestDeadRankIsBlamedForItsJob(t *testing.T) {
+	t.Parallel()
+	died := &launch.RankError{Rank: 1, Host: "h", Text: "was killed", Died: true}
+	other := errors.New("the server is gone")
+	job := func(id, number, rank int, done bool) ordered {
+		j := ordered{Job: Job{ID: id}, number: number, rank: rank}
+		if done {
+			j.result = &Result{Refused: "-done"}
+		}
+		return j
+	}
+	for _, c := range []struct {
+		open  []ordered
+		err   error
+		told  []string
+		again []int
+	}{
+		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false), job(3, 3, 1, false), job(4, 4, 0, true)}, died,
+			[]string{"2-" + died.Error(), "4-done"}, []int{1, 3, 9}},
+		{[]ordered{job(1, 1, 0, true), job(2, 2, everyone, false)}, died, []string{"1-done", "2-" + died.Error()}, []int{9}},
+		{[]ordered{job(1, 1, 0, false), job(2, 0, everyone, false)}, died, []string{}, []int{1, 2, 9}},
+		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false)}, other, []string{"1-" + other.Error()}, []int{2, 9}},
+		{[]ordered{job(1, 1, 0, false)}, nil, []string{}, []int{1, 9}},
+	} {
+		e := &Engine{open: c.open, again: []Job{{ID: 9}}}
+		all := []string{}
+		e.Done = func(j Job, r Result) error {
+			all = append(all, fmt.Sprintf("%d-%s", j.ID, r.Failed+r.Refused[min(1, len(r.Refused)):]))
+			return nil
+		}
+		if err := e.settle(attempt.Ended{Outcome: launch.Outcome{Err: c.err}}); err != nil {
+			t.Fatal(err)
+		}
+		var again []int
+		for _, j := range e.again {
+			again = append(again, j.ID)
+		}
+		if !slices.Equal(all, c.told) || !slices.Equal(again, c.again) || len(e.open) != 0 {
+			t.Errorf("%v: told %q, again %v; want %q, %v", c.err, all, again, c.told, c.again)
+		}
+	}
+}
+
+// A small job goes to the rank with the fewest orders, and a large one to all when all have room.
+func TestJobsAreDivided(t *testing.T) {
+	t.Parallel()
+	of := func(method string, n int) configs.Config {
+		c := configs.Default()
+		c.Solver.Method, c.Grid.NX, c.Grid.NY = method, n, n
+		return c
+	}
+	small, large, sweeps := of("multigrid", 512), of("multigrid", 513), of("jacobi", 33)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		busy []int
+		job  configs.Config
+		rank int
+		ok   bool
+	}{
+		{[]int{1, 0, 0}, small, 1, true}, {[]int{0, 0, 0}, small, 0, true}, {[]int{2, 1, 2}, small, 1, true},
+		{[]int{2, 2, 2}, small, 0, false}, {[]int{1, 0, 1}, large, everyone, true},
+		{[]int{1, 0, 1}, sweeps, everyone, true}, {[]int{0, 2, 0}, large, everyone, false},
+	} {
+		crew := &crew{busy: slices.Clone(c.busy), changed: make(chan struct{}, 1)}
+		if rank, ok := crew.choose(ended, c.job); rank != c.rank || ok != c.ok {
+			t.Errorf("%v: rank %d, %v; want %d, %v", c.busy, rank, ok, c.rank, c.ok)
+		}
+	}
+	crew := &crew{busy: []int{2, 2}, changed: make(chan struct{}, 1)}
+	crew.add(everyone, -1)
+	crew.add(1, 1)
+	if want := []int{1, 2}; !slices.Equal(crew.busy, want) {
+		t.Errorf("orders %v, want %v", crew.busy, want)
+	}
+}
