@@ -15,8 +15,8 @@ var inputs = []string{"problem.initial", "problem.source", "problem.fixed", "pro
 	"problem.screening", "nats.password_file", "nats.creds", "nats.nkey", "nats.ca", "nats.cert", "nats.key",
 	"nats.secret_file"}
 
-// beside replaces the names of inputs that lie beside the run file at path. The others mean files in the working
-// directory. It returns the directory of the run file if that is another one.
+// beside replaces the names of inputs that lie beside the file at path, which gives their keys. The others mean files
+// in the working directory. It returns the directory of the file if that is another one.
 func beside(path string, flat map[string]any) (dir string) {
 	dir = filepath.Dir(path)
 	if path == StandardInput || dir == "." {
@@ -45,7 +45,7 @@ func (p Problem) Missing(err error) error {
 	if p.Beside == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%w, neither in %q beside the run file nor in the working directory", err, p.Beside)
+	return fmt.Errorf("%w, neither in %q beside the file that names it nor in the working directory", err, p.Beside)
 }
 
 // Input is a file that a run reads.

@@ -70,8 +70,8 @@ func TestMissing(t *testing.T) {
 		err  error
 		want string
 	}{
-		{p, fs.ErrNotExist, "file does not exist, neither in \"some/cases\" beside the run file nor in the working " +
-			"directory"},
+		{p, fs.ErrNotExist, "file does not exist, neither in \"some/cases\" beside the file that names it nor in the " +
+			"working directory"},
 		{p, fs.ErrPermission, "permission denied"},
 		{Problem{}, fs.ErrNotExist, "file does not exist"},
 	} {

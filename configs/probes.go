@@ -77,6 +77,16 @@ func ParseProbes(text string, m solver.Mesh) (probes []Probe, err error) {
 	return probes, nil
 }
 
+// ProbeNames returns the names of the probes in a value of output.probes, as far as it has its form.
+func ProbeNames(text string) (names []string) {
+	for item := range strings.SplitSeq(text, ";") {
+		if m := probeItem.FindStringSubmatch(strings.TrimSpace(item)); m != nil {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
 func parseProbe(item string, mesh solver.Mesh) (Probe, error) {
 	m := probeItem.FindStringSubmatch(item)
 	if m == nil {

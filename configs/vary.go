@@ -44,8 +44,9 @@ func LoadBase(o Options) (*Base, error) {
 func (b *Base) Config() Config { return b.config.settle(b.given) }
 
 // With returns what Load returns with the keys of a run added to those of --set. It refuses keys that belong to the
-// start of the ranks, and names source in its errors.
-func (b *Base) With(own map[string]any, source string) (Config, error) {
+// start of the ranks, and names source in its errors. file returns the path of the file from which a key comes, and ""
+// for none: inputs are looked for beside it, too.
+func (b *Base) With(own map[string]any, source string, file func(key string) string) (Config, error) {
 	c, given := b.config, maps.Clone(b.given)
 	var faults []error
 	m := merger{keys: b.list, given: given}
@@ -56,9 +57,13 @@ func (b *Base) With(own map[string]any, source string) (Config, error) {
 			continue
 		}
 		flat := map[string]any{}
-		if m.put(full, own[name], origin{source, asKey}, flat); flat[full] != nil {
-			b.keys[full].set(&c, flat[full])
+		if m.put(full, own[name], origin{source, asKey}, flat); flat[full] == nil {
+			continue
 		}
+		if path := file(full); path != "" && slices.Contains(inputs, full) {
+			c.Problem.Beside = beside(path, flat)
+		}
+		b.keys[full].set(&c, flat[full])
 	}
 	if err := errors.Join(append(faults, m.faults...)...); err != nil {
 		return Config{}, err
@@ -70,7 +75,7 @@ func (b *Base) With(own map[string]any, source string) (Config, error) {
 // cannot have.
 var (
 	startSections = []string{"run", "device", "halo", "nats", "metrics", "view", "log"}
-	soleKeys      = []string{"output.dir", "output.every", "output.probes", "output.probes_every", "output.animation",
+	soleKeys      = []string{"output.dir", "output.every", "output.probes_every", "output.animation",
 		"output.animation_every", "output.trace"}
 	soleSections = []string{"trace", "checkpoint"}
 )

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,7 @@ func TestRunsOfOneStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := base.With(own, "run 1")
+			got, err := base.With(own, "run 1", noFile)
 			if err != nil || got != want {
 				t.Errorf("%v with %v: %v\n%+v, want\n%+v", sources, own, err, got, want)
 			}
@@ -54,6 +55,8 @@ func TestRunsOfOneStart(t *testing.T) {
 	}
 }
 
+func noFile(string) string { return "" }
+
 func textOf(v any) string { return strings.Trim(quote("", v), `"`) }
 
 // Errors name the key, the run, the value and what is allowed.
@@ -62,7 +65,8 @@ func TestRunsOfOneStartRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = base.With(map[string]any{"grid.nx": "many", "grid.mx": 3, "nats.url": "x", "trace.from": 1}, "run 7")
+	_, err = base.With(map[string]any{"grid.nx": "many", "grid.mx": 3, "nats.url": "x", "trace.from": 1}, "run 7",
+		noFile)
 	const want = `unknown key grid.mx (run 7): did you mean grid.nx?
 grid.nx "many" (run 7): must be an integer`
 	const ofStart = "nats.url (run 7): the key belongs to the start of the ranks, and is the same for all runs\n" +
@@ -72,5 +76,41 @@ grid.nx "many" (run 7): must be an integer`
 	}
 	if err := CheckMany(base.Config()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A file that a line of a file of runs names lies beside that, or in the working directory; one of --vary means the
+// working directory.
+func TestRunsOfOneStartFindTheirFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("cases", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cases/both.npy", "both.npy", "here.npy"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base, err := LoadBase(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ key, value, want, beside string }{
+		{"problem.source", "both.npy", "cases/both.npy", "cases"},
+		{"problem.source", "here.npy", "here.npy", "cases"},
+		{"problem.source", "x*y", "x*y", "cases"},
+		{"problem.initial", "both.npy", "both.npy", ""}, // of --vary
+		{"problem.left", "1", "", ""},
+	} {
+		got, err := base.With(map[string]any{c.key: c.value}, "run 1", func(key string) string {
+			if key == "problem.initial" {
+				return ""
+			}
+			return "cases/runs.jsonl"
+		})
+		if p := got.Problem; err != nil || p.Source+p.Initial != c.want || p.Beside != c.beside {
+			t.Errorf("%s: %q, %q beside %q, %v; want %q beside %q", c.key, p.Source, p.Initial, p.Beside, err, c.want,
+				c.beside)
+		}
 	}
 }

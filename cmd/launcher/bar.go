@@ -19,7 +19,7 @@ import (
 // barProgress draws a bar on the last line of the terminal.
 type barProgress struct {
 	screen *screen
-	bar    *bar
+	bar    *runBar
 	ranks  []*stats.Rank // what they told last; nil before that
 }
 
@@ -46,33 +46,57 @@ const barSteps = 1000
 type bar struct {
 	container *mpb.Progress
 	bar       *mpb.Bar
+}
+
+// newBar returns a bar. percent returns what stands before it, and beside what stands after it in at most width
+// columns.
+func newBar(terminal io.Writer, percent func() string, beside func(width int) string,
+	opts ...mpb.ContainerOption) *bar {
+	b := &bar{container: mpb.New(append(opts, mpb.WithOutput(terminal))...)}
+	style := mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding(" ").Rbound("]")
+	b.bar = b.container.New(barSteps, style,
+		mpb.BarWidth(32),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return percent() })),
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return beside(s.AvailableWidth - minBar) })))
+	return b
+}
+
+// fill fills a share of the bar. At its total the bar would complete itself, but it must stay until close.
+func (b *bar) fill(share float64) { b.bar.SetCurrent(min(int64(share*barSteps), barSteps-1)) }
+
+// percentOf returns a share for newBar.
+func percentOf(share float64) string { return fmt.Sprintf("%3d%%", int(100*share)) }
+
+// runBar is the progress bar of a run.
+type runBar struct {
+	*bar
 	tolerance float64
 	last      atomic.Pointer[roster.Event]
 	lagging   atomic.Pointer[string] // the ranks for which the others wait, in words; "" for none
 }
 
-func newBar(terminal io.Writer, c configs.Solver, opts ...mpb.ContainerOption) *bar {
-	b := &bar{container: mpb.New(append(opts, mpb.WithOutput(terminal))...), tolerance: c.Tolerance}
+func newRunBar(terminal io.Writer, c configs.Solver, opts ...mpb.ContainerOption) *runBar {
+	b := &runBar{tolerance: c.Tolerance}
 	b.last.Store(&roster.Event{MaxSweeps: c.MaxIterations})
 	b.setLagging(nil)
-	style := mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding(" ").Rbound("]")
-	b.bar = b.container.New(barSteps, style,
-		mpb.BarWidth(32),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
-			e := b.last.Load()
-			if e.End == 0 {
-				return "    "
-			}
-			return fmt.Sprintf("%3d%%", int(100*e.Share()))
-		})),
-		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
-			e := b.last.Load()
-			if e.Sweeps == 0 {
-				return "starting"
-			}
-			return besideBar(*e, b.tolerance, *b.lagging.Load(), s.AvailableWidth-minBar)
-		})))
+	b.bar = newBar(terminal, b.percent, b.beside, opts...)
 	return b
+}
+
+func (b *runBar) percent() string {
+	e := b.last.Load()
+	if e.End == 0 {
+		return "    "
+	}
+	return percentOf(e.Share())
+}
+
+func (b *runBar) beside(width int) string {
+	e := b.last.Load()
+	if e.Sweeps == 0 {
+		return "starting"
+	}
+	return besideBar(*e, b.tolerance, *b.lagging.Load(), width)
 }
 
 // minBar is the least number of columns for the bar itself, with its brackets and spaces.
@@ -102,7 +126,7 @@ func besideBar(e roster.Event, tolerance float64, lagging string, width int) str
 }
 
 // setLagging names the ranks for which the others wait.
-func (b *bar) setLagging(ranks []int) {
+func (b *runBar) setLagging(ranks []int) {
 	text := ""
 	switch {
 	case len(ranks) == 1:
@@ -113,10 +137,9 @@ func (b *bar) setLagging(ranks []int) {
 	b.lagging.Store(&text)
 }
 
-func (b *bar) set(e roster.Event) {
+func (b *runBar) set(e roster.Event) {
 	b.last.Store(&e)
-	// At its total the bar would complete itself, but it must stay until close.
-	b.bar.SetCurrent(min(int64(e.Share()*barSteps), barSteps-1))
+	b.fill(e.Share())
 }
 
 // above writes lines above the bar; false once the bar is closed. "\r" overwrites a ^C that the terminal has echoed.

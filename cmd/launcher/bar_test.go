@@ -49,9 +49,9 @@ func TestBesideBar(t *testing.T) {
 // The bar names the ranks for which the others wait, as long as they do.
 func TestBarNamesLaggingRanks(t *testing.T) {
 	var terminal bytes.Buffer
-	b := newBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh())
+	b := newRunBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh())
 	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
-	s.show(b)
+	s.show(b.bar)
 	p := &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, 4)}
 	defer p.Close()
 	tell := func(rank int, wait float64) {

@@ -19,8 +19,8 @@ func newProgress(s *screen, c configs.Config) attempt.Progress {
 	case s.quiet:
 		return noProgress{}
 	case s.barred():
-		b := newBar(s.stderr, c.Solver)
-		s.show(b)
+		b := newRunBar(s.stderr, c.Solver)
+		s.show(b.bar)
 		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, c.Working())}
 	}
 	return newLineProgress(s.aside, time.Now)

@@ -85,11 +85,11 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 // While a bar is shown, a terminal gets every line once and whole, with the bar below.
 func TestBarLeavesLinesWhole(t *testing.T) {
 	var terminal bytes.Buffer // the bar's goroutine writes it until close
-	b := newBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh(),
+	b := newRunBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh(),
 		mpb.WithRefreshRate(time.Millisecond))
 	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
 	s.sameTerminal = true
-	s.show(b)
+	s.show(b.bar)
 	p := &barProgress{screen: s, bar: b}
 	p.Event(at(500, 10*time.Second))
 	s.RankLine(2, launch.Stdout, []byte("from rank 2"))

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
@@ -34,7 +35,8 @@ Files are written to output.dir, and only those that a request names, as in
 "output.field": "field.npy". Files that a request reads are in the directory in
 which serve was started. Keys of the start (run, device, halo, nats, output.dir)
 are those of the command. At the end of standard input, serve does what was
-requested and ends. A client of a socket that goes away cancels its requests.
+requested and ends. A client that goes away cancels its requests: one of a
+socket that closes its connection, or the reader of standard output.
 
 Exit codes: 0 every request has an end; 1 refused or failed; 130 and 143 ended
 by SIGINT and SIGTERM.`
@@ -117,6 +119,10 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		go func() {
 			defer close(s.queue)
 			c.read(ctx, in)
+		}()
+		go func() {
+			launch.AwaitUnread(unix.Stdout)
+			c.leave(ctx)
 		}()
 	}
 	end, err := e.Run(ctx)

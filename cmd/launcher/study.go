@@ -81,7 +81,8 @@ func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
 }
 
 // noFiles are the first keys of --set: a study makes files and integrals only where others ask.
-var noFiles = []string{"output.field=", "output.picture=", "output.history=", "output.report=", "output.results=false"}
+var noFiles = []string{"output.field=", "output.picture=", "output.history=", "output.report=", "output.results=false",
+	"output.gradient=false", "output.materials=false", "output.probes_every="}
 
 // base merges the configuration of which the runs of a command are variants.
 func (o *options) base() (*configs.Base, error) {
@@ -103,11 +104,11 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	runs, names, err := o.list()
+	runs, varied, err := o.list()
 	if err != nil {
 		return err
 	}
-	s := &studying{base: base, runs: runs, hash: o.hash, next: 1}
+	s := &studying{base: base, runs: runs, from: study.From{File: o.runs, But: varied}, hash: o.hash, next: 1}
 	if err := s.refuseStart(); err != nil {
 		return err
 	}
@@ -117,7 +118,8 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	if o.table == "" {
 		o.table = filepath.Join(start.Output.Dir, "study.csv")
 	}
-	if s.table, err = study.OpenTable(o.table, names, runs, o.goOn); err != nil {
+	columns := study.Columns{Keys: study.Names(varied, runs), Probes: configs.ProbeNames(cfg.Output.Probes)}
+	if s.table, err = study.OpenTable(o.table, columns, runs, o.goOn); err != nil {
 		return err
 	}
 	defer s.table.Close()
@@ -133,7 +135,10 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 		}
 		e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done,
 			Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
-		if end, err = e.Run(ctx); err != nil {
+		s.progress = newStudyProgress(scr, s.far(s.began))
+		end, err = e.Run(ctx)
+		s.progress.close()
+		if err != nil {
 			return err
 		}
 	}
@@ -151,13 +156,13 @@ func (o *options) stayers(ctx context.Context, start configs.Config, scr *screen
 	return o.starter(p)
 }
 
-// list returns the runs of the flags, and the names of their keys.
-func (o *studyOptions) list() (runs []study.Keys, names []string, err error) {
+// list returns the runs of the flags, and the names of the keys of --vary.
+func (o *studyOptions) list() (runs []study.Keys, varied []string, err error) {
 	if o.vary == nil && o.runs == "" {
 		return nil, nil, errors.New("study: --vary or --runs has to say which runs there are")
 	}
-	runs, names, err = study.Vary(o.vary)
-	for _, name := range names {
+	runs, varied, err = study.Vary(o.vary)
+	for _, name := range varied {
 		err = errors.Join(err, configs.CheckName(name, "--vary"))
 	}
 	if err == nil && o.runs != "" {
@@ -166,20 +171,21 @@ func (o *studyOptions) list() (runs []study.Keys, names []string, err error) {
 			runs, err = study.Product(runs, read)
 		}
 	}
-	return runs, study.Names(names, runs), err
+	return runs, varied, err
 }
 
 // studying is a study that goes on.
 type studying struct {
-	base   *configs.Base
-	runs   []study.Keys
-	hash   bool
-	table  *study.Table
-	screen *screen
-	next   int // the next run to give
-	began  time.Time
-	before int       // lines that were there
-	said   time.Time // of the last line of progress
+	base     *configs.Base
+	runs     []study.Keys
+	from     study.From
+	hash     bool
+	table    *study.Table
+	screen   *screen
+	next     int // the next run to give
+	began    time.Time
+	before   int // lines that were there
+	progress *studyProgress
 }
 
 // refuseStart refuses keys that belong to the start of the ranks, in any run.
@@ -188,7 +194,11 @@ func (s *studying) refuseStart() error {
 	var faults []error
 	for i, keys := range s.runs {
 		for name := range keys {
-			if why := configs.OfStart(name); why != "" && !seen[name] {
+			why := configs.OfStart(name)
+			if name == "output.probes" {
+				why = "the probes are the same for all runs, with columns in the table"
+			}
+			if why != "" && !seen[name] {
 				seen[name] = true
 				faults = append(faults, fmt.Errorf("%s (run %d): %s", name, i+1, why))
 			}
@@ -203,7 +213,7 @@ func (s *studying) give(context.Context) (study.Job, bool, error) {
 		if s.table.Done[s.next] {
 			continue
 		}
-		job, err := study.NewJob(s.base, s.next, s.runs[s.next-1], s.hash)
+		job, err := study.NewJob(s.base, s.next, s.runs[s.next-1], s.from, s.hash)
 		s.next++
 		if err != nil {
 			return study.Job{ID: s.next - 1, Fault: err}, true, nil
@@ -221,30 +231,26 @@ func (s *studying) done(j study.Job, r study.Result) error {
 	if err := s.table.Add(study.LineOf(j.ID, s.runs[j.ID-1], r)); err != nil {
 		return err
 	}
-	if now := time.Now(); now.Sub(s.said) >= lineInterval && !s.screen.quiet {
-		s.said = now
-		s.screen.aside(s.progress(now))
-	}
+	s.progress.tell(s.far(time.Now()))
 	return nil
 }
 
-// progress says in words how far the study is, and how long the rest takes.
-func (s *studying) progress(now time.Time) string {
-	lines, all := len(s.table.Done), len(s.runs)
-	text := fmt.Sprintf("run %d of %d (%d%%)", lines, all, 100*lines/all)
-	if done, took := lines-s.before, now.Sub(s.began); done > 0 && lines < all {
-		left := took / time.Duration(done) * time.Duration(all-lines)
-		text += fmt.Sprintf(", %.3g runs/s, %v left", float64(done)/took.Seconds(), left.Round(time.Second))
+// far says how far the study is.
+func (s *studying) far(now time.Time) studyAt {
+	at := studyAt{lines: len(s.table.Done), all: len(s.runs), amiss: s.table.Amiss()}
+	if done, took := at.lines-s.before, now.Sub(s.began); done > 0 && took > 0 {
+		at.rate = float64(done) / took.Seconds()
+		at.left = time.Duration(float64(at.all-at.lines) / at.rate * float64(time.Second))
 	}
-	return text
+	return at
 }
 
 // conclude prints the summary, and returns the exit code as an error.
 func (s *studying) conclude(end attempt.Ended, stdout io.Writer) error {
 	lines := len(s.table.Done)
 	took := time.Since(s.began)
-	_, err := fmt.Fprintf(stdout, "%d of %d runs: %s (%v)\n", lines, len(s.runs), s.table.Summary(),
-		took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(stdout, "%d of %d runs: %s (%v)\n%s", lines, len(s.runs), s.table.Summary(),
+		took.Round(time.Millisecond), s.table.Reasons())
 	switch {
 	case err != nil:
 		return err

@@ -82,6 +82,8 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 		}
 		c.leavesNothing(5 * time.Second)
 	}
+	studyOn(t, c.run, append(c.ssh("user"), "--host", "a:1,b:2", "-np", "3")...)
+	c.leavesNothing(5 * time.Second)
 }
 
 // Output, signals and the naming of failed ranks work on three hosts as on one.

@@ -112,6 +112,8 @@ func TestNodesGiveTheSameAnswer(t *testing.T) {
 	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want {
 		t.Errorf("answer %+v\nwant %+v", got, want)
 	}
+	here := func(dir string, args ...string) outcome { return run(t, dir, "launcher", args...) }
+	studyOn(t, here, onNodes(u, "-np", "3", "--map-by", "node")...)
 	list := run(t, dir, "launcher", "nodes", "--here", "--set", "nats.url="+u.String())
 	if got := regexp.MustCompile(`(?m)^\S+ +\d+ +2 +2 +--slots `).FindAllString(list.stdout, -1); list.code != 0 ||
 		len(got) != 3 {

@@ -82,8 +82,8 @@ func TestMPIRunStartsRanks(t *testing.T) {
 	}
 }
 
-// srun starts ranks in a terminal and in the batch file of docker/, and ranks that measure their machine. A batch
-// script without srun is a run of one rank, although Slurm's variables are set.
+// srun starts ranks in a terminal and in the batch file of docker/, ranks that measure their machine, and a launcher of
+// two ranks for a study. A batch script without srun is a run of one rank, although Slurm's variables are set.
 func TestSlurmStartsRanks(t *testing.T) {
 	t.Parallel()
 	needHosts(t)
@@ -102,7 +102,10 @@ srun --immediate=60 -n 2 "$@" --probe nats --json >probe.json
 printf '#!/bin/sh\nexec "$@"\n' >alone
 sbatch --quiet --wait -n 4 -o alone.log alone "$@" --set output.dir=alone.out &
 PATH=$(dirname "$1"):$PATH sbatch --quiet --wait --nodes=1 --ntasks-per-node=4 -o batch.log ` + "'%s'" + `
-wait $!`
+wait $!
+launcher=$(dirname "$1")/launcher
+shift
+srun --immediate=60 -n 1 "$launcher" study -np 2 --hash --table table.jsonl --vary output.picture= "$@"`
 	dir, state := t.TempDir(), t.TempDir()
 	file := "grid: {nx: 200, ny: 300}\nsolver: {max_iterations: 200}\n" // scheduled
 	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(file), 0o644); err != nil {
@@ -132,6 +135,9 @@ wait $!`
 			t.Fatalf("%d directories %s, %v; exit code %d, %s\n%s", len(dirs), c.out, err, out.code, c.log, log)
 		}
 		answersAs(t, want, dirs[0], outcome{code: out.code, stdout: string(log), stderr: out.stderr}, c.ranks)
+	}
+	if lines := studyLines(t, dir); len(lines) != 1 || lines[0].SHA256 != want.sha {
+		t.Errorf("study: %+v, want the field %s", lines, want.sha)
 	}
 	probe, err := os.ReadFile(filepath.Join(dir, "probe.json"))
 	if err != nil {

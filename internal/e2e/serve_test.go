@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 type client struct {
 	t     *testing.T
 	in    io.WriteCloser
+	out   io.Closer // of lines, where that is another one than in
 	lines *bufio.Scanner
 	wait  func() error
 }
@@ -46,7 +48,7 @@ func serve(t *testing.T, dir string, args ...string) *client {
 	}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
-	return &client{t: t, in: in, lines: lines, wait: cmd.Wait}
+	return &client{t: t, in: in, out: out, lines: lines, wait: cmd.Wait}
 }
 
 // ask writes a line.
@@ -155,5 +157,21 @@ func TestServeCancels(t *testing.T) {
 	}
 	if err := c.wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A program that goes away without an answer ends the run that it has asked for, and the ranks.
+func TestServeClientGoesAway(t *testing.T) {
+	t.Parallel()
+	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
+		"-np", "2")...)
+	c.ask(`{"id": 1, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)
+	c.until("end")
+	c.ask(`{"id": 2, "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1, "solver.max_iterations": 1000000000}}`)
+	if err := errors.Join(c.in.Close(), c.out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.wait(); err == nil {
+		t.Error("serve has ended well, without anybody who reads its answers")
 	}
 }

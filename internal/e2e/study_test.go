@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +22,8 @@ type studyLine struct {
 	Reason     string         `json:"reason"`
 	Iterations int            `json:"iterations"`
 	SHA256     string         `json:"field_sha256"`
+
+	Probes map[string][]float64 `json:"probes"`
 }
 
 // studyLines reads the table in dir.
@@ -96,6 +101,9 @@ func TestStudyHasTheBitsOfRunsAlone(t *testing.T) {
 		out := run(t, dir, "launcher", studyOf(small, "-np", np, "--runs", "runs.jsonl", "--hash")...)
 		if out.code != 0 || !strings.HasPrefix(out.stdout, "8 of 8 runs: 5 met, 1 missed, 2 refused (") {
 			t.Fatalf("%s ranks: exit code %d\n%s%s", np, out.code, out.stdout, out.stderr)
+		}
+		if !strings.Contains(out.stdout, ")\nrun 3 refused: grid.nx 2: 3 to 2147483647 are allowed\n") {
+			t.Errorf("%s ranks: no reason in\n%s", np, out.stdout)
 		}
 		for i, l := range studyLines(t, dir) {
 			if l.Run != i+1 || l.Verdict != verdicts[i] || l.SHA256 != shas[i] {
@@ -190,12 +198,12 @@ func TestStudyIsContinued(t *testing.T) {
 	}
 }
 
-// Files of runs have their numbers, and the bits of the run alone.
+// Files of runs have their numbers, and the bits of the run alone. The table has the values of probes.
 func TestStudyWritesFields(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", studyOf(append(small, "output.field=field.npy"), "-np", "2", "--vary",
-		"solver.max_iterations=3,4")...)
+	probed := append(small, "output.field=field.npy", "output.probes=top=[16,0]; cut=(0,0)..(0.5,0.5)/3")
+	out := run(t, dir, "launcher", studyOf(probed, "-np", "2", "--vary", "solver.max_iterations=3,4")...)
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
@@ -206,6 +214,14 @@ func TestStudyWritesFields(t *testing.T) {
 		want, err2 := os.ReadFile(filepath.Join(alone, "out", "field.npy"))
 		if err != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("run %d: %d bytes (%v), want those of the run alone (%v)", n, len(got), err, err2)
+		}
+		values := got[len(got)-33*65*8:]
+		at := func(ix, iy int) float64 {
+			return math.Float64frombits(binary.NativeEndian.Uint64(values[8*(33*iy+ix):]))
+		}
+		cut := []float64{at(0, 0), at(8, 16), at(16, 32)}
+		if p := studyLines(t, dir)[n-1].Probes; !slices.Equal(p["top"], []float64{1}) || !slices.Equal(p["cut"], cut) {
+			t.Errorf("run %d: probes %v, want cut=%v", n, p, cut)
 		}
 	}
 }
@@ -224,6 +240,8 @@ func TestStudyRefusals(t *testing.T) {
 		{[]string{"--vary", "run.ranks=1,2"}, "run.ranks (run 1): " + ofStart},
 		{[]string{"--vary", "coefficient=1,2"},
 			"unknown key coefficient (--vary): did you mean problem.coefficient?\n"},
+		{[]string{"--vary", "output.probes=a=(0,0)"},
+			"output.probes (run 1): the probes are the same for all runs, with columns in the table\n"},
 		{[]string{"--vary", "output.dir=a,b"}, "output.dir (run 1): " + ofStart},
 		{[]string{"--vary", "halo.depth=1,2"}, "halo.depth (run 1): " + ofStart},
 		{[]string{"--vary", "checkpoint.every=1,2"}, "checkpoint.every (run 1): the key is of a run that is alone\n"},
@@ -236,6 +254,33 @@ func TestStudyRefusals(t *testing.T) {
 		out := run(t, dir, "launcher", append([]string{"study"}, c.args...)...)
 		if out.code != 1 || out.stderr != "launcher: "+c.want {
 			t.Errorf("%v: exit code %d, %q; want %q", c.args, out.code, out.stderr, c.want)
+		}
+	}
+}
+
+// studyOn does runs of all ranks and runs of one rank each elsewhere, by a launcher with more arguments, and compares
+// their fields with those of one rank here. start runs the launcher.
+func studyOn(t *testing.T, start func(dir string, args ...string) outcome, more ...string) {
+	t.Helper()
+	dir, here := t.TempDir(), t.TempDir()
+	keys := append(small, "output.field=field.npy", "grid.nx=200", "grid.ny=300")
+	vary := []string{"--vary", "solver.method=jacobi,multigrid", "--vary", "solver.max_iterations=3,4", "--hash"}
+	want := run(t, here, "launcher", studyOf(keys, append(vary, "-np", "1")...)...)
+	got := start(dir, append(studyOf(keys, vary...), more...)...)
+	const summary = "4 of 4 runs: 4 missed ("
+	if want.code != 0 || got.code != 0 || !strings.HasPrefix(got.stdout, summary) {
+		t.Fatalf("%v: exit codes %d, %d\n%s%s", more, want.code, got.code, got.stdout, got.stderr)
+	}
+	lines := studyLines(t, dir)
+	for i, l := range studyLines(t, here) {
+		if lines[i].SHA256 != l.SHA256 {
+			t.Errorf("%v: run %d has the field %s, want %s", more, i+1, lines[i].SHA256, l.SHA256)
+		}
+		name := filepath.Join("out", fmt.Sprintf("field-%d.npy", i+1))
+		one, err := os.ReadFile(filepath.Join(here, name))
+		two, err2 := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || err2 != nil || !bytes.Equal(one, two) {
+			t.Errorf("%v: %s has %d bytes, want %d: not the same (%v, %v)", more, name, len(two), len(one), err2, err)
 		}
 	}
 }

@@ -1,10 +1,10 @@
-"""Draws an array as a PNG without other packages."""
+"""Draws arrays as PNG without other packages."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any
+from typing import Any, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,24 @@ def png(field: NDArray[Any], longest: int = 512) -> bytes:
     at = np.linspace(0, 1, len(_COLOURS))
     pixels = np.stack([np.interp(share, at, _COLOURS[:, c]) for c in range(3)], axis=-1).round().astype(np.uint8)
     pixels[~good] = 255
-    rows, columns = values.shape
+    return encode(pixels)
+
+
+def encode(pixels: NDArray[np.uint8]) -> bytes:
+    """Returns the picture of pixels, shape (rows, columns, 3)."""
+    rows, columns = pixels.shape[:2]
     raw = np.zeros((rows, 1 + 3 * columns), dtype=np.uint8)  # each row begins with the filter 0
     raw[:, 1:] = pixels.reshape(rows, -1)
     return (b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0))
             + _chunk(b"IDAT", zlib.compress(raw.tobytes())) + _chunk(b"IEND", b""))
+
+
+def size(data: bytes) -> Tuple[int, int]:
+    """Returns the rows and columns of a picture."""
+    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 24:
+        raise ValueError("drawing: no PNG")
+    columns, rows = struct.unpack(">II", data[16:24])
+    return rows, columns
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -14,37 +14,76 @@ from ._png import png
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """A connected region of fixed points."""
+    """A connected region of fixed points.
 
-    name: str  #: of a drawing's colour; "" for others
-    x: float  #: of its first point, from the first column, in the unit of width
-    y: float  #: of its first point, from the first row
-    value: float  #: of its first point
+    name: of a drawing's colour; "" for others.
+    x: of its first point, from the first column, in the unit of width.
+    y: of its first point, from the first row.
+    value: of its first point.
+    points: how many there are.
+    flux: the integral of a times the derivative into the region: its charge by length and permittivity.
+    """
+
+    name: str
+    x: float
+    y: float
+    value: float
     points: int
-    flux: float  #: the integral of a times the derivative into the region: its charge by length and permittivity
+    flux: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """A solution. numpy.asarray(result) is its field."""
+    """A solution. numpy.asarray(result) is its field.
 
-    field: NDArray[Any]  #: u, shape (ny, nx), row 0 is the top; a read-only memory map
-    x: NDArray[np.float64]  #: of the columns, shape (nx,), from 0 to width
-    y: NDArray[np.float64]  #: of the rows, shape (ny,), from 0 at the top to height
-    verdict: str  #: "met": the tolerance was met; "missed"; "done": none was asked for; "interrupted"
-    iterations: int  #: cycles or sweeps
-    seconds: float  #: of the cycles or sweeps
-    norm: float  #: the last norm of the update, in units of u; nan without any
-    energy: float  #: half of the integral of a |grad u|^2 + k2 u^2; nan without results
-    fluxes: Dict[str, float]  #: by side: the integral of a times the derivative out of the mesh
-    regions: List[Region]  #: connected regions of fixed points
-    history: NDArray[Any]  #: the fields "iteration" and "norm", a line for each norm; empty without history
-    report: Mapping[str, Any]  #: the launcher's report, as in docs/outputs.md
+    field: u, shape (ny, nx), row 0 is the top; a read-only memory map.
+    x: of the columns, shape (nx,), from 0 to width.
+    y: of the rows, shape (ny,), from 0 at the top to height.
+    verdict: "met": the tolerance was met; "missed"; "done": none was asked for; "interrupted".
+    iterations: cycles or sweeps.
+    seconds: of the cycles or sweeps.
+    norm: the last norm of the update, in units of u; nan without any.
+    energy: half of the integral of a |grad u|^2 + k2 u^2; nan without results.
+    min: the least u, of the points inside the material; nan without results.
+    max: the largest u there.
+    mean: the mean u there.
+    fluxes: by side: the integral of a times the derivative out of the mesh.
+    regions: connected regions of fixed points.
+    probes: u at the points of each probe of the key output.probes, by its name.
+    arrays: further arrays of shape (ny, nx), by name: those of the key output.gradient.
+    history: the fields "iteration" and "norm", a line for each norm; empty without history.
+    report: the launcher's report, as in docs/outputs.md.
+    """
+
+    field: NDArray[Any]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    verdict: str
+    iterations: int
+    seconds: float
+    norm: float
+    energy: float
+    min: float
+    max: float
+    mean: float
+    fluxes: Dict[str, float]
+    regions: List[Region]
+    probes: Dict[str, NDArray[np.float64]]
+    arrays: Dict[str, NDArray[Any]]
+    history: NDArray[Any]
+    report: Mapping[str, Any]
 
     @property
     def converged(self) -> bool:
         """Whether the run did what it was to do."""
         return self.verdict in ("met", "done")
+
+    def region(self, name: str) -> Region:
+        """Returns the region of a drawing's colour."""
+        for region in self.regions:
+            if region.name == name:
+                return region
+        raise KeyError(f"no region {name!r}; there are {[r.name for r in self.regions]}")
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> NDArray[Any]:
         return np.array(self.field, dtype=dtype) if copy else np.asarray(self.field, dtype=dtype)
@@ -80,7 +119,8 @@ def number(value: Optional[float]) -> float:
     return math.nan if value is None else float(value)
 
 
-def result(report: Mapping[str, Any], field: NDArray[Any], history: NDArray[Any]) -> Result:
+def result(report: Mapping[str, Any], field: NDArray[Any], arrays: Dict[str, NDArray[Any]],
+           history: NDArray[Any]) -> Result:
     """Returns the Result of a report."""
     setup, found = report["setup"], report.get("results") or {}
     ny, nx = field.shape
@@ -90,5 +130,9 @@ def result(report: Mapping[str, Any], field: NDArray[Any], history: NDArray[Any]
         field=field, x=np.arange(nx) * float(setup["spacing_x"]), y=np.arange(ny) * float(setup["spacing_y"]),
         verdict=report["verdict"], iterations=report["sweeps"], seconds=report["times"]["sweeps_seconds"],
         norm=number(report["norm"]), energy=number(found.get("energy")),
+        min=number(found["min"]["value"] if found else None), max=number(found["max"]["value"] if found else None),
+        mean=number(found.get("mean")),
         fluxes={side: number(flux) for side, flux in (found.get("flux") or {}).items()}, regions=regions,
-        history=history, report=report)
+        probes={name: np.array([number(v) for v in values])
+                for name, values in (report.get("probed") or {}).items()},
+        arrays=arrays, history=history, report=report)

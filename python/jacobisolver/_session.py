@@ -25,7 +25,7 @@ from ._result import Result, result
 _EXIT_OK, _EXIT_MISSED = 0, 4
 _HISTORY = np.dtype([("iteration", np.int64), ("norm", np.float64)])
 _CLOSE_SECONDS = 60.0
-_AHEAD = 3  # problems of Session.map that are on their way at once
+_AHEAD = 2  # problems of Session.map that are on their way at once for each rank, and one more
 
 
 class Session:
@@ -54,6 +54,7 @@ class Session:
         for name, value in (keys or {}).items():
             command += ["--set", f"{name}={_text(value)}"]
         self._on_missed = on_missed
+        self._ranks = ranks or 1
         self._lock = threading.RLock()
         self._number = 0
         self._reports: Dict[int, Dict[str, Any]] = {}  # that were read, by the number of the request
@@ -87,12 +88,12 @@ class Session:
     def map(self, problems: Iterable[Union[Problem, Mapping[str, Any]]], *, history: bool = True,
             results: bool = True) -> Iterator[Result]:
         """Solves problems, or mappings of their arguments, and yields their results in order. It sends the next
-        problems while the ranks are at one, which is faster than solve."""
+        problems while the ranks are at some, which is faster than solve: each rank does small ones of its own."""
         waiting: Deque[_Request] = collections.deque()
         try:
             for p in problems:
                 waiting.append(self._send(p if isinstance(p, Problem) else Problem(**p), history, results))
-                if len(waiting) == _AHEAD:
+                if len(waiting) > _AHEAD * self._ranks:
                     yield self._receive(waiting.popleft())
             while waiting:
                 yield self._receive(waiting.popleft())
@@ -124,10 +125,13 @@ class Session:
             self._number += 1
             r = _Request(self._number)
 
-            def write(name: str, values: NDArray[Any]) -> str:
-                file = f"{name}-{r.number}.npy"
+            def write(name: str, values: Union[NDArray[Any], bytes]) -> str:
+                file = f"{name}-{r.number}." + ("png" if isinstance(values, bytes) else "npy")
                 r.files.append(self._dir / file)
-                np.save(r.files[-1], as_stored(name, values))
+                if isinstance(values, bytes):
+                    r.files[-1].write_bytes(values)
+                else:
+                    np.save(r.files[-1], as_stored(name, values))
                 return file
 
             try:
@@ -205,17 +209,22 @@ class Session:
                 pass
             r.remove()
 
-    def _take(self, report: Optional[Mapping[str, Any]]) -> Tuple[NDArray[Any], NDArray[Any]]:
-        """Maps the field, reads the history, and removes their files: a map keeps what it shows."""
-        field, history = np.empty((0, 0)), np.empty(0, _HISTORY)
+    def _take(self, report: Optional[Mapping[str, Any]]) -> Tuple[NDArray[Any], Dict[str, NDArray[Any]], NDArray[Any]]:
+        """Maps the field and the arrays, reads the history, and removes their files: a map keeps what it shows."""
+        field, arrays, history = np.empty((0, 0)), {}, np.empty(0, _HISTORY)
         for file in report.get("files") or [] if report else []:
             path = self._dir / "out" / file["name"]
-            if path.suffix == ".npy":
-                field = np.load(path, mmap_mode="r")
-            else:
+            kind = path.stem.split("-")  # field-7, field-7-flux_x, history-7
+            if kind[0] == "history":
                 history = np.loadtxt(path, delimiter=",", skiprows=1, dtype=_HISTORY, ndmin=1)
+            elif path.suffix == ".npy":
+                mapped = np.load(path, mmap_mode="r")
+                if len(kind) == 2:
+                    field = mapped
+                else:
+                    arrays[kind[2]] = mapped
             path.unlink()
-        return field, history
+        return field, arrays, history
 
     def _ended(self) -> SessionError:
         """Returns the error for ranks that have ended, with the launcher's last sentence."""

@@ -1,5 +1,6 @@
 """Tests of what needs no ranks."""
 
+import dataclasses
 import zlib
 
 import numpy as np
@@ -35,6 +36,39 @@ def test_the_mesh_is_that_of_the_arrays():
         with pytest.raises(ValueError) as e:
             keys(**arguments)
         assert str(e.value) == text
+
+
+def test_help_describes_every_field():
+    for described in (jacobisolver.Problem, jacobisolver.Result, jacobisolver.Region):
+        names = [line.split(":")[0].strip() for line in described.__doc__.splitlines() if ": " in line]
+        for field in dataclasses.fields(described):
+            assert names.count(field.name) == 1, field.name
+
+
+def test_a_drawing_becomes_a_file(tmp_path):
+    pixels = np.zeros((3, 4, 3), np.uint8)
+    pixels[1, 2] = 0xb8, 0x73, 0x33
+    written = {}
+
+    def write(name, data):
+        written[name] = data
+        return name + ".png"
+
+    colours = {"#b87333": {"value": 1}, "#000000": {}}
+    want = {"grid.nx": 4, "grid.ny": 3, "problem.drawing": "drawing.png", "problem.colours": colours,
+            "problem.preset": ""}
+    assert jacobisolver.Problem(drawing=pixels, colours=colours).to_keys(write) == want
+    data = written["drawing"]
+    raw = np.frombuffer(zlib.decompress(data[data.index(b"IDAT") + 4:-16]), np.uint8).reshape(3, 13)
+    assert (raw[:, 1:].reshape(3, 4, 3) == pixels).all()
+    (tmp_path / "d.png").write_bytes(data)
+    p = jacobisolver.Problem(drawing=tmp_path / "d.png", colours=colours, nx=8)
+    assert p.to_keys(write) == {**want, "grid.nx": 8} and written["drawing"] == data
+    (tmp_path / "d.png").write_bytes(data[:20])
+    with pytest.raises(ValueError, match="drawing: no PNG"):
+        p.shape()
+    with pytest.raises(ValueError, match=r"drawing: an array of float64 of shape \(3, 4\); it must be of uint8"):
+        jacobisolver.Problem(drawing=np.zeros((3, 4))).shape()
 
 
 def test_arrays_are_stored_as_launcher_reads_them():

@@ -36,6 +36,30 @@ def test_arrays_are_as_good_as_expressions(ranks):
     assert region.x == 0.5 and region.points == 31 and np.isfinite(region.flux) and by_array.energy > 0
 
 
+def test_a_drawing_has_regions_with_names(ranks):
+    pixels = np.full((33, 33, 3), 255, np.uint8)
+    pixels[12:21, 8:12] = 0xb8, 0x73, 0x33
+    pixels[12:21, 21:25] = 0x15, 0x65, 0xc0
+    r = ranks.solve(drawing=pixels, colours={"#b87333": {"name": "plus", "value": 1}, "#ffffff": {},
+                                             "#1565c0": {"name": "minus", "value": -1}})
+    assert [region.name for region in r.regions] == ["plus", "minus"]
+    assert r.region("plus").value == 1 and r.region("plus").points == 36
+    assert r.region("plus").flux == pytest.approx(-r.region("minus").flux)
+    with pytest.raises(KeyError, match="no region 'zero'; there are"):
+        r.region("zero")
+
+
+def test_holes_do_not_count_and_probes_and_arrays_have_values(ranks):
+    y, x = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
+    hole = np.hypot(x - 0.5, y - 0.5) < 0.2
+    r = ranks.solve(coefficient=np.where(hole, 0.0, 1.0), left=3, right=5, top="neumann(0)", bottom="neumann(0)",
+                    keys={"output.probes": "wall=[32,16]; cut=(0,0.5)..(1,0.5)/3", "output.gradient": True})
+    assert r.field[16, 16] == 0 and r.min == 3 and r.max == 5 and r.mean == pytest.approx(4)
+    assert r.probes["wall"].tolist() == [5] and r.probes["cut"].tolist() == [3, 0, 5]
+    assert set(r.arrays) == {"flux_x", "flux_y"} and r.arrays["flux_x"].shape == r.field.shape
+    assert np.isnan(ranks.solve(nx=9, results=False).mean)
+
+
 def test_a_refused_problem_does_not_end_the_session(ranks):
     with pytest.raises(jacobisolver.SolveError, match="^problem.source \"foo\\(x\\)\": column 1: unknown function"):
         ranks.solve(nx=33, source="foo(x)")

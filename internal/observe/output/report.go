@@ -77,7 +77,12 @@ type Report struct {
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
 	Series       *SeriesReport     `json:"series,omitempty"`        // nil if the run writes none
 	Probes       *ProbesReport     `json:"probes,omitempty"`        // nil if the run has none
+	Probed       Probed            `json:"probed,omitempty"`        // of one of many runs of a start
 }
+
+// Probed are the values of the probes at the end of a run, by the name of the probe, in the order of its points. What
+// is no number is nil.
+type Probed map[string][]*float64
 
 // DecisiveReport is the norm that ended the run. The check is delayed, so this is usually not the norm of the last
 // sweep.

@@ -38,17 +38,72 @@ type Options struct {
 type Probes struct {
 	background.Background
 	Options
-	rows  []int            // with points, ascending
-	at    map[int][]probed // by row
-	count int              // points
-	lines []string         // of each point, what stands between the number of sweeps and the value; rank 0 only
+	points
+	lines []string // of each point, what stands between the number of sweeps and the value; rank 0 only
 
 	file  *output.Growing     // rank 0 only; nil before the first values
 	stats output.ProbesReport // rank 0 only; not while values are written
 }
 
+// points are those of all probes.
+type points struct {
+	rows  []int            // with points, ascending
+	at    map[int][]probed // by row
+	count int
+}
+
 // probed is a point with its place among all points.
 type probed struct{ ix, index int }
+
+func pointsOf(list []configs.Probe) points {
+	p := points{at: map[int][]probed{}}
+	for _, probe := range list {
+		for _, at := range probe.Points {
+			p.at[at.IY] = append(p.at[at.IY], probed{at.IX, p.count})
+			p.count++
+		}
+	}
+	p.rows = slices.Sorted(maps.Keys(p.at))
+	return p
+}
+
+// Read returns, on rank 0, the values of the probes now. All ranks call it.
+func Read(ctx context.Context, comm *roster.Comm, view output.View, text string) (output.Probed, error) {
+	list, err := configs.ParseProbes(text, view.Mesh)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	p := pointsOf(list)
+	values, err := p.gather(ctx, comm, view)
+	if err != nil || values == nil {
+		return nil, err
+	}
+	found := output.Probed{}
+	for _, probe := range list {
+		for i := range probe.Points {
+			v := &values[i]
+			if math.IsNaN(*v) || math.IsInf(*v, 0) {
+				v = nil
+			}
+			found[probe.Name] = append(found[probe.Name], v)
+		}
+		values = values[len(probe.Points):]
+	}
+	return found, nil
+}
+
+// gather returns, on rank 0, the values of all points.
+func (p points) gather(ctx context.Context, comm *roster.Comm, view output.View) ([]float64, error) {
+	own, err := p.read(ctx, view)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := comm.Gather(ctx, "probes", own)
+	if err != nil || comm.Self().Rank != 0 {
+		return nil, err
+	}
+	return p.merge(parts)
+}
 
 // New returns the probes of a run; nil if the configuration names none.
 func New(o Options) (*Probes, error) {
@@ -56,18 +111,15 @@ func New(o Options) (*Probes, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	p := &Probes{Background: background.New(o.Comm.Context(), "probes"), Options: o, at: map[int][]probed{}}
+	p := &Probes{Background: background.New(o.Comm.Context(), "probes"), Options: o, points: pointsOf(list)}
 	for _, probe := range list {
 		for _, point := range probe.Points {
-			p.at[point.IY] = append(p.at[point.IY], probed{point.IX, p.count})
-			p.count++
 			if o.Comm.Self().Rank == 0 {
 				p.lines = append(p.lines, fmt.Sprintf("%s,%d,%d,%s,%s", probe.Name, point.IX, point.IY,
 					shortest(float64(point.IX)*o.HX), shortest(float64(point.IY)*o.HY)))
 			}
 		}
 	}
-	p.rows = slices.Sorted(maps.Keys(p.at))
 	p.stats = output.ProbesReport{Every: o.Output.ProbesInterval().Sweeps, Points: p.count}
 	return p, nil
 }
@@ -82,7 +134,7 @@ func (p *Probes) Sample(ctx context.Context, at solver.Sample) error {
 	if err := p.Wait(ctx); err != nil {
 		return err
 	}
-	values, err := p.read(ctx)
+	values, err := p.read(ctx, p.View)
 	if err != nil {
 		return err
 	}
@@ -94,8 +146,8 @@ func (p *Probes) Sample(ctx context.Context, at solver.Sample) error {
 const valueBytes = 4 + 8
 
 // read returns the values of this rank's points.
-func (p *Probes) read(ctx context.Context) (values []byte, err error) {
-	mesh := p.View.Mesh
+func (p points) read(ctx context.Context, view output.View) (values []byte, err error) {
+	mesh := view.Mesh
 	row := make([]float64, mesh.NX)
 	add := func(iy int, data []byte) {
 		mesh.DType.Decode(row, data)
@@ -105,9 +157,9 @@ func (p *Probes) read(ctx context.Context) (values []byte, err error) {
 		}
 	}
 	for rest := p.rows; len(rest) > 0; {
-		n := together(rest, p.View.Stripe, max(1, (1<<20)/mesh.RowBytes()))
+		n := together(rest, view.Stripe, max(1, (1<<20)/mesh.RowBytes()))
 		if n == 0 { // a row of the boundary, perhaps of this rank
-			data, err := p.View.Boundary(ctx, rest[0])
+			data, err := view.Boundary(ctx, rest[0])
 			if err != nil {
 				return nil, err
 			}
@@ -118,7 +170,7 @@ func (p *Probes) read(ctx context.Context) (values []byte, err error) {
 			continue
 		}
 		data := make([]byte, n*mesh.RowBytes())
-		if err := p.View.Rows.CopyRows(ctx, solver.Stripe{Lo: rest[0], Hi: rest[0] + n}, data); err != nil {
+		if err := view.Rows.CopyRows(ctx, solver.Stripe{Lo: rest[0], Hi: rest[0] + n}, data); err != nil {
 			return nil, fmt.Errorf("copy row %d: %w", rest[0], err)
 		}
 		for i := range n {
@@ -145,21 +197,14 @@ func (p *Probes) record(ctx context.Context, sweeps int, values []byte) error {
 	if err != nil || p.Comm.Self().Rank != 0 {
 		return err
 	}
-	all := make([]string, p.count)
-	bits := 8 * p.View.Mesh.DType.Size()
-	for rank, part := range parts {
-		for ; len(part) >= valueBytes; part = part[valueBytes:] {
-			i := int(binary.LittleEndian.Uint32(part))
-			if i >= len(all) || all[i] != "" {
-				return fmt.Errorf("probes: rank %d has sent the value of point %d", rank, i)
-			}
-			v := math.Float64frombits(binary.LittleEndian.Uint64(part[4:]))
-			all[i] = strconv.FormatFloat(v, 'g', -1, bits)
-		}
+	all, err := p.merge(parts)
+	if err != nil {
+		return err
 	}
 	var text []byte
+	bits := 8 * p.View.Mesh.DType.Size()
 	for i, v := range all {
-		text = fmt.Appendf(text, "%d,%s,%s\n", sweeps, p.lines[i], v)
+		text = fmt.Appendf(text, "%d,%s,%s\n", sweeps, p.lines[i], strconv.FormatFloat(v, 'g', -1, bits))
 	}
 	if err := p.write(text); err != nil {
 		if p.stats.Error == "" {
@@ -170,6 +215,24 @@ func (p *Probes) record(ctx context.Context, sweeps int, values []byte) error {
 	}
 	p.stats.Samples, p.stats.Error = p.stats.Samples+1, ""
 	return nil
+}
+
+// merge returns the values that all ranks have read.
+func (p points) merge(parts [][]byte) ([]float64, error) {
+	all, seen := make([]float64, p.count), make([]bool, p.count)
+	for rank, part := range parts {
+		for ; len(part) >= valueBytes; part = part[valueBytes:] {
+			i := int(binary.LittleEndian.Uint32(part))
+			if i >= len(all) || seen[i] {
+				return nil, fmt.Errorf("probes: rank %d has sent the value of point %d", rank, i)
+			}
+			all[i], seen[i] = math.Float64frombits(binary.LittleEndian.Uint64(part[4:])), true
+		}
+	}
+	if i := slices.Index(seen, false); i >= 0 {
+		return nil, fmt.Errorf("probes: no rank has sent the value of point %d", i)
+	}
+	return all, nil
 }
 
 func (p *Probes) write(text []byte) error {

@@ -54,13 +54,19 @@ func StopSelf() {
 }
 
 // unread reports whether one of the files is a pipe or terminal without a reader.
-func unread(fds ...int) bool {
+func unread(fds ...int) bool { return lost(0, fds...) }
+
+// AwaitUnread returns when a file that is a pipe or terminal has no reader any more, and else never.
+func AwaitUnread(fd int) { lost(-1, fd) }
+
+// lost reports whether one of the files loses its reader within the time, in ms; -1 waits for that.
+func lost(within int, fds ...int) bool {
 	var polls []unix.PollFd
 	for _, fd := range fds {
 		polls = append(polls, unix.PollFd{Fd: int32(fd)})
 	}
 	for {
-		_, err := unix.Poll(polls, 0)
+		_, err := unix.Poll(polls, within)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

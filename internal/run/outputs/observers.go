@@ -32,6 +32,9 @@ func (o *Outputs) view() output.View {
 
 // addObservers opens what reads the field while the sweeps go on, as the configuration says.
 func (o *Outputs) addObservers() (err error) {
+	if o.Many { // series and animations are refused, and probes are read at the end
+		return nil
+	}
 	c, view, timeout, start := o.Config.Output, o.view(), o.Timeout, o.Start
 	hx, hy := o.Problem.Spacings()
 	if c.Series() {
@@ -55,9 +58,6 @@ func (o *Outputs) addObservers() (err error) {
 	}
 	if o.probes != nil {
 		o.observe(o.probes)
-	}
-	if o.Many {
-		return nil
 	}
 	if o.viewers, err = o.openFrames(); err != nil {
 		return err

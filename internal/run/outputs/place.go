@@ -21,6 +21,9 @@ type outputPlace struct {
 // sees that directory writes to it directly, any other rank writes over NATS.
 func (o *Outputs) findPlace() (outputPlace, error) {
 	c := o.Config.Output
+	if o.Many {
+		c.Probes = "" // their values are in the report
+	}
 	if len(c.Names()) == 0 {
 		return outputPlace{}, nil
 	}

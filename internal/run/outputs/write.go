@@ -13,6 +13,7 @@ import (
 	"jacobi/internal/compute/results"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/probes"
 	"jacobi/internal/observe/trace"
 	"jacobi/solver"
 )
@@ -68,6 +69,12 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	fault = cmp.Or(fault, unwritten)
+	var probed output.Probed
+	if o.Many {
+		if probed, err = probes.Read(ctx, o.Comm, view, o.Config.Output.Probes); err != nil {
+			return nil, err
+		}
+	}
 	gathering, part := time.Now(), own()
 	if fault != nil {
 		part.OutputError = fault.Error()
@@ -87,7 +94,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	}
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
-	report.Results, report.Accuracy = found, o.accuracy(nearness, result)
+	report.Results, report.Accuracy, report.Probed = found, o.accuracy(nearness, result), probed
 	set := &outputSet{Outputs: o, report: &report}
 	if err := set.finish(whole, picture, file, begin); err != nil {
 		return nil, err

@@ -2,14 +2,29 @@ package study
 
 import (
 	"fmt"
+	"slices"
 
 	"jacobi/configs"
 	"jacobi/internal/observe/output"
 )
 
+// From tells which keys of a run come from a file: inputs that they name may lie beside it.
+type From struct {
+	File string   // "" for none
+	But  []string // keys that do not
+}
+
+// file returns the file that a key comes from; "" for none.
+func (f From) file(key string) string {
+	if slices.Contains(f.But, key) {
+		return ""
+	}
+	return f.File
+}
+
 // NewJob returns the job of a run with its own keys. Its files have the number of the run in their names.
-func NewJob(base *configs.Base, number int, keys Keys, hash bool) (Job, error) {
-	c, err := base.With(keys, fmt.Sprintf("run %d", number))
+func NewJob(base *configs.Base, number int, keys Keys, from From, hash bool) (Job, error) {
+	c, err := base.With(keys, fmt.Sprintf("run %d", number), from.file)
 	if err != nil {
 		return Job{}, err
 	}
@@ -23,7 +38,9 @@ func NewJob(base *configs.Base, number int, keys Keys, hash bool) (Job, error) {
 // Check refuses a run that ranks cannot do: one with faulty values, or one that needs more memory than this machine
 // has.
 func Check(c configs.Config) error {
-	if err := configs.Validate(c); err != nil {
+	alone := c
+	alone.Output.ProbesEvery = configs.Interval{Sweeps: 1} // the runs of a start read their probes at the end
+	if err := configs.Validate(alone); err != nil {
 		return err
 	}
 	if err := configs.CheckMany(c); err != nil {

@@ -18,6 +18,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/regular"
 	"jacobi/internal/compute/results"
+	"jacobi/internal/observe/output"
 )
 
 // Verdicts of runs that have no report. The others are those of configs.
@@ -37,6 +38,7 @@ type Line struct {
 	Norm    *float64         `json:"norm"`
 	SHA256  string           `json:"field_sha256,omitempty"`
 	Results *results.Results `json:"results,omitempty"`
+	Probes  output.Probed    `json:"probes,omitempty"`
 }
 
 // LineOf returns the line of a run.
@@ -49,7 +51,7 @@ func LineOf(run int, keys Keys, r Result) Line {
 		l.Verdict, l.Reason = Failed, r.Failed
 	default:
 		l.Verdict, l.Steps, l.Seconds, l.Norm = string(rep.Verdict), rep.Sweeps, rep.Times.Sweeps, rep.Norm
-		l.SHA256, l.Results = rep.FieldSHA256, rep.Results
+		l.SHA256, l.Results, l.Probes = rep.FieldSHA256, rep.Results, rep.Probed
 		if err := rep.Fault(); err != nil {
 			l.Verdict, l.Reason = Failed, err.Error()
 		}
@@ -62,9 +64,16 @@ type Table struct {
 	path  string
 	file  *os.File
 	asCSV bool
-	names []string // of keys
+	Columns
 	Done  map[int]bool
-	Count map[string]int // lines by verdict
+	Count map[string]int  // lines by verdict
+	first map[string]Line // the first line by verdict, of those that have a reason
+}
+
+// Columns are those of a table that are not the same for every study.
+type Columns struct {
+	Keys   []string
+	Probes []string // their names
 }
 
 // maxTable bounds a table that a study goes on from, in bytes.
@@ -75,8 +84,8 @@ var sides = []string{"left", "right", "top", "bottom"}
 
 // OpenTable creates the table of runs, or, with goOn, opens the one that an earlier study has left. A line that was cut
 // off is removed. It fails if a line is not one of these runs.
-func OpenTable(path string, names []string, runs []Keys, goOn bool) (t *Table, err error) {
-	t = &Table{path: path, names: names, Done: map[int]bool{}, Count: map[string]int{}}
+func OpenTable(path string, columns Columns, runs []Keys, goOn bool) (t *Table, err error) {
+	t = &Table{path: path, Columns: columns, Done: map[int]bool{}, Count: map[string]int{}, first: map[string]Line{}}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
 		t.asCSV = true
@@ -128,8 +137,7 @@ func (t *Table) begin(runs []Keys) error {
 		if err := json.Unmarshal(text, &l); err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
-		if err := t.known(n+1, l.Run, l.Verdict, func(name string) string { return valueText(l.Keys[name]) },
-			runs); err != nil {
+		if err := t.known(n+1, l, func(name string) string { return valueText(l.Keys[name]) }, runs); err != nil {
 			return err
 		}
 	}
@@ -149,8 +157,9 @@ func (t *Table) readCSV(data []byte, runs []Keys) error {
 		if err != nil {
 			return fmt.Errorf("line %d: run %q is no number", n+2, l[0])
 		}
-		value := func(name string) string { return l[1+slices.Index(t.names, name)] }
-		if err := t.known(n+2, run, l[1+len(t.names)], value, runs); err != nil {
+		value := func(name string) string { return l[1+slices.Index(t.Keys, name)] }
+		had := Line{Run: run, Verdict: l[1+len(t.Keys)], Reason: l[2+len(t.Keys)]}
+		if err := t.known(n+2, had, value, runs); err != nil {
 			return err
 		}
 	}
@@ -158,18 +167,27 @@ func (t *Table) readCSV(data []byte, runs []Keys) error {
 }
 
 // known notes a line of an earlier study.
-func (t *Table) known(line, run int, verdict string, value func(name string) string, runs []Keys) error {
+func (t *Table) known(line int, l Line, value func(name string) string, runs []Keys) error {
+	run := l.Run
 	if run < 1 || run > len(runs) || t.Done[run] {
 		return fmt.Errorf("line %d: run %d is not one of these %d runs, or comes twice", line, run, len(runs))
 	}
-	for _, name := range t.names {
+	for _, name := range t.Keys {
 		if had, has := value(name), valueText(runs[run-1][name]); had != has {
 			return fmt.Errorf("line %d: run %d had %s=%s, and now has %s", line, run, name, had, has)
 		}
 	}
-	t.Done[run] = true
-	t.Count[verdict]++
+	t.count(l)
 	return nil
+}
+
+// count notes a line that is in the file.
+func (t *Table) count(l Line) {
+	t.Done[l.Run] = true
+	t.Count[l.Verdict]++
+	if _, known := t.first[l.Verdict]; !known && l.Reason != "" {
+		t.first[l.Verdict] = l
+	}
 }
 
 func valueText(v any) string {
@@ -190,13 +208,17 @@ func valueText(v any) string {
 }
 
 func (t *Table) head() []string {
-	columns := append([]string{"run"}, t.names...)
+	columns := append([]string{"run"}, t.Keys...)
 	columns = append(columns, "verdict", "reason", "iterations", "seconds", "norm", "field_sha256",
 		"energy", "min", "max", "mean")
 	for _, side := range sides {
 		columns = append(columns, "flux_"+side)
 	}
-	return append(columns, "charges")
+	columns = append(columns, "charges")
+	for _, name := range t.Probes {
+		columns = append(columns, "probe_"+name)
+	}
+	return columns
 }
 
 // Add appends the line of a run. It is in the file when Add returns.
@@ -213,15 +235,14 @@ func (t *Table) Add(l Line) error {
 	if err != nil {
 		return err
 	}
-	t.Done[l.Run] = true
-	t.Count[l.Verdict]++
+	t.count(l)
 	return nil
 }
 
 // columns returns a line as head names its columns.
 func (t *Table) columns(l Line) []string {
 	values := []string{strconv.Itoa(l.Run)}
-	for _, name := range t.names {
+	for _, name := range t.Keys {
 		values = append(values, valueText(l.Keys[name]))
 	}
 	values = append(values, l.Verdict, strings.ReplaceAll(l.Reason, "\n", "; "))
@@ -229,9 +250,21 @@ func (t *Table) columns(l Line) []string {
 		return append(values, make([]string, len(t.head())-len(values))...)
 	}
 	values = append(values, strconv.Itoa(l.Steps), number(&l.Seconds), number(l.Norm), l.SHA256)
-	r := l.Results
+	values = append(values, resultColumns(l.Results)...)
+	for _, name := range t.Probes {
+		var line []string
+		for _, v := range l.Probes[name] {
+			line = append(line, number(v))
+		}
+		values = append(values, strings.Join(line, ";"))
+	}
+	return values
+}
+
+// resultColumns returns the columns of results, which may be nil.
+func resultColumns(r *results.Results) (values []string) {
 	if r == nil {
-		return append(values, make([]string, len(t.head())-len(values))...)
+		return make([]string, 4+len(sides)+1)
 	}
 	values = append(values, number(r.Energy), number(&r.Min.Value), number(&r.Max.Value), number(r.Mean))
 	for _, side := range sides {
@@ -281,8 +314,25 @@ func (t *Table) Close() error { return t.file.Close() }
 
 // Summary counts the lines by their verdicts.
 func (t *Table) Summary() string {
+	return t.counts(string(configs.Met), string(configs.Done), string(configs.Missed), Refused, Failed)
+}
+
+// Amiss counts the lines of runs that have not done what they were to do; "" for none.
+func (t *Table) Amiss() string { return t.counts(string(configs.Missed), Refused, Failed) }
+
+// Reasons says, in a line each, why the first run was refused, and why the first one failed.
+func (t *Table) Reasons() (text string) {
+	for _, v := range []string{Refused, Failed} {
+		if l, known := t.first[v]; known {
+			text += fmt.Sprintf("run %d %s: %s\n", l.Run, v, strings.ReplaceAll(l.Reason, "\n", "; "))
+		}
+	}
+	return text
+}
+
+func (t *Table) counts(verdicts ...string) string {
 	var parts []string
-	for _, v := range []string{string(configs.Met), string(configs.Done), string(configs.Missed), Refused, Failed} {
+	for _, v := range verdicts {
 		if n := t.Count[v]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}

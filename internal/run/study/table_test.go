@@ -1,10 +1,14 @@
 package study
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/observe/output"
 )
 
 // openTable opens a table of three runs.
@@ -14,7 +18,7 @@ func openTable(t *testing.T, path string, goOn bool) (*Table, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return OpenTable(path, names, runs, goOn)
+	return OpenTable(path, Columns{Keys: names, Probes: []string{"a", "cut"}}, runs, goOn)
 }
 
 // A table that goes on keeps its whole lines and loses the one that was cut off. Lines of other runs are refused.
@@ -51,8 +55,9 @@ func TestTableGoesOn(t *testing.T) {
 		if table, err = openTable(t, path, true); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if !table.Done[1] || len(table.Done) != 1 || table.Summary() != "1 refused" {
-			t.Errorf("%s: done %v, %s; want run 1, refused", name, table.Done, table.Summary())
+		const reasons = "run 1 refused: a, \"reason\"; and another\n"
+		if !table.Done[1] || len(table.Done) != 1 || table.Summary() != "1 refused" || table.Reasons() != reasons {
+			t.Errorf("%s: done %v, %s, %q; want run 1, refused", name, table.Done, table.Summary(), table.Reasons())
 		}
 		if err := table.Close(); err != nil {
 			t.Fatal(err)
@@ -94,5 +99,40 @@ func TestTableOnAFullDisk(t *testing.T) {
 	}
 	if table.Done[1] {
 		t.Error("a line that was not written counts as done")
+	}
+}
+
+// Probes have a column each, empty where a run has no report.
+func TestTableHasProbes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "t.csv")
+	table, err := openTable(t, path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm, value := 1e-9, 0.25
+	rep := &output.Report{Verdict: configs.Met, Norm: &norm, Sweeps: 7,
+		Probed: output.Probed{"a": {&value}, "cut": {&norm, nil, &value}}}
+	keys := Keys{"grid.nx": "9"}
+	err = errors.Join(table.Add(LineOf(1, keys, Result{Report: rep})),
+		table.Add(LineOf(2, keys, Result{Failed: "why"})),
+		table.Add(LineOf(3, keys, Result{Refused: "why not"})), table.Add(LineOf(4, keys, Result{Refused: "also"})),
+		table.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `run,grid.nx,problem.top,verdict,reason,iterations,seconds,norm,field_sha256,energy,min,max,mean,` +
+		`flux_left,flux_right,flux_top,flux_bottom,charges,probe_a,probe_cut
+1,9,,met,,7,0,1e-09,,,,,,,,,,,0.25,1e-09;;0.25
+2,9,,failed,why,,,,,,,,,,,,,,,
+3,9,,refused,why not,,,,,,,,,,,,,,,
+4,9,,refused,also,,,,,,,,,,,,,,,
+`
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	const reasons = "run 3 refused: why not\nrun 2 failed: why\n"
+	if table.Reasons() != reasons || table.Amiss() != "2 refused, 1 failed" {
+		t.Errorf("reasons %q, amiss %q", table.Reasons(), table.Amiss())
 	}
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"jacobi/internal/run/study"
+)
+
+// Runs make the files that a run file names only if others ask for them; a run file with all kinds is no reason to
+// refuse.
+func TestStudyMakesOnlyFilesThatAreAsked(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "run.yaml")
+	const text = `{output: {field: f.npy, picture: p.png, history: h.csv, report: r.json, gradient: true, materials: true,
+  probes: "a=(0,0)", probes_every: 5 sweeps}, grid: {nx: 9, ny: 9}}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := options{config: file}
+	for _, c := range []struct {
+		set  []string
+		want []string
+	}{
+		{nil, []string{"probes.csv"}},
+		{[]string{"output.field=f.npy", "output.gradient=true"},
+			[]string{"f-7.npy", "f-7-flux_y.npy", "f-7-flux_x.npy", "probes.csv"}},
+	} {
+		o.set = c.set
+		base, err := o.base()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := study.StartConfig(base.Config()); err != nil {
+			t.Error(err)
+		}
+		job, err := study.NewJob(base, 7, study.Keys{"grid.nx": 17}, study.From{}, false)
+		if got := job.Config.Output.Names(); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v: files %v, %v; want %v", c.set, got, err, c.want)
+		}
+	}
+}
+
+// The text beside a study's bar fits, and has the most that does.
+func TestStudyProgressFits(t *testing.T) {
+	t.Parallel()
+	at := studyAt{lines: 57, all: 100, rate: 312.4, left: 75 * time.Second, amiss: "1 missed, 2 refused"}
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{80, "57 of 100 runs, 312 runs/s, about 1m20s left, 1 missed, 2 refused"},
+		{64, "57 of 100 runs, 312 runs/s, about 1m20s left"},
+		{40, "57 of 100 runs, about 1m20s left"},
+		{20, "57 of 100 runs"},
+		{5, ""},
+	} {
+		if got := at.text(c.width); got != c.want {
+			t.Errorf("%d columns: %q, want %q", c.width, got, c.want)
+		}
+	}
+	if got := (studyAt{all: 3}).text(80); got != "0 of 3 runs" {
+		t.Errorf("at the start: %q", got)
+	}
+}
