@@ -21,7 +21,6 @@ import (
 	"jacobi/internal/base/version"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
-	"jacobi/internal/run/desk"
 	"jacobi/internal/run/rank"
 	"jacobi/internal/tools/examine"
 	"jacobi/internal/tools/probe"
@@ -177,7 +176,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	defer m.close()
 	linger := sync.OnceFunc(func() { m.linger(ctx) })
 	do := rank.Run
-	if origin.By == roster.ByLauncher && os.Getenv(desk.Env) != "" {
+	if origin.By == roster.ByLauncher && os.Getenv(roster.EnvStudy) != "" {
 		do = rank.Study
 		debug.SetGCPercent(studyGC)
 	}

@@ -15,8 +15,8 @@ import (
 func TestStudyMakesOnlyFilesThatAreAsked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "run.yaml")
-	const text = `{output: {field: f.npy, picture: p.png, history: h.csv, report: r.json, gradient: true, materials: true,
-  probes: "a=(0,0)", probes_every: 5 sweeps}, grid: {nx: 9, ny: 9}}`
+	const text = `{output: {field: f.npy, picture: p.png, history: h.csv, report: r.json, gradient: true,
+  materials: true, probes: "a=(0,0)", probes_every: 5 sweeps}, grid: {nx: 9, ny: 9}}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,6 @@ import (
 	"jacobi/internal/net/wire"
 )
 
-// Env names the variable by which a launcher has its ranks do many runs.
-const Env = "JACOBI_STUDY"
-
 // Order is a run that a rank is to do.
 type Order struct {
 	Number   int             `json:"number"` // of the run in its session, from 1

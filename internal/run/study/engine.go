@@ -13,7 +13,6 @@ import (
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/attempt"
-	"jacobi/internal/run/desk"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
 	"jacobi/internal/run/plan"
@@ -82,7 +81,7 @@ func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
 		o.Watch = func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error) {
 			return e.attend(ctx, conn, runID, len(p.Ranks))
 		}
-		o.Starter.Vars = append([]string{desk.Env + "=1"}, o.Starter.Vars...)
+		o.Starter.Vars = append([]string{roster.EnvStudy + "=1"}, o.Starter.Vars...)
 		if end, err = attempt.Run(ctx, p, o); err != nil {
 			return end, err
 		}

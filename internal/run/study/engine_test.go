@@ -71,7 +71,8 @@ func TestDeadRankIsBlamedForItsJob(t *testing.T) {
 	}{
 		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false), job(3, 3, 1, false), job(4, 4, 0, true)}, died,
 			[]string{"2-" + died.Error(), "4-done"}, []int{1, 3, 9}},
-		{[]ordered{job(1, 1, 0, true), job(2, 2, everyone, false)}, died, []string{"1-done", "2-" + died.Error()}, []int{9}},
+		{[]ordered{job(1, 1, 0, true), job(2, 2, everyone, false)}, died,
+			[]string{"1-done", "2-" + died.Error()}, []int{9}},
 		{[]ordered{job(1, 1, 0, false), job(2, 0, everyone, false)}, died, []string{}, []int{1, 2, 9}},
 		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false)}, other, []string{"1-" + other.Error()}, []int{2, 9}},
 		{[]ordered{job(1, 1, 0, false)}, nil, []string{}, []int{1, 9}},
