@@ -40,10 +40,16 @@ func namesFile(key, text string) bool {
 	return text != "" && (!strings.HasPrefix(key, "problem.") || ending == ".npy" || ending == ".png")
 }
 
-// Missing returns err. If it says that an input of the problem does not exist, it also says where it was looked for.
-func (p Problem) Missing(err error) error {
+// Missing returns err. If it says that the input name of the problem does not exist, it also says where it was looked
+// for, or that it is beside the run file, where names in flags and the environment do not lead.
+func (p Problem) Missing(name string, err error) error {
 	if p.Beside == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	if there := filepath.Join(p.Beside, name); !filepath.IsAbs(name) {
+		if _, gone := os.Stat(there); gone == nil {
+			return fmt.Errorf("%w in the working directory, where flags look; did you mean %q?", err, there)
+		}
 	}
 	return fmt.Errorf("%w, neither in %q beside the file that names it nor in the working directory", err, p.Beside)
 }

@@ -70,12 +70,14 @@ func TestMissing(t *testing.T) {
 		err  error
 		want string
 	}{
+		{Problem{Beside: "testdata"}, fs.ErrNotExist, "file does not exist in the working directory, where flags " +
+			"look; did you mean \"testdata/fuzz\"?"},
 		{p, fs.ErrNotExist, "file does not exist, neither in \"some/cases\" beside the file that names it nor in the " +
 			"working directory"},
 		{p, fs.ErrPermission, "permission denied"},
 		{Problem{}, fs.ErrNotExist, "file does not exist"},
 	} {
-		if got := c.p.Missing(c.err).Error(); got != c.want {
+		if got := c.p.Missing("fuzz", c.err).Error(); got != c.want {
 			t.Errorf("%v, beside %q: %s; want %s", c.err, c.p.Beside, got, c.want)
 		}
 	}

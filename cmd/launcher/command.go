@@ -64,9 +64,9 @@ and SIGTERM.`
 
 const examples = `  launcher -np 8
   launcher --config configs/quickstart.yaml
-  launcher -np 4 --set grid.nx=4096 --set grid.ny=4096
-  launcher -np 2 --set problem.top='sin(pi*x)' --set output.dir=sine \
-    --set grid.nx=1025 --set grid.ny=1025
+  launcher -np 4 --set grid.nx=4096
+  launcher -np 2 --set problem.top='sin(pi*x)' --set grid.nx=1025 \
+    --set output.dir=sine
   launcher -np 8 --config run.yaml --dry-run
   launcher -np 8 --host node1:4,node2:4
   launcher doctor -np 8 --host node1:4,node2:4     # would it start?
@@ -79,7 +79,7 @@ const examples = `  launcher -np 8
     --restart
   launcher -np 8 --view                            # the run in a browser
   launcher bench --ranks 1,2,4,8
-  JACOBI_GRID_NX=1024 JACOBI_GRID_NY=1024 launcher -np 3 -x GOMAXPROCS=1`
+  JACOBI_GRID_NX=1024 launcher -np 3 -x GOMAXPROCS=1`
 
 func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o options
