@@ -1,12 +1,10 @@
 """Tests of the examples."""
 
-import csv
 import doctest
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy
 import pytest
 
 from jacobisolver._launcher import find
@@ -28,7 +26,7 @@ def test_lines_of_the_page(tmp_path, monkeypatch, capsys):
     study = ["study", "-q", "-np", "1", "--set", "problem.top=1", "--set", "output.results=true"]
     study += ["--vary", "grid.nx=9,17", "--vary", "problem.left=0,robin(1,20)"]
     subprocess.run([find(), *study], check=True, stdout=subprocess.DEVNULL)
-    names = {"csv": csv, "numpy": numpy}
+    names = {}
     examples = doctest.DocTestParser().get_examples((ROOT / "docs" / "studies.md").read_text())
     for e in examples:
         exec(compile(e.source, f"studies.md:{e.lineno}", "single"), names)
