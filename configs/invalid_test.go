@@ -42,7 +42,8 @@ var invalid = []struct {
 	{func(c *Config) { c.Grid.NY, c.Halo.Depth = 64, 10000 },
 		`halo.depth 10000: grid.ny 64 has 62 rows inside; 1 to 62 are allowed`},
 	{func(c *Config) { c.Halo.Depth = -1 }, `halo.depth -1: must be at least 0`},
-	{func(c *Config) { c.Problem.Preset = "gtc" }, `problem.preset "gtc": allowed are gtc2019 and dirichlet`},
+	{func(c *Config) { c.Problem.Preset = "gtc" }, `problem.preset "gtc": allowed are gtc2019 and dirichlet; ` +
+		`a problem of your own has none`},
 	{func(c *Config) { c.Problem.Top = "1" }, `problem.top "1" and problem.bottom "periodic" (with preset ` +
 		`gtc2019): both or neither can be periodic`},
 	{func(c *Config) { c.Problem.Preset, c.Problem.Top = "dirichlet", "periodic" },

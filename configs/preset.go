@@ -38,7 +38,8 @@ func (p Problem) Resolve(dtype string) (Problem, error) {
 	case "dirichlet":
 		base = Problem{Left: "0", Right: "0", Top: "1", Bottom: "0", Initial: "0"}
 	default:
-		return Problem{}, fmt.Errorf("problem.preset %q: allowed are gtc2019 and dirichlet", p.Preset)
+		return Problem{}, fmt.Errorf("problem.preset %q: allowed are gtc2019 and dirichlet; a problem of your own has "+
+			"none", p.Preset)
 	}
 	fill := func(s *string, preset string) {
 		if *s == "" {

@@ -2,6 +2,20 @@ package suggest
 
 import "testing"
 
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "top", 3}, {"top", "", 3}, {"tpo", "top", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+		{"breite", "bréite", 1}, {"ab", "ba", 1}, {"abcd", "badc", 2},
+	} {
+		if got := Distance(c.a, c.b); got != c.want {
+			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	functions := []string{"sin", "acos", "asin", "round", "floor"}
 	for _, c := range []struct {

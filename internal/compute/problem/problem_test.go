@@ -128,7 +128,8 @@ func TestBadProblems(t *testing.T) {
 		p    configs.Problem
 		want string
 	}{
-		{configs.Problem{Preset: "none"}, `problem.preset "none": allowed are gtc2019 and dirichlet`},
+		{configs.Problem{Preset: "none"}, `problem.preset "none": allowed are gtc2019 and dirichlet; ` +
+			`a problem of your own has none`},
 		{configs.Problem{Left: "siny", Initial: "1 +"},
 			`problem.left "siny": column 1: unknown name siny; did you mean sin?` + "\n" +
 				`problem.initial "1 +": column 3: a value is missing after +`},
