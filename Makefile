@@ -33,7 +33,7 @@ ifeq ($(HAS_CC),yes)
 	$(NVML_ENV) $(GO) build $(TRIM) $(NVML) -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
 else
 	@echo "No C compiler ($(CC)): building without NVML, so without device.pin and every device.select but round-robin."
-	CGO_ENABLED=0 $(GO) build $(TRIM) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
+	CGO_ENABLED=0 $(GO) build $(TRIM) -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/launcher ./cmd/jacobi-rank
 endif
 
 # Archives with the same bytes for the same commit, compilers and C compiler. That of arm64 is built without cgo.
@@ -64,23 +64,26 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 	$(BIN)/launcher --config configs/quickstart.yaml
 
 # The tests have the programs' tags, so that a package is compiled once for both. Tests of runs mostly wait: they begin
-# first, and more at a time than there may be cores, while other packages compute. make lint vets them.
+# first, and more at a time than there may be cores, while other packages compute. make lint vets them. Linking
+# without symbols takes half as long.
 TEST = $(GO) tool gotestsum --format pkgname-and-test-fails -- -vet=off
+TEST_FLAGS = -tags $(TAGS) -ldflags '-s -w'
 test: deps       ## every test but the race detector's; lists those that did not run
-	$(TEST) -tags $(TAGS) -timeout 30m -parallel 4 -skip '^TestChaos$$' ./internal/e2e ./...
-	cd internal/e2e && $(GO) test -vet=off -tags $(TAGS) -count=1 -timeout 10m -parallel 4 \
+	$(TEST) $(TEST_FLAGS) -timeout 30m -parallel 6 -skip '^TestChaos$$' ./internal/e2e ./...
+	cd internal/e2e && $(GO) test -vet=off $(TEST_FLAGS) -count=1 -timeout 10m -parallel 4 \
 	  -run '^TestChaos$$' # shows its table
 	$(if $(HAS_CC),$(NVML_ENV) $(TEST) $(NVML) ./internal/compute/device)
 
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc
 	cuda/kernels/build.sh
 
-# Neither these packages nor their tests start goroutines that share memory, or the programs lack the detector (e2e).
+# Neither these packages nor their tests start goroutines that share memory, the goroutines are those of other packages
+# (oracle), or the programs lack the detector (e2e).
 NO_RACE := internal/e2e configs docs cuda/driver internal/base/(ballast|dirlock|npy|regular|show|style|suggest)
-NO_RACE += internal/compute/(elementary|cpu/kernel|cpu/neon) internal/tools/probe/timing
+NO_RACE += internal/compute/(elementary|oracle|cpu/kernel|cpu/neon) internal/tools/probe/timing
 NO_RACE += solver/(methods|spectrum)
 race: deps       ## the concurrent packages under the race detector
-	$(GO) test -race -short -vet=off -timeout 30m $$($(GO) list -f \
+	$(GO) test -race -short -vet=off -ldflags '-s -w' -timeout 30m $$($(GO) list -f \
 	  '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vwE '$(subst $() ,|,$(NO_RACE))')
 
 lint: deps       ## gofmt, go vet, staticcheck, lines of at most 120 columns

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -49,7 +50,7 @@ func firstLine(b []byte) string {
 // startCluster starts four agents, with the NATS servers of the given files in docker/.
 func startCluster(t *testing.T, files ...string) *composed {
 	t.Helper()
-	project := fmt.Sprintf("jacobi-test-%d", os.Getpid())
+	project := fmt.Sprintf("jacobi-test-%d-%d", os.Getpid(), projects.Add(1))
 	c := &composed{t: t, project: project, dir: filepath.Join(t.TempDir(), "docker"), words: composeWords(t)}
 	if err := os.CopyFS(c.dir, os.DirFS("../../docker")); err != nil {
 		t.Fatal(err)
@@ -168,10 +169,14 @@ var composeRun = slices.Clip(set("grid.nx=256", "grid.ny=256"))
 // images builds the images once for all tests.
 var images sync.Once
 
+// projects counts the projects of this process.
+var projects atomic.Int64
+
 // When two of four nodes die, a run resumes from its checkpoint if the remaining slots suffice for its ranks. Otherwise
 // it ends, says how many slots are missing, and resumes when they are back. Checkpoints are in JetStream or in a
 // directory that all containers share. The answer is the answer of one rank, and the cluster leaves nothing behind.
 func TestComposeCluster(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, "compose.yaml")
 	// With rows that travel after each sweep, the run lasts long enough to lose nodes on its way.
 	problem := slices.Clip(append(composeRun, set("solver.max_iterations=10000", "checkpoint.every=200",
@@ -219,6 +224,7 @@ func TestComposeCluster(t *testing.T) {
 
 // When one of three NATS servers dies, a run continues and has the same answer.
 func TestComposeClusterOfServers(t *testing.T) {
+	t.Parallel()
 	long := append(composeRun, set("solver.max_iterations=4000", "halo.depth=8")...)
 	c := startCluster(t, "compose.yaml", "compose.cluster.yaml")
 	want, _ := solve(t, append(slices.Clip(long), "-np", "1")...)

@@ -58,6 +58,7 @@ func dashboardQueries(t *testing.T) (queries []string) {
 // The Prometheus of the profile metrics reads a run of the cluster, and answers all queries of the dashboard. Those for
 // GPUs and checkpoints have no results here.
 func TestComposeMetrics(t *testing.T) {
+	t.Parallel()
 	installed(t, "prometheus")
 	c := startCluster(t, "compose.yaml")
 	c.must(c.compose("--profile", "metrics", "up", "-d", "--no-build", "prometheus"))

@@ -167,7 +167,8 @@ func TestKernelsOnARM64(t *testing.T) {
 		},
 	} {
 		tests := filepath.Join(t.TempDir(), "tests")
-		build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", tests, "./"+test.pkg)
+		build := exec.CommandContext(t.Context(), "go", "test", "-tags", "netgo,osusergo", "-ldflags", "-s -w", "-c",
+			"-o", tests, "./"+test.pkg)
 		build.Dir = "../compute/cpu"
 		build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {

@@ -26,7 +26,8 @@ func TestNothingIsFused(t *testing.T) {
 	if os.Getenv("E2E_BIN") != "" {
 		t.Skipf("NOT RUN: %s compiles, and these programs were built elsewhere", t.Name())
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-gcflags=-S"}, counted...)...)
+	args := append([]string{"build", "-tags", "netgo,osusergo", "-gcflags=-S"}, counted...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()

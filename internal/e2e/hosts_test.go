@@ -218,7 +218,7 @@ func TestHostsThatDoNotWillAreNamed(t *testing.T) {
 	c := newCluster(t, 3)
 	other := t.TempDir() // programs of another version
 	build := exec.Command("go", "build", "-tags", "netgo,osusergo", "-ldflags",
-		"-X jacobi/internal/base/version.stamp=other", "-o", other+"/", "jacobi/cmd/launcher")
+		"-s -w -X jacobi/internal/base/version.stamp=other", "-o", other+"/", "jacobi/cmd/launcher")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

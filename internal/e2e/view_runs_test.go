@@ -52,6 +52,7 @@ func limited(t *testing.T) context.Context {
 // The page of a run follows it, wherever its ranks are and whatever has started them. At the end it shows the values
 // that are in the files.
 func TestViewOfARun(t *testing.T) {
+	t.Parallel()
 	ranks := set(append(endless, "view.listen=127.0.0.1:0")...)
 	for _, c := range []struct {
 		name  string
@@ -108,6 +109,7 @@ func TestViewOfARun(t *testing.T) {
 
 // A page that is open goes on with a run that starts again, and says why it did.
 func TestViewGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	checkpoints := filepath.Join(dir, "checkpoints")
 	if err := os.Mkdir(checkpoints, 0o777); err != nil {

@@ -62,6 +62,7 @@ func (p *page) hover(x, y float64) (r readout) {
 
 // The page of a finished run shows the values of its field and its history, and what its report says.
 func TestViewOfFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const nx, ny = 700, 300
 	run := run(t, dir, "launcher", append([]string{"-np", "2"}, set("grid.nx=700", "grid.ny=300", "run.name=Nice <b>",
@@ -173,6 +174,7 @@ func TestViewsThatAreRefused(t *testing.T) {
 
 // A viewer finds the run at a server of the user, shows it, and ends with it.
 func TestViewOfARunAtAServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	err := os.WriteFile(filepath.Join(dir, "secret"), []byte("0123456789abcdef0123456789abcdef\n"), 0o600)
 	if err != nil {
@@ -219,6 +221,7 @@ func TestViewOfARunAtAServer(t *testing.T) {
 // The page of a run that is over before a browser opens waits for one, and shows the field from its file. All places
 // count what the method does.
 func TestViewOfAShortRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := startLive(t, dir, append([]string{"-np", "2", "--view"}, set("grid.nx=65", "grid.ny=65",
 		"problem.preset=dirichlet", "problem.top=1", "solver.method=multigrid", "grid.dtype=float64",

@@ -12,6 +12,7 @@ import (
 
 // The page of a finished run draws contours and the profile along a line, changes the colours, and saves the picture.
 func TestToolsOfTheView(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	end := run(t, dir, "launcher", set(cycling("grid.nx=65", "grid.ny=33", "grid.width=4", "problem.left=-1",
 		"problem.right=3", "problem.top=neumann(0)", "problem.bottom=neumann(0)", "output.field=field.npy",

@@ -8,11 +8,23 @@ import (
 	"jacobi/solver/multigrid/leveltest"
 )
 
+// threads returns how many threads the tests of the i-th kernel use.
+func threads(i int) int { return 1 + 2*(i%2) }
+
+// needThreads leaves kernels with one thread out of short tests, which are those of the race detector.
+func needThreads(t *testing.T, i int) {
+	t.Helper()
+	if testing.Short() && threads(i) == 1 {
+		t.Skip("NOT RUN with -short: one thread races with nobody")
+	}
+}
+
 // TestDevice runs the conformance suite with all kernels of this machine, and with one thread and three.
 func TestDevice(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
-			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) }
+			needThreads(t, i)
+			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) }
 			leveltest.Run(t, open)
 			leveltest.RunFixed(t, open)
 			leveltest.RunFull(t, open)
@@ -24,8 +36,9 @@ func TestDevice(t *testing.T) {
 func TestCG(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
+			needThreads(t, i)
 			leveltest.RunCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
-				d, err := New(l, 1+2*(i%2), name)
+				d, err := New(l, threads(i), name)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -39,10 +52,11 @@ func TestCG(t *testing.T) {
 func TestWeighted(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
-			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, 1+2*(i%2), name) }
+			needThreads(t, i)
+			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) }
 			leveltest.RunWeighted(t, open)
 			leveltest.RunWeightedCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
-				d, err := New(l, 1+2*(i%2), name)
+				d, err := New(l, threads(i), name)
 				if err != nil {
 					return nil, nil, err
 				}
