@@ -122,7 +122,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
 		newStudyCommand(stdout, stderr), newServeCommand(stdout, stderr),
 		newNodeCommand(stderr), newNodesCommand(stdout), newConvertCommand(), newViewCommand(stderr))
-	cmd.AddCommand(newVersionCommand(), newExpressionsTopic())
+	cmd.AddCommand(newVersionCommand(), newCompletionCommand(stdout), newExpressionsTopic())
 	cmd.SetHelpCommand(newHelpCommand())
 	completeFlags(cmd)
 	fitHelp(cmd)

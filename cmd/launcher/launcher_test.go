@@ -89,6 +89,8 @@ func TestRefusals(t *testing.T) {
 		{"run.yaml", `argument "run.yaml": a run file is given with --config run.yaml`},
 		{"grid.nx=5", `argument "grid.nx=5": keys are set with --set grid.nx=5, variables with -x grid.nx=5`},
 		{"/bin/sh", `argument "/bin/sh": the launcher starts jacobi-rank by itself and takes no program or file`},
+		{"completion csh", `completion "csh": allowed are bash, zsh and fish`},
+		{"completion", "completion: the shell is missing; see launcher completion --help"},
 		{"solve", `argument "solve": a run needs no command, as in launcher -np 2 --config run.yaml`},
 		{"banch", `unknown command "banch": did you mean bench?`},
 		{"frobnicate", `unknown command "frobnicate"; see launcher --help`},
@@ -103,7 +105,7 @@ func TestRefusals(t *testing.T) {
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 	} {
 		args := strings.Fields(c.args)
-		if !slices.Contains([]string{"view", "convert", "nodes"}, args[0]) {
+		if !slices.Contains([]string{"view", "convert", "nodes", "completion"}, args[0]) {
 			args = append(slices.Clone(small), args...)
 		}
 		_, err := command(t, args...)

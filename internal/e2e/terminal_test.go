@@ -245,6 +245,14 @@ func TestCompletionAndVersion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", c.args, out.code, out.stdout, c.want)
 		}
 	}
+	for begun, want := range map[string]string{"solver.method=m": "multigrid", "grid.dt": "grid.dtype="} {
+		script := `source <(` + bin + `/launcher completion bash); COMP_WORDBREAKS=$' \t\n"=:'
+			COMP_LINE="` + bin + `/launcher -np 2 --set ` + begun + `"; COMP_POINT=${#COMP_LINE}
+			__start_launcher 2>/dev/null; echo "${COMPREPLY[@]}"`
+		if out := run(t, dir, "/bin/bash", "--norc", "-c", script); out.stdout != want+"\n" {
+			t.Errorf("bash completes %s to %q, want %s\n%s", begun, out.stdout, want, out.stderr)
+		}
+	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if out := run(t, dir, "launcher", "completion", shell); out.code != 0 || !strings.Contains(out.stdout,
 			"__complete") {
