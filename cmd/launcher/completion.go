@@ -34,13 +34,17 @@ func newCompletionCommand(stdout io.Writer) *cobra.Command {
 	}
 }
 
-// wordsOfBash stands in for a function of the package bash-completion, which a machine may lack: it divides the line
-// before the cursor at blanks, and not also at = and :, as bash does.
+// wordsOfBash stands in for functions of the package bash-completion, which a machine may lack. The first divides the
+// line before the cursor at blanks, and not also at = and :, as bash does; the second completes names of files.
 const wordsOfBash = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
     local line=${COMP_LINE:0:COMP_POINT}
     read -ra words <<<"$line"
     [[ $line == *[[:blank:]] ]] && words+=("")
     cword=$((${#words[@]} - 1))
     cur=${words[cword]} prev=${words[cword > 0 ? cword - 1 : 0]}
+}
+declare -F _filedir >/dev/null || _filedir() {
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    compopt -o filenames
 }
 `

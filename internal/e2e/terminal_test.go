@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -245,9 +246,13 @@ func TestCompletionAndVersion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", c.args, out.code, out.stdout, c.want)
 		}
 	}
-	for begun, want := range map[string]string{"solver.method=m": "multigrid", "grid.dt": "grid.dtype="} {
+	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for begun, want := range map[string]string{"--set solver.method=m": "multigrid", "--set grid.dt": "grid.dtype=",
+		"--config ru": "run.yaml"} {
 		script := `source <(` + bin + `/launcher completion bash); COMP_WORDBREAKS=$' \t\n"=:'
-			COMP_LINE="` + bin + `/launcher -np 2 --set ` + begun + `"; COMP_POINT=${#COMP_LINE}
+			COMP_LINE="` + bin + `/launcher -np 2 ` + begun + `"; COMP_POINT=${#COMP_LINE}
 			__start_launcher 2>/dev/null; echo "${COMPREPLY[@]}"`
 		if out := run(t, dir, "/bin/bash", "--norc", "-c", script); out.stdout != want+"\n" {
 			t.Errorf("bash completes %s to %q, want %s\n%s", begun, out.stdout, want, out.stderr)
