@@ -198,12 +198,12 @@ func (s *CG) prepareStep(m *driver.Module) (err error) {
 
 // Load implements multigrid.CG.
 func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
-	v, l := s.levels, s.levels.levels[0]
+	v := s.levels
 	if err := v.stream.Fill(s.p.base, 0, int(s.p.bytes())); err != nil {
 		return err
 	}
 	if rows != nil {
-		if err := v.fill(ctx, l, &s.p, rows.Row); err != nil {
+		if err := v.fill(ctx, upload{to: s.p, from: solver.RowsOf(rows)}); err != nil {
 			return fmt.Errorf("direction: %w", err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -89,7 +88,7 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 		return err
 	}
 	d.onClose(v.stream.Close)
-	if err := d.newEvents(&d.emptied, &v.arrived, &v.busy); err != nil {
+	if err := d.newEvents(&d.emptied, &d.staged[0], &d.staged[1], &v.arrived, &v.busy); err != nil {
 		return err
 	}
 	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
@@ -168,7 +167,7 @@ func (v *Levels) zero(arrays []*field, alloc func(int64) (driver.DevicePtr, erro
 // Load implements multigrid.Device.
 func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 	l := v.levels[0]
-	if err := v.fill(ctx, l, &l.u, rows.Row); err != nil {
+	if err := v.fill(ctx, upload{to: l.u, from: solver.RowsOf(rows)}); err != nil {
 		return err
 	}
 	switch {
@@ -177,8 +176,8 @@ func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 			return err
 		}
 	case v.layout.Values != nil:
-		if err := v.fill(ctx, l, &l.b, rowsOf(v.layout.Values, solver.Source)); err != nil {
-			return fmt.Errorf("source: %w", err)
+		if err := v.fill(ctx, newUpload(l.b, v.layout.Values, solver.Source)); err != nil {
+			return err
 		}
 	}
 	// The fixed rows of both arrays are the same.
@@ -188,33 +187,9 @@ func (v *Levels) Load(ctx context.Context, rows solver.RowSource) error {
 	return v.await(ctx)
 }
 
-// fill fills an array of level 0. Several goroutines call read at once.
-func (v *Levels) fill(ctx context.Context, l *level, a *field, read func(y int, dst []byte) error) error {
-	width := l.Mesh.RowBytes()
-	staging := v.dev.staging.Bytes()
-	for lo, chunk := a.rows.Lo, len(staging)/width; lo < a.rows.Hi; lo += chunk {
-		n := min(chunk, a.rows.Hi-lo)
-		err := parallel.Each(n, func(i int) error {
-			y, ok := l.Mesh.Canonical(lo + i)
-			if !ok {
-				return fmt.Errorf("cuda levels: row %d is not of the mesh", lo+i)
-			}
-			if err := read(y, staging[i*width:(i+1)*width]); err != nil {
-				return fmt.Errorf("row %d: %w", y, err)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if err := v.stream.Copy2D(a.at(lo).Rows(a.pitch), v.dev.staging.Rows(0, width), width, n); err != nil {
-			return err
-		}
-		if err := v.await(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+// fill fills arrays of level 0.
+func (v *Levels) fill(ctx context.Context, arrays ...upload) error {
+	return v.dev.load(ctx, v.stream, v.levels[0].Mesh, arrays...)
 }
 
 // Down implements multigrid.Device.

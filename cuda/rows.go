@@ -20,7 +20,9 @@ func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	if err := d.fast.Fill(d.now.base, 0, int(d.now.bytes())); err != nil {
 		return err
 	}
-	if err := d.load(ctx, d.now, repeating(d.layout.Mesh, rows.Row)); err != nil {
+	from := solver.RowsOf(rows)
+	from.Row = repeating(d.layout.Mesh, from.Row)
+	if err := d.load(ctx, d.fast, d.layout.Mesh, upload{to: d.now, from: from}); err != nil {
 		return err
 	}
 	if err := d.loadOperator(ctx, b.operator); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"jacobi/cuda/driver"
-	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -44,10 +43,14 @@ func (d *device) loadOperator(ctx context.Context, o operator) error {
 			return err
 		}
 	}
+	var values []upload
 	for k := range d.layout.Operator.ValuesPerPoint() {
 		of := solver.Value(k)
-		if err := d.load(ctx, o.fieldOf(of, d.layout.Mesh), rowsOf(d.layout.Operator.Values, of)); err != nil {
-			return fmt.Errorf("%v: %w", of, err)
+		values = append(values, newUpload(o.fieldOf(of, d.layout.Mesh), d.layout.Operator.Values, of))
+	}
+	if len(values) > 0 {
+		if err := d.load(ctx, d.fast, d.layout.Mesh, values...); err != nil {
+			return err
 		}
 	}
 	return d.loadFixed(ctx, o)
@@ -58,11 +61,6 @@ func (o operator) fieldOf(k solver.Value, m solver.Mesh) field {
 	rows := o.source
 	rows.base += driver.DevicePtr(int(k) * pitchOf(m))
 	return rows
-}
-
-// rowsOf returns the function that reads the rows of a value.
-func rowsOf(values solver.ValueRows, k solver.Value) func(y int, dst []byte) error {
-	return func(y int, dst []byte) error { return values.ValueRow(y, k, dst) }
 }
 
 // repeating returns read, with columns 0 and NX-1 replaced by copies of columns NX-2 and 1 if they are periodic.
@@ -79,32 +77,6 @@ func repeating(m solver.Mesh, read func(y int, dst []byte) error) func(y int, ds
 		copy(dst[width-size:], dst[size:2*size])
 		return nil
 	}
-}
-
-// load fills the rows of f, a chunk at a time. Several goroutines call read at once.
-func (d *device) load(ctx context.Context, f field, read func(y int, dst []byte) error) error {
-	width := d.layout.Mesh.RowBytes()
-	chunk := len(d.staging.Bytes()) / width
-	for lo := f.rows.Lo; lo < f.rows.Hi; lo += chunk {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		n := min(chunk, f.rows.Hi-lo)
-		err := parallel.Each(n, func(i int) error {
-			y, ok := d.layout.Mesh.Canonical(lo + i)
-			if !ok {
-				return fmt.Errorf("cuda backend: row %d is not of the mesh", lo+i)
-			}
-			return read(y, d.staging.Bytes()[i*width:(i+1)*width])
-		})
-		if err != nil {
-			return err
-		}
-		if err := d.stage(ctx, f, lo, n); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // loadFixed makes the tables of fixed points. It goes from the last group of rows to the first, because a group is busy

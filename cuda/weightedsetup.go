@@ -3,7 +3,6 @@ package cuda
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"jacobi/cuda/driver"
@@ -13,13 +12,15 @@ import (
 // load loads what the points of level 0 have of their own.
 func (w *weighted) load(ctx context.Context) error {
 	l, p := w.levels[0], w.points[0]
+	var values []upload
 	for _, f := range []struct {
-		to    *field
+		to    field
 		value solver.Value
-	}{{&p.centre, solver.Diagonal}, {&p.east, solver.EastFace}, {&p.south, solver.SouthFace}, {&l.b, solver.Source}} {
-		if err := w.fill(ctx, l, f.to, rowsOf(w.layout.Values, f.value)); err != nil {
-			return fmt.Errorf("%v: %w", f.value, err)
-		}
+	}{{p.centre, solver.Diagonal}, {p.east, solver.EastFace}, {p.south, solver.SouthFace}, {l.b, solver.Source}} {
+		values = append(values, newUpload(f.to, w.layout.Values, f.value))
+	}
+	if err := w.fill(ctx, values...); err != nil {
+		return err
 	}
 	a := argOf[float64](w, 0)
 	a.to = l.u.origin()

@@ -55,12 +55,14 @@ func (d DType) Decode(dst []float64, row []byte) {
 
 // Encode is the converse of Decode. It rounds values to the type.
 func (d DType) Encode(row []byte, values []float64) {
-	for i, v := range values {
-		if d == Float32 {
+	if d == Float32 {
+		for i, v := range values {
 			binary.LittleEndian.PutUint32(row[4*i:], math.Float32bits(float32(v)))
-		} else {
-			binary.LittleEndian.PutUint64(row[8*i:], math.Float64bits(v))
 		}
+		return
+	}
+	for i, v := range values {
+		binary.LittleEndian.PutUint64(row[8*i:], math.Float64bits(v))
 	}
 }
 

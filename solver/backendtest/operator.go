@@ -60,8 +60,8 @@ func newOperator(c Case, seed uint64) solver.Operator {
 	if c.Weighted {
 		o.values = make([][][]byte, op.ValuesPerPoint())
 	}
-	for range c.Mesh.NY {
-		o.addRow(r)
+	for iy := range c.Mesh.NY {
+		o.addRow(iy, r)
 	}
 	if c.Source || c.Weighted {
 		op.Values = o
@@ -73,8 +73,14 @@ func newOperator(c Case, seed uint64) solver.Operator {
 	return op
 }
 
-// addRow adds a row of random values.
-func (o *pattern) addRow(r *rand.Rand) {
+// addRow adds row iy, of random values or those of the row before.
+func (o *pattern) addRow(iy int, r *rand.Rand) {
+	if again(iy) {
+		for k, rows := range o.values {
+			o.values[k] = append(rows, rows[iy-1])
+		}
+		return
+	}
 	rows := make([][]byte, len(o.values))
 	for range o.mesh.NX {
 		rows[solver.Source] = appendValue(rows[solver.Source], o.mesh.DType, maxSource*value(r))
@@ -156,6 +162,9 @@ func (o pattern) ValueRow(iy int, k solver.Value, dst []byte) error {
 	copy(dst, o.values[k][iy])
 	return nil
 }
+
+// ValueRepeats implements solver.ValueRepeater.
+func (o pattern) ValueRepeats(iy int, _ solver.Value) bool { return again(iy) }
 
 // FixedRow implements solver.FixedRows.
 func (o pattern) FixedRow(iy int, dst []bool) error {

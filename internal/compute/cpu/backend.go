@@ -138,20 +138,25 @@ func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 	parts[0].Lo, parts[len(parts)-1].Hi = stored.Lo, stored.Hi
 	return b.pool.each(len(parts), func(_ *worker, i int) error {
 		buf, points := make([]byte, b.layout.Mesh.RowBytes()), make([]bool, b.layout.Mesh.NX)
+		from, row := solver.RowsOf(source), make([]byte, len(buf))
 		for y := parts[i].Lo; y < parts[i].Hi; y++ {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			row, ok := b.layout.Mesh.Canonical(y)
+			canonical, ok := b.layout.Mesh.Canonical(y)
 			if !ok {
 				return fmt.Errorf("row %d does not exist", y)
 			}
-			if err := source.Row(row, buf); err != nil {
-				return fmt.Errorf("row %d: %w", row, err)
+			first := y == parts[i].Lo
+			if first || !from.Repeats(b.layout.Mesh, y) {
+				if err := from.Row(canonical, row); err != nil {
+					return fmt.Errorf("row %d: %w", canonical, err)
+				}
 			}
-			b.columns.pack(b.now.row(y), buf)
-			b.columns.pack(b.next.row(y), buf)
-			if err := b.operator.load(y, row, buf, points); err != nil {
+			b.columns.pack(b.now.row(y), row)
+			b.columns.pack(b.next.row(y), row)
+			again := !first && b.operator.repeats(b.layout.Mesh, y)
+			if err := b.operator.load(y, canonical, again, buf, points); err != nil {
 				return err
 			}
 		}

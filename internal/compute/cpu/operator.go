@@ -74,9 +74,14 @@ func (o *operator) open() {
 }
 
 // load reads row y of the values and of the fixed points, which is row canonical of the mesh. buf and points have room
-// for a row.
-func (o *operator) load(y, canonical int, buf []byte, points []bool) error {
+// for a row. again says that the values are those of row y-1.
+func (o *operator) load(y, canonical int, again bool, buf []byte, points []bool) error {
 	columns, n := o.swept.columns, o.ValuesPerPoint()
+	if again && n > 0 {
+		stride := o.values.stride
+		copy(unsafe.Slice((*byte)(o.values.row(y)), stride), unsafe.Slice((*byte)(o.values.row(y-1)), stride))
+		n = 0
+	}
 	for k := range n {
 		if err := o.Values.ValueRow(canonical, solver.Value(k), buf); err != nil {
 			return fmt.Errorf("%v of row %d: %w", solver.Value(k), canonical, err)
@@ -90,6 +95,16 @@ func (o *operator) load(y, canonical int, buf []byte, points []bool) error {
 		o.fixed[y-o.first] = o.swept.set(y, points)
 	}
 	return nil
+}
+
+// repeats reports whether the values of row y are known to be those of row y-1.
+func (o *operator) repeats(m solver.Mesh, y int) bool {
+	for k := range o.ValuesPerPoint() {
+		if !solver.ValuesOf(o.Values, solver.Value(k)).Repeats(m, y) {
+			return false
+		}
+	}
+	return true
 }
 
 // masked returns the blocks of n rows from y on that hold fixed points.

@@ -149,7 +149,7 @@ func (d *drawing) place(iy, ix int) uint8 { return d.pixels[d.rows[iy]*d.width+d
 
 // fixed returns a condition: whether the drawing gives a point a value.
 func (d *drawing) fixed() node {
-	return node{onX: true, onY: true, isBool: true, eval: func(s *span, dst []float64) {
+	return node{onX: true, drawn: true, isBool: true, eval: func(s *span, dst []float64) {
 		for i := range dst {
 			dst[i] = 0
 			if d.at(s.row, s.col+i).Value != nil {
@@ -161,7 +161,7 @@ func (d *drawing) fixed() node {
 
 // over returns n with the values of the drawing in the place of those of its fixed points.
 func (d *drawing) over(n node) node {
-	return node{onX: true, onY: true, eval: func(s *span, dst []float64) {
+	return node{onX: true, onY: n.onY, drawn: true, eval: func(s *span, dst []float64) {
 		n.fill(s, dst)
 		for i := range dst {
 			if v := d.at(s.row, s.col+i).Value; v != nil {
@@ -178,7 +178,7 @@ func (d *drawing) hasCoefficients() bool {
 
 // coefficients returns the coefficients of the points, 1 for colours without.
 func (d *drawing) coefficients() node {
-	return node{onX: true, onY: true, eval: func(s *span, dst []float64) {
+	return node{onX: true, drawn: true, eval: func(s *span, dst []float64) {
 		for i := range dst {
 			dst[i] = 1
 			if a := d.at(s.row, s.col+i).Coefficient; a != nil {

@@ -3,6 +3,7 @@ package problem
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -16,6 +17,19 @@ type islands struct {
 	parts  []island // of roots
 	now    []int32  // by column: the part of a point of the newest row; -1 for none
 	first  []int32  // of the first row, which the last one meets if rows are periodic
+	last   *stencil // of the newest row
+	// allHeld says that all parts of the newest row are known to be held.
+	allHeld bool
+}
+
+// settled reports whether all parts of the newest row are held. A row with the same stencil then changes nothing.
+func (s *islands) settled() bool {
+	if !s.allHeld {
+		s.allHeld = !slices.ContainsFunc(s.now, func(label int32) bool {
+			return label >= 0 && !s.parts[s.root(label)].held
+		})
+	}
+	return s.allHeld
 }
 
 // island is one part, or a part of one.
@@ -65,10 +79,13 @@ func (p *Problem) scanIslands(ctx context.Context) (largest float64, err error) 
 			return 0, err
 		}
 		for i, st := range rows {
+			if st == s.last && s.settled() {
+				continue // its points go on below points of parts that hold
+			}
 			if err := s.add(lo+i, st); err != nil {
 				return 0, err
 			}
-			largest = max(largest, p.largestOfRow(st))
+			largest, s.last, s.allHeld = max(largest, p.largestOfRow(st)), st, false
 		}
 	}
 	for ix := range s.first {

@@ -19,6 +19,7 @@ type materials struct {
 	unit                   int     // see SetUnit
 	rows                   rowCache[*stencil]
 	ground                 rowCache[*material]
+	stencils, grounds      firsts // of the rows of a weighted problem
 }
 
 // weigh finds out whether points have weights of their own. If they have none, a divides f and k2, and the equation is
@@ -42,6 +43,7 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 		}
 	}
 	if p.weighted {
+		p.findRepeats()
 		return nil
 	}
 	p.a = a
@@ -99,7 +101,12 @@ func (m *material) between(ix int, n *material, jx int) float64 {
 }
 
 // material returns row iy, which is one of a fixed wall or of the interior.
-func (p *Problem) material(iy int) (*material, error) { return p.ground.at(iy, p.newMaterial) }
+func (p *Problem) material(iy int) (*material, error) {
+	if p.weighted {
+		iy = p.grounds.of(iy)
+	}
+	return p.ground.at(iy, p.newMaterial)
+}
 
 // newMaterial works out a row.
 func (p *Problem) newMaterial(iy int) (*material, error) {

@@ -34,6 +34,7 @@ type node struct {
 	eval     func(s *span, dst []float64)
 	onX, onY bool // whether the value depends on the column, on the row
 	isBool   bool
+	drawn    bool // whether the value depends on the row's pixels in the drawing
 	// callColumns is the number of columns of the mesh if the node calls a function, else 0.
 	callColumns int
 }

@@ -2,7 +2,6 @@ package problem
 
 import (
 	"fmt"
-	"math"
 
 	"jacobi/solver"
 )
@@ -85,9 +84,7 @@ func (p *Problem) ValueRow(iy int, k solver.Value, dst []byte) error {
 		if err := p.sourceSpan(s, iy, col, values); err != nil {
 			return err
 		}
-		for i, v := range values {
-			p.put(dst[(col+i)*size:][:size], v)
-		}
+		p.mesh.DType.Encode(dst[col*size:], values)
 	}
 	if p.mesh.PeriodicColumns() {
 		copy(dst[:size], dst[len(dst)-2*size:])
@@ -151,7 +148,7 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 		s.release()
 	}
 	for i, b := range dst {
-		if r := p.round(b); math.IsNaN(r) || math.IsInf(r, 0) {
+		if r := p.round(b); r-r != 0 { // NaN or infinite
 			return fmt.Errorf("%s %q at row %d, column %d: it adds %g a sweep, too large for %v", p.source.key,
 				p.source.text, iy, col+i, b, m.DType)
 		}
@@ -167,7 +164,7 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 		return err
 	}
 	for i, v := range dst {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if v-v != 0 { // NaN or infinite
 			return p.finite(p.source, s.row, s.col+i, v)
 		}
 	}

@@ -22,7 +22,9 @@ type stencil struct {
 }
 
 // stencil returns the stencil of row iy, which is canonical.
-func (p *Problem) stencil(iy int) (*stencil, error) { return p.rows.at(iy, p.newStencil) }
+func (p *Problem) stencil(iy int) (*stencil, error) {
+	return p.rows.at(p.stencils.of(iy), p.newStencil)
+}
 
 // newStencil works out the stencil of a row.
 func (p *Problem) newStencil(iy int) (*stencil, error) {

@@ -21,22 +21,26 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 		return fmt.Errorf("value %d of row %d of %d into %d bytes, not %d", k, iy, p.mesh.NY, len(dst),
 			p.mesh.NX*size)
 	}
-	clear(dst)
 	row, _ := p.mesh.Canonical(iy)
 	st, err := p.stencil(row)
 	if err != nil {
 		return err
 	}
-	for ix := range p.mesh.NX {
-		switch {
-		case k >= solver.Diagonal:
-			v := math.Ldexp(p.equation(st, k, row, ix), -p.unit)
-			binary.LittleEndian.PutUint64(dst[8*ix:], math.Float64bits(v))
-		case k == solver.Source:
-			p.put(dst[ix*size:][:size], st.b[ix])
-		default:
-			p.put(dst[ix*size:][:size], st.weights[k-solver.West][ix])
+	switch {
+	case k >= solver.Diagonal:
+		var buf [chunk]float64
+		unit := math.Ldexp(1, -p.unit)
+		for col := 0; col < p.mesh.NX; col += chunk {
+			values := buf[:min(chunk, p.mesh.NX-col)]
+			p.equations(st, k, row, col, values)
+			for i, v := range values {
+				binary.LittleEndian.PutUint64(dst[8*(col+i):], math.Float64bits(v*unit))
+			}
 		}
+	case k == solver.Source:
+		p.mesh.DType.Encode(dst, st.b)
+	default:
+		p.mesh.DType.Encode(dst, st.weights[k-solver.West])
 	}
 	if p.mesh.PeriodicColumns() {
 		copy(dst[:size], dst[len(dst)-2*size:])
@@ -45,30 +49,33 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 	return nil
 }
 
-// equation returns the diagonal of the equation of a point, or one of its couplings, in units of a: half on a Neumann
-// or Robin wall, and a quarter where two of them meet.
-func (p *Problem) equation(st *stencil, k solver.Value, iy, ix int) float64 {
+// equations writes the diagonals of the equations of points of row iy, from column col on, or couplings of them, to
+// dst, in units of a: half on a Neumann or Robin wall, and a quarter where two of them meet. The diagonal of a point
+// that no sweep updates is 0.
+func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, dst []float64) {
 	w, hx, hy := p.mesh.Walls, p.numbers.hx, p.numbers.hy
-	across, along := 1.0, 1.0
+	across := 1.0
 	if iy == 0 && w.Top == solver.Neumann || iy == p.mesh.NY-1 && w.Bottom == solver.Neumann {
 		across = 0.5
 	}
-	if ix == 0 && w.Left == solver.Neumann || ix == p.mesh.NX-1 && w.Right == solver.Neumann {
-		along = 0.5
-	}
-	v := 0.0
+	from, square := st.diagonal, 1.0
 	switch k {
-	case solver.Diagonal:
-		if !st.free[ix] {
-			return 0
-		}
-		v = st.diagonal[ix] * across * along
 	case solver.EastFace:
-		v = st.east[ix] / float64(hx*hx) * across
+		from, square = st.east, float64(hx*hx)
 	case solver.SouthFace:
-		v = st.south[ix] / float64(hy*hy) * along
+		from, square, across = st.south, float64(hy*hy), 1
 	}
-	return float64(v*hx) * hy
+	for i, v := range from[col : col+len(dst)] {
+		dst[i] = float64(float64(v/square*across)*hx) * hy
+	}
+	for _, side := range []struct {
+		wall   solver.Wall
+		column int
+	}{{w.Left, 0}, {w.Right, p.mesh.NX - 1}} {
+		if i := side.column - col; side.wall == solver.Neumann && k != solver.EastFace && i >= 0 && i < len(dst) {
+			dst[i] = float64(float64(from[side.column]/square*across*0.5)*hx) * hy
+		}
+	}
 }
 
 // Maxima are largest values of rows of the operator, 0 without any. The last three are those of a weighted one.
@@ -91,6 +98,9 @@ func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) 
 	err = parallel.Each(len(rows), func(i int) error {
 		if err := ended(ctx); err != nil {
 			return err
+		}
+		if i > 0 && p.ValueRepeats(lo+i, solver.Diagonal) {
+			return nil
 		}
 		st, err := p.stencil(lo + i)
 		if err != nil {
@@ -126,8 +136,11 @@ func (p *Problem) largestOfRow(st *stencil) (largest float64) {
 }
 
 func (p *Problem) maxDiagonal(st *stencil, iy int) (largest float64) {
-	for ix := range p.mesh.NX {
-		largest = max(largest, p.equation(st, solver.Diagonal, iy, ix))
+	var buf [chunk]float64
+	for col := 0; col < p.mesh.NX; col += chunk {
+		values := buf[:min(chunk, p.mesh.NX-col)]
+		p.equations(st, solver.Diagonal, iy, col, values)
+		largest = max(largest, slices.Max(values))
 	}
 	return largest
 }

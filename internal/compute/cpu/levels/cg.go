@@ -2,7 +2,6 @@ package levels
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"jacobi/solver"
@@ -11,6 +10,7 @@ import (
 
 // CG implements multigrid.CG for a Device, whose field it shares.
 type CG struct {
+	device *Device
 	layout multigrid.Layout
 	level  *level[float64] // u is the field
 	x, p   array[float64]
@@ -29,7 +29,7 @@ type lane struct {
 // NewCG returns the CG of d.
 func NewCG(d *Device) *CG {
 	v := d.finest
-	s := &CG{layout: d.layout, level: v, x: v.newArray(), p: v.newArray()}
+	s := &CG{device: d, layout: d.layout, level: v, x: v.newArray(), p: v.newArray()}
 	for range lanesOf(v.own, v.Mesh.NX, d.threads) {
 		k := &lane{engine: v.engine}
 		rows := newRows[float64](grouped(v.Mesh.NX), len(k.z)+len(k.d)+len(k.acc))
@@ -46,23 +46,12 @@ func grouped(nx int) int { return (nx + 7) / 8 * 8 }
 
 // Load implements multigrid.CG.
 func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
-	l := s.level
-	buf := make([]byte, l.Mesh.RowBytes())
-	for y := l.u.lo; y < l.u.lo+len(l.u.rows); y++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if rows != nil {
-			row, _ := l.Mesh.Canonical(y)
-			if err := rows.Row(row, buf); err != nil {
-				return fmt.Errorf("row %d: %w", row, err)
-			}
-			l.set(s.p, y, buf)
+	if rows != nil {
+		if err := s.device.fill(ctx, s.p, solver.RowsOf(rows)); err != nil {
+			return err
 		}
 	}
-	for i, row := range l.u.rows {
-		copy(s.x.rows[i], row)
-	}
+	s.device.copy(s.x, s.level.u)
 	return nil
 }
 

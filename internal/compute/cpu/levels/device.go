@@ -3,6 +3,7 @@
 package levels
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -108,33 +109,61 @@ func (d *Device) restricts(level int) solver.Stripe {
 
 // Load implements multigrid.Device.
 func (d *Device) Load(ctx context.Context, rows solver.RowSource) error {
-	m := d.finest.Mesh
 	if err := d.loadPoints(ctx); err != nil {
 		return err
 	}
-	buf := make([]byte, m.RowBytes())
-	for y := d.finest.u.lo; y < d.finest.u.lo+len(d.finest.u.rows); y++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		row, ok := m.Canonical(y)
-		if !ok {
-			return fmt.Errorf("row %d does not exist", y)
-		}
-		if err := rows.Row(row, buf); err != nil {
-			return fmt.Errorf("row %d: %w", row, err)
-		}
-		d.finest.set(d.finest.u, y, buf)
-		d.finest.set(d.finest.v, y, buf)
-		if d.layout.Values == nil || d.layout.Plan.Weighted {
-			continue
-		}
-		if err := d.layout.Values.ValueRow(row, solver.Source, buf); err != nil {
-			return fmt.Errorf("source of row %d: %w", row, err)
-		}
-		d.finest.set(d.finest.b, y, buf)
+	l := d.finest
+	if err := d.fill(ctx, l.u, solver.RowsOf(rows)); err != nil {
+		return err
+	}
+	d.copy(l.v, l.u)
+	if d.layout.Values == nil || d.layout.Plan.Weighted {
+		return nil
+	}
+	if err := d.fill(ctx, l.b, solver.ValuesOf(d.layout.Values, solver.Source)); err != nil {
+		return fmt.Errorf("source: %w", err)
 	}
 	return nil
+}
+
+// copy copies an array of level 0, on all threads.
+func (d *Device) copy(to, from array[float64]) {
+	d.parallel(d.finest.once(), func(rows solver.Stripe) {
+		for y := rows.Lo; y < rows.Hi; y++ {
+			copy(to.at(y), from.at(y))
+		}
+	})
+}
+
+// fill reads the rows of an array of level 0, on all threads.
+func (d *Device) fill(ctx context.Context, a array[float64], from solver.Reader) error {
+	l := d.finest
+	once := l.once()
+	errs := make([]error, once.Rows())
+	d.parallel(once, func(part solver.Stripe) {
+		buf := make([]byte, l.Mesh.RowBytes())
+		for y := part.Lo; y < part.Hi; y++ {
+			if y > part.Lo && from.Repeats(l.Mesh, y) {
+				copy(a.at(y), a.at(y-1))
+				continue
+			}
+			err := context.Cause(ctx)
+			row, ok := l.Mesh.Canonical(y)
+			switch {
+			case err != nil:
+			case !ok:
+				err = fmt.Errorf("row %d does not exist", y)
+			default:
+				err = from.Row(row, buf)
+			}
+			if err != nil {
+				errs[y-once.Lo] = fmt.Errorf("row %d: %w", row, err)
+				return
+			}
+			l.set(a, y, buf)
+		}
+	})
+	return cmp.Or(errs...)
 }
 
 // Down implements multigrid.Device.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"jacobi/solver"
@@ -61,6 +62,11 @@ func (d *Device) loadPoints(ctx context.Context) error {
 		buf := make([]byte, l.Mesh.RowBytes())
 		for y := part.Lo; y < part.Hi; y++ {
 			i := y - once.Lo
+			if y > part.Lo && d.pointsRepeat(y) {
+				l.copyPoints(y)
+				fixed[i] = fixed[i-1]
+				continue
+			}
 			if errs[i] = context.Cause(ctx); errs[i] == nil {
 				fixed[i], errs[i] = d.loadPointsOf(y, buf)
 			}
@@ -79,6 +85,28 @@ func (d *Device) loadPoints(ctx context.Context) error {
 	}
 	d.equations = d.newEquations()
 	return nil
+}
+
+// pointsRepeat reports whether the points of row y are known to be those of row y-1.
+func (d *Device) pointsRepeat(y int) bool {
+	for k := range solver.SouthFace + 1 {
+		if !solver.ValuesOf(d.layout.Values, k).Repeats(d.finest.Mesh, y) {
+			return false
+		}
+	}
+	if d.layout.Fixed == nil {
+		return true
+	}
+	row, _ := d.finest.Mesh.Canonical(y)
+	return slices.Equal(d.layout.Fixed[0][row], d.layout.Fixed[0][row-1])
+}
+
+// copyPoints makes the points of row y those of row y-1.
+func (l *level[F]) copyPoints(y int) {
+	c := l.points
+	for _, a := range []array[F]{c.centre, c.east, c.south, c.diagonal, l.b} {
+		copy(a.at(y), a.at(y-1))
+	}
 }
 
 // loadPointsOf loads a row and returns the points of it that no sweep updates.
