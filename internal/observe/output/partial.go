@@ -129,10 +129,22 @@ func Loose(p Partial) {
 	}
 }
 
-func (p *partial) Write(b []byte) (int, error)             { return p.file.Write(b) }
-func (p *partial) WriteAt(b []byte, at int64) (int, error) { return p.file.WriteAt(b, at) }
-func (p *partial) File() string                            { return filepath.Base(p.file.Name()) }
-func (p *partial) Close() error                            { return p.file.Close() }
+func (p *partial) Write(b []byte) (int, error) { return p.file.Write(b) }
+func (p *partial) File() string                { return filepath.Base(p.file.Name()) }
+func (p *partial) Close() error                { return p.file.Close() }
+
+// flushBytes is how much is written at once before the system is asked to write it to disk. Otherwise most of a field
+// would wait for Sync.
+const flushBytes = 1 << 20
+
+func (p *partial) WriteAt(b []byte, at int64) (int, error) {
+	n, err := p.file.WriteAt(b, at)
+	if n >= flushBytes && !p.loose {
+		// Sync reports what cannot be written.
+		_ = unix.SyncFileRange(int(p.file.Fd()), at, int64(n), unix.SYNC_FILE_RANGE_WRITE)
+	}
+	return n, err
+}
 
 func (p *partial) Sync() error {
 	if p.room > 0 {
