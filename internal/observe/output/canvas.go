@@ -84,7 +84,9 @@ type canvas struct{ *image.RGBA }
 
 func newCanvas(width, height int) canvas {
 	c := canvas{image.NewRGBA(image.Rect(0, 0, width, height))}
-	c.fill(c.Bounds(), color.White)
+	for i := range c.Pix { // white
+		c.Pix[i] = 0xff
+	}
 	return c
 }
 

@@ -150,7 +150,7 @@ func (s colourScale) warp(v float64) float64 {
 // at returns the position of v on the bar, from 0 to 1.
 func (s colourScale) at(v float64) float64 {
 	low := s.warp(s.min)
-	return math.Min(math.Max((s.warp(v)-low)/(s.warp(s.max)-low), 0), 1) // rounding may put averages outside [min, max]
+	return min(max((s.warp(v)-low)/(s.warp(s.max)-low), 0), 1) // rounding may put averages outside [min, max]
 }
 
 // caption describes a scale that is not linear.

@@ -7,13 +7,15 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	"image/png"
 	"io"
 	"math"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"jacobi/internal/base/parallel"
 )
 
 // Caption is the text of a picture about its run, and the scale of its colours.
@@ -32,9 +34,9 @@ type Caption struct {
 const jpegQuality = 95
 
 // encode writes img as PNG or JPEG, according to the extension of name.
-func encode(w io.Writer, name string, img image.Image) error {
+func encode(w io.Writer, name string, img *image.RGBA) error {
 	if strings.EqualFold(filepath.Ext(name), ".png") {
-		return png.Encode(w, img)
+		return writePNG(w, img)
 	}
 	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other extension
 }
@@ -47,21 +49,25 @@ func pictureBytes(g grid) int64 {
 	return 3*pixels + overhead
 }
 
-// WritePicture draws t, which must have all rows of the mesh, writes the picture to p and closes p. The extension of
-// name chooses the format.
-func WritePicture(p Partial, name string, t *Thumbnail, c Caption) (FileReport, error) {
+// EncodePicture draws t, which must have all rows of the mesh. The extension of name chooses the format.
+func EncodePicture(name string, t *Thumbnail, c Caption) ([]byte, error) {
 	img, err := t.Draw(c)
 	if err != nil {
-		return FileReport{}, fmt.Errorf("picture: %w", err)
+		return nil, fmt.Errorf("picture: %w", err)
 	}
 	var b bytes.Buffer
 	if err := encode(&b, name, img); err != nil {
-		return FileReport{}, fmt.Errorf("picture: %w", err)
+		return nil, fmt.Errorf("picture: %w", err)
 	}
-	if err := finish(p, b.Bytes()); err != nil {
+	return b.Bytes(), nil
+}
+
+// WritePicture writes an encoded picture to p and closes p.
+func WritePicture(p Partial, name string, data []byte) (FileReport, error) {
+	if err := finish(p, data); err != nil {
 		return FileReport{}, fmt.Errorf("write picture: %w", err)
 	}
-	return fileOf(name, b.Bytes()), nil
+	return fileOf(name, data), nil
 }
 
 // Distances in pixels.
@@ -216,19 +222,33 @@ func (pic canvas) heading(l layout, faces typefaces) {
 }
 
 func (pic canvas) mesh(r image.Rectangle, cells [][]float64, s scale, col *colours) {
+	bands := min(r.Dy(), runtime.GOMAXPROCS(0))
+	_ = parallel.Each(bands, func(b int) error { // never fails
+		pic.band(r, r.Dy()*b/bands, r.Dy()*(b+1)/bands, cells, s, col)
+		return nil
+	})
+	pic.frame(r)
+}
+
+// band draws rows [lo, hi) of pixels of the mesh.
+func (pic canvas) band(r image.Rectangle, lo, hi int, cells [][]float64, s scale, col *colours) {
 	shades, shown := make([]color.RGBA, len(cells[0])), -1
-	for y := range r.Dy() {
-		if i := s.y.cell(y, len(cells)); i != shown {
-			shown = i
-			for c, v := range cells[i] {
-				shades[c] = col.of(v)
-			}
+	for y := lo; y < hi; y++ {
+		row := pic.Pix[pic.PixOffset(r.Min.X, r.Min.Y+y):][:4*r.Dx()]
+		i := s.y.cell(y, len(cells))
+		if i == shown {
+			copy(row, pic.Pix[pic.PixOffset(r.Min.X, r.Min.Y+y-1):])
+			continue
+		}
+		shown = i
+		for c, v := range cells[i] {
+			shades[c] = col.of(v)
 		}
 		for x := range r.Dx() {
-			pic.SetRGBA(r.Min.X+x, r.Min.Y+y, shades[s.x.cell(x, len(shades))])
+			shade := shades[s.x.cell(x, len(shades))]
+			row[4*x], row[4*x+1], row[4*x+2], row[4*x+3] = shade.R, shade.G, shade.B, shade.A
 		}
 	}
-	pic.frame(r)
 }
 
 // axes draws the x and y axes, which show the distances from the first column and the first row. Like the rows, y

@@ -67,7 +67,11 @@ func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := WritePicture(p, name, th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5})
+	data, err := EncodePicture(name, th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := WritePicture(p, name, data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -16,21 +15,17 @@ import (
 // outputSet completes rank 0's files. It is used once all ranks have written their rows and sent their reports.
 type outputSet struct {
 	*Outputs
+	result solver.Result
 	report *output.Report
 	done   []string // partial files that are complete and durable
 }
 
 // finish completes the files and puts them in place together. Small files come first: on a full disk the field is
 // removed to make room for them.
-func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, fieldSum string,
-	begin time.Time) error {
-	c := s.Config.Output
+func (s *outputSet) finish(ctx context.Context, picture *drawing, fieldSum string, begin time.Time) error {
 	s.finishHistory()
 	if s.files.picture != nil {
-		drawing := time.Now()
-		done, err := output.WritePicture(s.files.picture, c.Picture, picture, s.caption())
-		s.record(s.files.picture.File(), c.Picture, done, err)
-		s.Tracer.Phase(trace.PhasePicture, drawing)
+		s.finishPicture(picture)
 	}
 	if s.film != nil {
 		s.finishAnimation()
@@ -58,24 +53,21 @@ func (s *outputSet) finish(ctx context.Context, picture *output.Thumbnail, field
 	return nil
 }
 
-// caption returns the text of the picture.
-func (s *outputSet) caption() output.Caption {
-	norm := math.NaN()
-	if s.report.Norm != nil {
-		norm = *s.report.Norm
+// finishPicture writes the picture, once it is drawn.
+func (s *outputSet) finishPicture(d *drawing) {
+	defer s.Tracer.Phase(trace.PhasePicture, time.Now())
+	data, err := d.wait()
+	var done output.FileReport
+	if err == nil {
+		done, err = output.WritePicture(s.files.picture, s.Config.Output.Picture, data)
 	}
-	return output.Caption{
-		Title: s.Problem.Name(), Sweeps: s.report.Sweeps, Step: s.Config.Solver.Step(),
-		Norm: norm, Scale: s.Config.Output.PictureScale, Contours: s.Config.Output.Contours,
-		Stalled:     s.report.StopReason == solver.Stalled,
-		Interrupted: s.report.StopReason == solver.Interrupted,
-	}
+	s.record(s.files.picture.File(), s.Config.Output.Picture, done, err)
 }
 
 // finishAnimation draws and writes the animation. Its size is known only then, so no room was reserved.
 func (s *outputSet) finishAnimation() {
 	name := s.Config.Output.Animation
-	data, err := s.film.Frames.Encode(name, s.caption())
+	data, err := s.film.Frames.Encode(name, s.caption(s.result))
 	if err != nil {
 		s.failed(name, err)
 		return

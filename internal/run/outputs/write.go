@@ -43,7 +43,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if rows != nil {
 		uses = append(uses, rows.AddRows)
 	}
-	picture, fault, err := o.writeRows(ctx, view, uses)
+	picture, fault, err := o.writeRows(ctx, view, uses, result)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
 	report.Results, report.Accuracy, report.Probed = found, o.accuracy(nearness, result), probed
-	set := &outputSet{Outputs: o, report: &report}
+	set := &outputSet{Outputs: o, result: result, report: &report}
 	if err := set.finish(whole, picture, file, begin); err != nil {
 		return nil, err
 	}
@@ -106,9 +106,9 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 }
 
 // writeRows writes this rank's rows to the field, averages them for the picture, and gives them to uses, all at once.
-// On rank 0 it returns the whole picture. fault says why the rows are not in the field.
+// On rank 0 it begins to draw the whole picture. fault says why the rows are not in the field.
 func (o *Outputs) writeRows(ctx context.Context, view output.View,
-	uses []output.Use) (picture *output.Thumbnail, fault, err error) {
+	uses []output.Use, result solver.Result) (picture *drawing, fault, err error) {
 	defer o.Tracer.Phase(trace.PhaseRows, time.Now())
 	c := o.Config.Output
 	hx, hy := o.Problem.Spacings()
@@ -129,16 +129,22 @@ func (o *Outputs) writeRows(ctx context.Context, view output.View,
 			return nil, nil, err
 		}
 	}
+	if c.Picture != "" {
+		whole, err := thumbnail.MergeAll(ctx, o.Comm.Gather, "picture")
+		if err != nil {
+			return nil, nil, err
+		}
+		if whole != nil {
+			picture = o.draw(whole, result)
+		}
+	}
 	if o.rows != nil {
 		if err := o.rows.Close(); fault == nil {
 			fault = err
 		}
 		o.rows = nil // Abort has nothing to abandon any more
 	}
-	if c.Picture != "" {
-		picture, err = thumbnail.MergeAll(ctx, o.Comm.Gather, "picture")
-	}
-	return picture, fault, err
+	return picture, fault, nil
 }
 
 // publish sends the report to the launcher. A report that is too large for a message, as one of hundreds of ranks may
