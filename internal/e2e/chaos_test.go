@@ -80,6 +80,7 @@ var kinds = []struct {
 // At least two runs of each kind, each with its fault at a random moment, end with the right answer or the right error
 // within their time limit. CHAOS_SEED and CHAOS_RUNS choose other runs.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	first, runs := fromEnv(t, "CHAOS_SEED", 1), fromEnv(t, "CHAOS_RUNS", 63)
 	want, _ := solve(t, append(set(chaosProblem...), "-np", "1")...)
 	var mu sync.Mutex
@@ -127,8 +128,8 @@ func TestChaos(t *testing.T) {
 	for _, r := range rows {
 		fmt.Fprintln(w, r)
 	}
-	w.Flush()                // a buffer does not fail
-	fmt.Printf("%s", &table) // go test does not show the log of a test that passes
+	w.Flush() // a buffer does not fail
+	t.Logf("\n%s", &table)
 	for _, k := range kinds {
 		if runs >= 2*len(kinds) && hits[k.name] == 0 {
 			t.Errorf("%s: no such fault struck before its run had ended", k.name)
