@@ -28,7 +28,7 @@ func styled(text string, r Report, s style.Style) string {
 		solver.Converged: s.Green, solver.Stalled: s.Yellow,
 		solver.Stagnated: s.Yellow, solver.MaxIterations: s.Yellow, solver.Interrupted: s.Red,
 	}[r.StopReason]
-	if r.Verdict == configs.Met {
+	if r.Verdict == configs.Met || r.Verdict == configs.Done && r.withoutTolerance() {
 		colour = s.Green
 	}
 	var b strings.Builder

@@ -217,6 +217,9 @@ func tolerances(r Report) string {
 	return fmt.Sprintf("tolerance %g, relative %g", r.Tolerance, r.RelativeTolerance)
 }
 
+// withoutTolerance reports whether the run had no tolerance to meet.
+func (r Report) withoutTolerance() bool { return r.Tolerance == 0 && r.RelativeTolerance == 0 }
+
 // exact is the result of a run whose first norm is 0.
 const exact = "exact: the field solves the equations at every point as it is"
 
@@ -252,6 +255,9 @@ func result(r Report) string {
 		return fmt.Sprintf("stalled: by sweep %d only rounding (%s) moved the field, back and forth; "+
 			"the tolerance was not met", d.Sweep, r.Mesh.DType)
 	case solver.MaxIterations:
+		if r.withoutTolerance() {
+			return "done: " + plural(r.Sweeps, r.step()) + ", as asked"
+		}
 		return "not converged: stopped at max_iterations"
 	case solver.Interrupted:
 		return fmt.Sprintf("INTERRUPTED after %s: the files hold the field at that point", plural(r.Sweeps, r.step()))
