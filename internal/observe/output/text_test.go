@@ -243,7 +243,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// On a terminal the summary has what matters, and no line is wider than it.
 // A run without a tolerance has done what was asked of it.
 func TestResultWithoutTolerance(t *testing.T) {
 	r := testReport(1)
@@ -253,6 +252,7 @@ func TestResultWithoutTolerance(t *testing.T) {
 	}
 }
 
+// On a terminal the summary has what matters, and no line is wider than it.
 func TestShortSummary(t *testing.T) {
 	r := testReport(3)
 	r.Accuracy = &AccuracyReport{Error: new(2e-9), AtMost: new(5e-8)}
