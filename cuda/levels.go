@@ -92,7 +92,11 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 		return err
 	}
 	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
-	if d.staging, err = d.allocHost(max(chunkBytes, width)); err != nil {
+	staging := chunkBytes
+	if v.layout.Plan.Weighted { // the values of some rows for each core, which work them out
+		staging *= 4
+	}
+	if d.staging, err = d.allocHost(max(staging, width)); err != nil {
 		return err
 	}
 	if v.counts, err = d.alloc(sumBytes); err != nil {

@@ -17,13 +17,17 @@ type islands struct {
 	parts  []island // of roots
 	now    []int32  // by column: the part of a point of the newest row; -1 for none
 	first  []int32  // of the first row, which the last one meets if rows are periodic
-	last   *stencil // of the newest row
+	last   []bool   // which points of the newest row are free
 	// allHeld says that all parts of the newest row are known to be held.
 	allHeld bool
 }
 
-// settled reports whether all parts of the newest row are held. A row with the same stencil then changes nothing.
-func (s *islands) settled() bool {
+// goesOn reports whether the free points of the next row all lie below free points, of parts that are held: nothing
+// new is learned from it then.
+func (s *islands) goesOn(st *stencil) bool {
+	if !slices.Equal(st.free, s.last) {
+		return false
+	}
 	if !s.allHeld {
 		s.allHeld = !slices.ContainsFunc(s.now, func(label int32) bool {
 			return label >= 0 && !s.parts[s.root(label)].held
@@ -69,23 +73,28 @@ func (p *Problem) scanIslands(ctx context.Context) (largest float64, err error) 
 	rows := make([]*stencil, 0, 64)
 	for lo := interior.Lo; lo < interior.Hi; lo += cap(rows) {
 		rows = rows[:min(cap(rows), interior.Hi-lo)]
+		sources := make([]float64, len(rows)) // the largest of each row
 		err := parallel.Each(len(rows), func(i int) (err error) {
-			if err = ended(ctx); err == nil {
-				rows[i], err = p.stencil(lo + i)
+			if err = ended(ctx); err != nil {
+				return err
+			}
+			if rows[i], err = p.stencil(lo + i); err == nil {
+				sources[i] = p.largestOfRow(rows[i])
 			}
 			return err
 		})
 		if err != nil {
 			return 0, err
 		}
+		largest = max(largest, slices.Max(sources))
 		for i, st := range rows {
-			if st == s.last && s.settled() {
-				continue // its points go on below points of parts that hold
+			if s.goesOn(st) {
+				continue
 			}
 			if err := s.add(lo+i, st); err != nil {
 				return 0, err
 			}
-			largest, s.last, s.allHeld = max(largest, p.largestOfRow(st)), st, false
+			s.last, s.allHeld = st.free, false
 		}
 	}
 	for ix := range s.first {

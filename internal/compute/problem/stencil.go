@@ -191,7 +191,11 @@ func (p *Problem) markHeld(iy int, st *stencil, rows [3]*material, north []float
 		return m.fixed != nil && m.fixed[ix] || p.wallColumn(ix) || p.wallRow(row)
 	}
 	here, last := rows[1], p.mesh.NX-1
-	for ix := range p.mesh.NX {
+	first, step := 0, 1
+	if p.fixed.none() && !p.wallRow(iy-1) && !p.wallRow(iy+1) { // columns beside walls are left
+		first, step = 1, max(1, last-2)
+	}
+	for ix := first; ix <= last; ix += step {
 		if !st.free[ix] {
 			continue
 		}
