@@ -235,6 +235,12 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 	}
 	s.min, s.max = extreme{math.MaxFloat64, from, iy}, extreme{-math.MaxFloat64, from, iy}
 	for ix := from; ix < to; ix++ {
+		if g == nil && (from > 0 || ix == 1) {
+			ix = s.addPlain(above, u, ix, min(to, t.mesh.NX-1))
+			if ix == to {
+				break
+			}
+		}
 		v, inside := u[ix], !g.none(ix)
 		if inside && v < s.min.Value {
 			s.min = extreme{v, ix, iy}
@@ -270,4 +276,36 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 		s.outside = float64(weight * s.outside)
 	}
 	return s
+}
+
+// addPlain adds columns [lo, hi) of a row, which count whole and have neighbours in the next columns, where there are
+// no materials. It does the operations of sumsOf in the same order, and returns hi.
+func (s *rowSums) addPlain(above, u []float64, lo, hi int) int {
+	north := above
+	if north == nil {
+		north = u
+	}
+	n := hi - lo
+	here, next := u[lo:][:n], u[lo+1:][:n]
+	north = north[lo:][:n]
+	sum, squares, along, across := s.sum, s.squares, s.along, s.across
+	least, most := s.min, s.max
+	for i, v := range here {
+		if v < least.Value {
+			least.Value, least.IX = v, lo+i
+		}
+		if v > most.Value {
+			most.Value, most.IX = v, lo+i
+		}
+		step, down := next[i]-v, v-north[i]
+		sum += v
+		squares += float64(v * v)
+		along += float64(step * step)
+		across += float64(down * down)
+	}
+	s.sum, s.squares, s.along, s.min, s.max = sum, squares, along, least, most
+	if above != nil {
+		s.across = across
+	}
+	return hi
 }

@@ -58,10 +58,9 @@ func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 	n := len(rows) / size
 	sums, blocks := make([][]float64, n), make([]block, min(n, runtime.GOMAXPROCS(0)))
 	err := parallel.Each(len(blocks), func(i int) error {
-		b := block{min: math.Inf(1), max: math.Inf(-1), row: make([]float64, t.mesh.NX)}
+		b := block{min: math.Inf(1), max: math.Inf(-1)}
 		for r := n * i / len(blocks); r < n*(i+1)/len(blocks); r++ {
-			t.mesh.DType.Decode(b.row, rows[r*size:][:size])
-			sums[r] = b.sumRow(t.scale.x)
+			sums[r] = b.sumRow(t.mesh, t.scale.x, rows[r*size:][:size])
 		}
 		blocks[i] = b
 		return nil
@@ -82,30 +81,39 @@ func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 
 // block is some rows that one core sums.
 type block struct {
-	min, max float64   // of all finite values; +Inf and -Inf if there are none
-	row      []float64 // the row at which it is
+	min, max float64 // of all finite values; +Inf and -Inf if there are none
 }
 
-// sumRow returns the sum of b.row over each cell, and extends b.min and b.max to its finite values.
-func (b *block) sumRow(x axis) []float64 {
-	sums := make([]float64, x.cells(len(b.row)))
-	for c := range sums {
-		first := c * x.points
-		var sum float64
-		lo, hi := b.min, b.max
-		for _, v := range b.row[first:min(first+x.points, len(b.row))] {
-			sum += v
-			if v < lo && v >= -math.MaxFloat64 {
-				lo = v
+// sumRow returns the sum of a row of a mesh over each cell, and extends b.min and b.max to its finite values.
+func (b *block) sumRow(m solver.Mesh, x axis, row []byte) []float64 {
+	sums, size := make([]float64, x.cells(m.NX)), m.DType.Size()
+	values := make([]float64, max(1, sumColumns/x.points)*x.points) // whole cells, which stay in the L1 cache
+	lo, hi := b.min, b.max
+	for first := 0; first < m.NX; first += len(values) {
+		part := values[:min(len(values), m.NX-first)]
+		m.DType.Decode(part, row[first*size:])
+		for c := first / x.points; len(part) > 0; c++ {
+			cell := part[:min(x.points, len(part))]
+			part = part[len(cell):]
+			var sum float64
+			for _, v := range cell {
+				sum += v
+				if v < lo && v >= -math.MaxFloat64 {
+					lo = v
+				}
+				if v > hi && v <= math.MaxFloat64 {
+					hi = v
+				}
 			}
-			if v > hi && v <= math.MaxFloat64 {
-				hi = v
-			}
+			sums[c] = sum
 		}
-		sums[c], b.min, b.max = sum, lo, hi
 	}
+	b.min, b.max = lo, hi
 	return sums
 }
+
+// sumColumns is about the number of columns that sumRow decodes at a time.
+const sumColumns = 1024
 
 // lineRows returns the rows of the mesh that line i averages.
 func (t *Thumbnail) lineRows(i int) solver.Stripe {

@@ -1,0 +1,34 @@
+package results
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"jacobi/solver"
+)
+
+// The sums of a row without materials are, bit by bit, those with materials of 1.
+func TestSumsOfPlainRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	random := func(n int) (row []float64) {
+		for range n {
+			row = append(row, r.NormFloat64())
+		}
+		return row
+	}
+	for _, nx := range []int{3, 4, 50} {
+		ones := slices.Repeat([]float64{1}, nx)
+		for _, walls := range []solver.Walls{{}, {Left: solver.Periodic, Right: solver.Periodic}} {
+			tally := Tally{mesh: solver.Mesh{NX: nx, NY: 9, DType: solver.Float64, Walls: walls}}
+			u := random(nx)
+			for _, above := range [][]float64{nil, random(nx)} {
+				got := tally.sumsOf(above, u, 4, nil)
+				want := tally.sumsOf(above, u, 4, &ground{ones, ones, ones, make([]bool, nx)})
+				if got != want {
+					t.Errorf("%d columns, walls %v: %+v, want %+v", nx, walls, got, want)
+				}
+			}
+		}
+	}
+}
