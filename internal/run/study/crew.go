@@ -27,14 +27,12 @@ const (
 	ahead = 2
 	// everyone stands for the ranks of a job that all do together.
 	everyone = -1
-	// maxAlone bounds the points of a job that one rank does alone.
-	maxAlone = 1 << 18
 )
 
 // alone reports whether one rank does the job, and the others do other jobs meanwhile. The ranks of a small mesh would
 // wait for each other's messages most of the time.
-func alone(c configs.Config) bool {
-	return c.Solver.Entry().Levels && int64(c.Grid.NX)*int64(c.Grid.NY) <= maxAlone
+func (e *Engine) alone(c configs.Config) bool {
+	return c.Solver.Entry().Levels && int64(c.Grid.NX)*int64(c.Grid.NY) <= e.Alone
 }
 
 // await returns once ready, which is given the orders of each rank, returns true. It returns false if ctx ends.
@@ -69,10 +67,10 @@ func (c *crew) add(rank, n int) {
 	}
 }
 
-// choose waits until a rank has room for an order, and returns the one with the fewest; for a job of all ranks it waits
-// for all.
-func (c *crew) choose(ctx context.Context, job configs.Config) (rank int, ok bool) {
-	if !alone(job) {
+// choose waits until a rank has room for an order, and returns the one with the fewest. For a job that no rank does
+// alone it waits for all, and returns everyone.
+func (c *crew) choose(ctx context.Context, alone bool) (rank int, ok bool) {
+	if !alone {
 		return everyone, c.await(ctx, func(busy []int) bool { return slices.Max(busy) < ahead })
 	}
 	ok = c.await(ctx, func(busy []int) bool {
@@ -151,7 +149,7 @@ func (e *Engine) order(ctx context.Context, c *crew, job Job) bool {
 	if job.Fault != nil {
 		return taken
 	}
-	rank, ok := c.choose(ctx, job.Config)
+	rank, ok := c.choose(ctx, e.alone(job.Config))
 	if !ok {
 		return false
 	}

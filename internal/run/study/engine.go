@@ -35,12 +35,13 @@ type Result struct {
 	Failed  string // why it has no end
 }
 
-// Engine does jobs. Small ones go to one rank each, and several ranks are at such jobs at a time; see alone.
+// Engine does jobs. Small ones go to one rank each, and several ranks are at such jobs at a time; see Alone.
 type Engine struct {
 	Start    configs.Config // of the ranks; see StartConfig
 	Where    hosts.Where
 	Options  attempt.Options // of every attempt; Watch and Show are the engine's
 	Restarts int             // at most
+	Alone    int64           // the most points of a job that one rank does alone
 	// Next returns the next job. It waits for one, and returns false if none follows, or an error once ctx has ended.
 	Next func(ctx context.Context) (Job, bool, error)
 	// Done takes the result of a job, in the order of Next. An error ends the engine.

@@ -99,26 +99,32 @@ func TestDeadRankIsBlamedForItsJob(t *testing.T) {
 // A small job goes to the rank with the fewest orders, and a large one to all when all have room.
 func TestJobsAreDivided(t *testing.T) {
 	t.Parallel()
-	of := func(method string, n int) configs.Config {
-		c := configs.Default()
-		c.Solver.Method, c.Grid.NX, c.Grid.NY = method, n, n
-		return c
+	e := &Engine{Alone: 1000}
+	for _, c := range []struct {
+		method string
+		nx, ny int
+		want   bool
+	}{{"multigrid", 40, 25, true}, {"multigrid", 7, 143, false}, {"jacobi", 9, 9, false}} {
+		job := configs.Default()
+		job.Solver.Method, job.Grid.NX, job.Grid.NY = c.method, c.nx, c.ny
+		if got := e.alone(job); got != c.want {
+			t.Errorf("%v: %v", c, got)
+		}
 	}
-	small, large, sweeps := of("multigrid", 512), of("multigrid", 513), of("jacobi", 33)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {
-		busy []int
-		job  configs.Config
-		rank int
-		ok   bool
+		busy  []int
+		alone bool
+		rank  int
+		ok    bool
 	}{
-		{[]int{1, 0, 0}, small, 1, true}, {[]int{0, 0, 0}, small, 0, true}, {[]int{2, 1, 2}, small, 1, true},
-		{[]int{2, 2, 2}, small, 0, false}, {[]int{1, 0, 1}, large, everyone, true},
-		{[]int{1, 0, 1}, sweeps, everyone, true}, {[]int{0, 2, 0}, large, everyone, false},
+		{[]int{1, 0, 0}, true, 1, true}, {[]int{0, 0, 0}, true, 0, true}, {[]int{2, 1, 2}, true, 1, true},
+		{[]int{2, 2, 2}, true, 0, false}, {[]int{1, 0, 1}, false, everyone, true},
+		{[]int{0, 2, 0}, false, everyone, false},
 	} {
 		crew := &crew{busy: slices.Clone(c.busy), changed: make(chan struct{}, 1)}
-		if rank, ok := crew.choose(ended, c.job); rank != c.rank || ok != c.ok {
+		if rank, ok := crew.choose(ended, c.alone); rank != c.rank || ok != c.ok {
 			t.Errorf("%v: rank %d, %v; want %d, %v", c.busy, rank, ok, c.rank, c.ok)
 		}
 	}
