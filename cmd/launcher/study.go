@@ -93,8 +93,8 @@ func (o *options) base() (*configs.Base, error) {
 	return configs.LoadBase(configs.Options{File: o.config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
 }
 
-// The most points of a problem that one rank solves alone: of a study, whose runs are known ahead, and of requests, which
-// may come one by one, so that the time of each counts.
+// The most points of a problem that one rank solves alone: of a study, whose runs are known ahead, and of requests,
+// which may come one by one, so that the time of each counts.
 const (
 	studyAlone = 1_100_000
 	serveAlone = 300_000
@@ -141,7 +141,8 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 			return err
 		}
 		e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done,
-			Alone: studyAlone, Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
+			Alone:   studyAlone,
+			Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
 		s.progress = newStudyProgress(scr, s.far(s.began))
 		end, err = e.Run(ctx)
 		s.progress.close()
