@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -46,13 +47,15 @@ type token struct {
 }
 
 // split matches a token: a number with what is written close to it, a name, an operator of this or another language, or
-// any other character.
-var split = regexp.MustCompile(`0[xXbBoO][\pL\p{Nd}_]+|[0-9.][0-9._]*(?:[eE][-+]?[0-9]+)?[\pL_]*|` +
-	`[\pL_$][\pL\p{Nd}_$]*|` +
-	`===|=<|=>|<>|~=|\^\^|&&|\|\||==|!=|<=|>=|\*\*|\S`)
+// any other character. Only errors need it.
+var split = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`0[xXbBoO][\pL\p{Nd}_]+|[0-9.][0-9._]*(?:[eE][-+]?[0-9]+)?[\pL_]*|` +
+		`[\pL_$][\pL\p{Nd}_$]*|` +
+		`===|=<|=>|<>|~=|\^\^|&&|\|\||==|!=|<=|>=|\*\*|\S`)
+})
 
 func tokens(text string) (list []token) {
-	for _, at := range split.FindAllStringIndex(text, -1) {
+	for _, at := range split().FindAllStringIndex(text, -1) {
 		list = append(list, token{text[at[0]:at[1]], utf8.RuneCountInString(text[:at[0]]) + 1})
 	}
 	return list
