@@ -3,6 +3,7 @@ package levels
 import (
 	"unsafe"
 
+	"jacobi/internal/base/huge"
 	"jacobi/internal/compute/cpu/kernel"
 )
 
@@ -40,6 +41,7 @@ func newArray[F float](nx, lo, hi int, canonical func(int) int) array[F] {
 // with AVX-512, and uses those within pad.
 func newRows[F float](nx, n int) [][]F {
 	memory := make([]F, n*stride(nx)+2*pad) // one pad is for the alignment, one lies behind the last row
+	huge.Advise(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)*int(unsafe.Sizeof(F(0)))))
 	for uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		memory = memory[1:]
 	}
