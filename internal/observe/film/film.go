@@ -62,7 +62,7 @@ func (f *Film) add(ctx context.Context, at solver.Sample, thin bool) error {
 	f.Do(func(ctx context.Context) error {
 		ctx, cancel := awake.WithTimeout(ctx, f.Timeout)
 		defer cancel()
-		whole, err := own.MergeAll(ctx, f.Comm.Gather, "animation")
+		whole, err := own.MergeAll(ctx, f.Comm.Gather, "animation", f.Comm.Self().Rank)
 		if err != nil || whole == nil {
 			return err
 		}

@@ -112,11 +112,15 @@ func float64At(b []byte, i int) float64 {
 // GatherFunc hands the data of all ranks to rank 0, by rank, in messages of a name. Other ranks get nil.
 type GatherFunc func(ctx context.Context, name string, data []byte) ([][]byte, error)
 
-// MergeAll adds the pictures of all ranks. It returns the whole picture on rank 0, and nil elsewhere.
-func (t *Thumbnail) MergeAll(ctx context.Context, gather GatherFunc, name string) (*Thumbnail, error) {
-	data, err := t.MarshalBinary()
-	if err != nil {
-		return nil, err
+// MergeAll adds the pictures of all ranks; t is that of the given one. It returns the whole picture on rank 0, and nil
+// elsewhere.
+func (t *Thumbnail) MergeAll(ctx context.Context, gather GatherFunc, name string, rank int) (*Thumbnail, error) {
+	var data []byte
+	if rank > 0 { // rank 0 has its own
+		var err error
+		if data, err = t.MarshalBinary(); err != nil {
+			return nil, err
+		}
 	}
 	parts, err := gather(ctx, name, data)
 	if err != nil || parts == nil {

@@ -130,7 +130,7 @@ func (o *Outputs) writeRows(ctx context.Context, view output.View,
 		}
 	}
 	if c.Picture != "" {
-		whole, err := thumbnail.MergeAll(ctx, o.Comm.Gather, "picture")
+		whole, err := thumbnail.MergeAll(ctx, o.Comm.Gather, "picture", o.id.Rank)
 		if err != nil {
 			return nil, nil, err
 		}
