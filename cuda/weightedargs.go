@@ -70,7 +70,6 @@ type weightedArg[F float32 | float64] struct {
 	transfer                                  nine
 	coarseB, coarseU                          driver.DevicePtr
 	own, next                                 equations
-	p                                         nine
 	fixed, sums                               driver.DevicePtr
 	bias                                      [limbs]float64
 	scale                                     float64
@@ -78,6 +77,7 @@ type weightedArg[F float32 | float64] struct {
 	x, y                                      halving
 	lo, hi, strips, fixedPitch                int32
 	countLo, countHi                          int32
+	coarseLo, coarseHi, blockRows             int32
 	weights                                   [multigrid.Sweeps]F
 }
 
@@ -88,26 +88,48 @@ type productArg struct {
 	unitShift, unitBits int32
 }
 
-// The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_tile.cuh and weighted_products.cuh.
+// The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_setup.cuh, weighted_pipe.cuh,
+// weighted_tile.cuh and weighted_products.cuh.
 const (
 	pointThreads = 256
 	pointColumns = 64
 	pointRows    = pointThreads / pointColumns
 
+	setupColumns     = 32
+	setupRows        = pointThreads / setupColumns
+	setupFinePoints  = (2*setupRows + 3) * (2*setupColumns + 4)
+	setupPointsBytes = 9 * 8 * pointThreads
+
+	pipeThreads  = 256
+	pipeRows     = 8                     // of the rings
+	pipeAhead    = 2                     // of them, rows under way from memory
+	pipeMost     = 32 * solver.GroupRows // rows of a block
+	pipeSideDown = 8
+	pipeSideUp   = 4
+	pipeWarps    = pipeThreads / warpSize
+	pipeBytes    = 8*(5*pipeRows*pipeThreads+2*multigrid.Sweeps*(pipeThreads+2)) + 2*4*(pipeThreads+2) +
+		12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
+	pipeTurns  = 4 // of all multiprocessors, each with pipeBlocks blocks
+	pipeBlocks = 2
+
 	tileRows    = 32
 	tileColumns = 64
 	tileThreads = 256
+	tileBytes   = 2*(tileRows+2)*(tileColumns+2)*4 + 12*(tileRows+2+tileColumns+2)
 	tileStepX   = tileColumns - 2*multigrid.Sweeps
 	tileStepY   = tileRows - 2*multigrid.Sweeps
 
-	weightedProductThreads = 128
-	weightedProductRows    = 4 * solver.GroupRows
-	weightedProductBytes   = weightedProductThreads * products * dotBins * 8
+	weightedProductThreads = 256
+	weightedProductStep    = weightedProductThreads - 2*solver.GroupCols
+	weightedProductBytes   = 7*4*weightedProductThreads*8 + weightedProductThreads*2*dotBins*8
 )
 
-// tileBytes returns the shared memory of a block with a tile: struct WeightedTile.
-func tileBytes(d solver.DType) int {
-	return 2*(tileRows+2)*(tileColumns+2)*d.Size() + 2*sumBytes + 12*(tileRows+2+tileColumns+2)
+// setupBytes returns the shared memory of a block with the stencils of a level: struct FineValues.
+func setupBytes(level int) int {
+	if level == 0 {
+		return 3 * 8 * setupFinePoints
+	}
+	return 5 * 8 * setupFinePoints
 }
 
 // blocksOf returns the strips of columns of a level, and the blocks in all, if blocks of some columns and rows divide

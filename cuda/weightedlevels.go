@@ -25,10 +25,10 @@ func weightedImage(d *driver.Device, ptx bool) []byte {
 }
 
 // weightedKernels are the names of the kernels.
-var weightedKernels = []string{"weighted_load", "weighted_interpolate_f64", "weighted_interpolate_f32",
-	"weighted_coarsen_f64", "weighted_coarsen_f32", "weighted_scale_f32", "weighted_complete_f32",
-	"weighted_transfer_f64", "weighted_transfer_f32", "weighted_down_f64", "weighted_down_f32",
-	"weighted_restrict_f64", "weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32",
+var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighted_coarsen_f32",
+	"weighted_scale_f32", "weighted_complete_f32", "weighted_transfer_f64",
+	"weighted_transfer_f32", "weighted_down_f64", "weighted_down_f32",
+	"weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32",
 	"weighted_coarsest", "weighted_products"}
 
 // weighted is what Levels of a weighted operator have besides.
@@ -38,10 +38,9 @@ type weighted struct {
 	coarsest  *weightedCoarsest
 	points    []*levelPoints // by level
 	fixed     driver.DevicePtr
-	// While the levels are set up: by level, the arrays from multigrid.Centre on; h of a level; P of a coarser one.
+	// While the levels are set up: by level, the arrays from multigrid.Centre on; h of a level.
 	wide   [][]field
 	h      driver.DevicePtr
-	p      driver.DevicePtr
 	pieces []driver.DevicePtr // all memory that goes after the set-up
 	setUp  bool               // and is there
 }
@@ -86,7 +85,7 @@ func wideOf(l *level) field { return field{rows: l.u.rows, pitch: widePitch(l.Me
 func weightedBytes(l multigrid.Layout) int64 {
 	bytes := int64(sumBytes) + weightedCoarsestBytes(l)
 	last := len(l.Plan.Levels) - 1
-	h, p := int64(0), int64(0)
+	h := int64(0)
 	for i := range l.Plan.Levels {
 		v := newLevel(l, i)
 		for _, a := range v.arrays() {
@@ -103,13 +102,13 @@ func weightedBytes(l multigrid.Layout) int64 {
 		if i > 0 {
 			wide := wideOf(v)
 			bytes += wideArrays * (wide.bytes() + slack)
-			h, p = max(h, wide.bytes()), max(p, 9*wide.bytes())
+			h = max(h, wide.bytes())
 		}
 		if i == 0 && l.Fixed != nil {
 			bytes += 4 * int64(v.fixedWords()*v.u.rows.Rows())
 		}
 	}
-	return bytes + h + p + 2*slack
+	return bytes + h + slack
 }
 
 // wideArrays is the number of arrays of a level from multigrid.Centre on.
@@ -126,8 +125,13 @@ func (v *Levels) openWeighted() error {
 		}
 		w.functions[name] = f
 	}
-	if err := w.functions["weighted_products"].SetDynamicShared(weightedProductBytes); err != nil {
-		return err
+	for name, bytes := range map[string]int{
+		"weighted_products": weightedProductBytes, "weighted_coarsen_f64": setupBytes(0) + setupPointsBytes,
+		"weighted_coarsen_f32": setupBytes(1) + setupPointsBytes, "weighted_transfer_f32": setupBytes(1),
+	} {
+		if err := w.functions[name].SetDynamicShared(bytes); err != nil {
+			return err
+		}
 	}
 	last := len(v.layout.Plan.Levels) - 1
 	for i := range last + 1 {
@@ -151,9 +155,9 @@ func (v *Levels) openWeighted() error {
 	for i := range last {
 		var err error
 		if i == 0 {
-			err = prepareWeighted[float64](w, i)
+			err = w.prepareFinest()
 		} else {
-			err = prepareWeighted[float32](w, i)
+			err = w.prepareCoarser(i)
 		}
 		if err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
@@ -200,9 +204,6 @@ func argOf[F float32 | float64](w *weighted, level int) weightedArg[F] {
 	a.transfer = nine{transfer.origin(), int64(next.u.rows.Rows()) * int64(next.u.pitch) / 4}
 	if w.setUp {
 		a.next = w.equations(level + 1)
-		wide := wideOf(next)
-		wide.base = w.p
-		a.p = nine{wide.origin(), int64(next.u.rows.Rows()) * int64(wide.pitch) / 8}
 	}
 	return a
 }

@@ -107,12 +107,17 @@ func timeWeighted(b *testing.B, n int) {
 	}
 	v := g.Device.(*Levels)
 	defer v.Close()
+	name, w := fmt.Sprintf("n=%d", n), v.weighted
+	for l := range 2 {
+		v.time(b, fmt.Sprintf("%s/coarsen%d", name, l), 0, func() error { return w.coarsen(l) })
+		v.time(b, fmt.Sprintf("%s/complete%d", name, l), 0, func() error { return w.complete(l) })
+	}
+	v.time(b, name+"/scale1", 0, func() error { return w.scale(1, w.levels[1].own, true) })
 	loaded := time.Now()
 	if err := errors.Join(g.SetUp(ctx), s.Load(ctx, nil), v.stream.Synchronize()); err != nil {
 		b.Fatal(err)
 	}
-	name := fmt.Sprintf("n=%d", n)
-	b.Logf("%s: %.3g s to load, %.4g ms to set up, %d MiB", name, loaded.Sub(began).Seconds(),
+	b.Logf("%s: %.3g s with loading, %.4g ms to set up, %d MiB", name, loaded.Sub(began).Seconds(),
 		1e3*time.Since(loaded).Seconds(), v.Bytes()>>20)
 	for range 3 {
 		l := v.levels[0]
@@ -134,11 +139,13 @@ func timeWeighted(b *testing.B, n int) {
 			1e3*time.Since(began).Seconds())
 	}
 	points := int64(n) * int64(n)
-	for i, c := range v.weighted.points[0].down {
-		v.time(b, fmt.Sprintf("%s/down%d", name, i), points, func() error { return c.launch(v.stream) })
+	for l := range 2 {
+		for i, c := range w.points[l].down {
+			v.time(b, fmt.Sprintf("%s/down%d.%d", name, l, i), points, func() error { return c.launch(v.stream) })
+		}
+		v.time(b, fmt.Sprintf("%s/up%d", name, l), points, func() error { return w.points[l].up.launch(v.stream) })
 	}
-	v.time(b, name+"/up", points, func() error { return v.weighted.points[0].up.launch(v.stream) })
-	for i := 1; i < 4; i++ {
+	for i := 1; i < len(v.levels)-1; i++ {
 		v.time(b, fmt.Sprintf("%s/levels%d", name, i), 0, func() error { return v.weighted.cycles(i) })
 	}
 	v.time(b, name+"/coarsest", 0, func() error { return v.weighted.coarsest.launch(v.stream) })

@@ -40,26 +40,18 @@ func run[F float32 | float64](w *weighted, name string, a weightedArg[F], column
 	return c.launch(w.stream)
 }
 
-// interpolate computes P of a level.
-func (w *weighted) interpolate(level int) error {
-	next := w.levels[level+1]
-	g := newGrid(next)
-	rows := solver.Stripe{Lo: int(g.top), Hi: int(g.bottom)}
-	if level == 0 {
-		return run(w, typed("interpolate", level), argOf[float64](w, level), next.Mesh.NX, rows)
-	}
-	return run(w, typed("interpolate", level), argOf[float32](w, level), next.Mesh.NX, rows)
-}
-
-// transfers computes P' of a level whose P is there.
+// transfers computes P' of a level.
 func (w *weighted) transfers(level int) error {
 	next := w.levels[level+1]
 	g := newGrid(next)
 	rows := solver.Stripe{Lo: int(g.top), Hi: int(g.bottom)}
+	shared := setupBytes(level)
 	if level == 0 {
-		return run(w, typed("transfer", level), argOf[float64](w, level), next.Mesh.NX, rows)
+		a := argOf[float64](w, level)
+		return runTiles(w, typed("transfer", level), a, next, rows, setupColumns, setupRows, shared)
 	}
-	return run(w, typed("transfer", level), argOf[float32](w, level), next.Mesh.NX, rows)
+	a := argOf[float32](w, level)
+	return runTiles(w, typed("transfer", level), a, next, rows, setupColumns, setupRows, shared)
 }
 
 // scale computes h of rows of a level and, if wanted, the scaling g.
@@ -95,14 +87,29 @@ func (v *Levels) Coarsen(ctx context.Context, level int) error {
 }
 
 func (w *weighted) coarsen(level int) error {
-	if err := w.interpolate(level); err != nil {
+	next := w.levels[level+1]
+	rows, columns, step, shared := w.restricts(next), setupColumns-2, setupRows-1, setupBytes(level)+setupPointsBytes
+	if level == 0 {
+		return runTiles(w, typed("coarsen", level), argOf[float64](w, level), next, rows, columns, step, shared)
+	}
+	return runTiles(w, typed("coarsen", level), argOf[float32](w, level), next, rows, columns, step, shared)
+}
+
+// runTiles launches a kernel of the set-up whose blocks have some columns and rows of a level of their own.
+func runTiles[F float32 | float64](w *weighted, name string, a weightedArg[F], l *level, rows solver.Stripe, stepX,
+	stepY, shared int) error {
+	if rows.Rows() <= 0 {
+		return nil
+	}
+	a.lo, a.hi, a.strips = int32(rows.Lo), int32(rows.Hi), int32((l.Mesh.NX+stepX-1)/stepX)
+	f := w.functions[name]
+	args, err := f.Args(&a)
+	if err != nil {
 		return err
 	}
-	next := w.levels[level+1]
-	if level == 0 {
-		return run(w, typed("coarsen", level), argOf[float64](w, level), next.Mesh.NX, w.restricts(next))
-	}
-	return run(w, typed("coarsen", level), argOf[float32](w, level), next.Mesh.NX, w.restricts(next))
+	c := call{f: f, args: args, blocks: int(a.strips) * ((rows.Rows() + stepY - 1) / stepY), threads: pointThreads,
+		shared: shared}
+	return c.launch(w.stream)
 }
 
 // Scale implements multigrid.WeightedDevice.
@@ -158,9 +165,6 @@ func (w *weighted) complete(level int) error {
 			return err
 		}
 	}
-	if err := w.interpolate(level); err != nil {
-		return err
-	}
 	return w.transfers(level)
 }
 
@@ -188,10 +192,7 @@ func (w *weighted) allocateSetUp() error {
 		}
 	}
 	var err error
-	if w.h, err = piece(most + slack); err != nil {
-		return err
-	}
-	w.p, err = piece(9*most + slack)
+	w.h, err = piece(most + slack)
 	return err
 }
 

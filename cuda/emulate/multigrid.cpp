@@ -78,17 +78,23 @@ Kernel kernels[] = {
     PRODUCTS_KERNEL(search_products), PRODUCTS_KERNEL(search_products_source),
 #define POINT_KERNEL(name, type) \
   {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kPointThreads, 0}
-#define POINT_KERNELS(name) POINT_KERNEL(name##_f64, double), POINT_KERNEL(name##_f32, float)
-    POINT_KERNEL(load, double), POINT_KERNELS(interpolate), POINT_KERNELS(coarsen), POINT_KERNEL(scale_f32, float),
-    POINT_KERNEL(complete_f32, float), POINT_KERNELS(transfer), POINT_KERNELS(restrict),
-#define WEIGHTED_TILE(name, type) \
-  {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kTileThreads, \
-   sizeof(WeightedTile<type>)}
-    WEIGHTED_TILE(down_f64, double), WEIGHTED_TILE(down_f32, float), WEIGHTED_TILE(up_f64, double),
-    WEIGHTED_TILE(up_f32, float),
+    POINT_KERNEL(load, double), POINT_KERNEL(scale_f32, float), POINT_KERNEL(complete_f32, float),
+    POINT_KERNEL(restrict_f32, float),
+#define SETUP_KERNEL(name, type, finest, more) \
+  {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kPointThreads, \
+   FineValues<finest>::kBytes + more}
+    SETUP_KERNEL(coarsen_f64, double, true, 9 * 8 * kPointThreads),
+    SETUP_KERNEL(coarsen_f32, float, false, 9 * 8 * kPointThreads), SETUP_KERNEL(transfer_f64, double, true, 0),
+    SETUP_KERNEL(transfer_f32, float, false, 0),
+#define WEIGHTED_SWEEPS(name, type, threads, Shared) \
+  {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), threads, sizeof(Shared)}
+    WEIGHTED_SWEEPS(down_f64, double, kPipeThreads, PipeRings),
+    WEIGHTED_SWEEPS(up_f64, double, kPipeThreads, PipeRings),
+    WEIGHTED_SWEEPS(down_f32, float, kTileThreads, WeightedTile),
+    WEIGHTED_SWEEPS(up_f32, float, kTileThreads, WeightedTile),
     {"weighted_coarsest", run<Factors, weighted_coarsest>, sizeof(Factors), kWarp, 0},
     {"weighted_products", run<ProductArg, weighted_products>, sizeof(ProductArg), kProductThreads,
-     kProductThreads / kWarp * Dots<kWeightedProducts>::kBytes},
+     sizeof(ProductRings)},
 #define SWEEP_KERNEL(name, Pass) {#name, run<Pass, name>, sizeof(Pass), 0, 0}
 #define SWEEP_KERNELS(type, Real)                                                                               \
   SWEEP_KERNEL(once_##type, Pass<Real>), SWEEP_KERNEL(sweep_##type, Pass<Real>),                                \

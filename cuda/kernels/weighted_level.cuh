@@ -88,7 +88,7 @@ struct Equations {
   double *g, *h;
 };
 
-// Nine are values of coarse points for the fine points around each of them, by row and column: P or P'.
+// Nine are values of coarse points for the fine points around each of them, by row and column: P'.
 template <class T> struct Nine {
   T* first;
   long long stride;  // values from one of them to the next
@@ -105,7 +105,6 @@ template <class Real> struct WeightedArg {
   float* coarseB;
   const float* coarseU;
   Equations own, next;  // while levels are set up
-  Nine<double> p;
   const unsigned* fixed;     // a bit for each point, from row rowLo on; null: none
   unsigned long long* sums;  // of squares, see sum.cuh
   double bias[3];            // initial values of its limbs
@@ -116,6 +115,8 @@ template <class Real> struct WeightedArg {
   int strips;      // of kPointColumns columns
   int fixedPitch;  // words
   int countLo, countHi;  // rows of which d counts for the norm
+  int coarseLo, coarseHi;  // coarse rows to whose right-hand side defects are restricted
+  int blockRows;           // of a block that goes down them
   Real weights[4];       // in the order of the sweeps
 };
 

@@ -2,6 +2,7 @@
 #include "pass.cuh"
 #include "weighted_coarsest.cuh"
 #include "weighted_down.cuh"
+#include "weighted_pipe.cuh"
 #include "weighted_products.cuh"
 #include "weighted_setup.cuh"
 #include "weighted_tile.cuh"
@@ -9,24 +10,25 @@
 #define POINTS(name, type) KERNEL(kPointThreads, 1) name(const __grid_constant__ WeightedArg<type> a)
 
 POINTS(weighted_load, double) { load_point(a); }
-POINTS(weighted_interpolate_f64, double) { interpolate_point<true>(a); }
-POINTS(weighted_interpolate_f32, float) { interpolate_point<false>(a); }
-POINTS(weighted_coarsen_f64, double) { coarsen_point<true>(a); }
-POINTS(weighted_coarsen_f32, float) { coarsen_point<false>(a); }
+KERNEL(kPointThreads, 2) weighted_coarsen_f64(const __grid_constant__ WeightedArg<double> a) { coarsen_point<true>(a); }
+KERNEL(kPointThreads, 2) weighted_coarsen_f32(const __grid_constant__ WeightedArg<float> a) { coarsen_point<false>(a); }
 POINTS(weighted_scale_f32, float) { scale_point(a); }
 POINTS(weighted_complete_f32, float) { complete_point(a); }
 POINTS(weighted_transfer_f64, double) { transfer_point<true>(a); }
 POINTS(weighted_transfer_f32, float) { transfer_point<false>(a); }
 
-POINTS(weighted_restrict_f64, double) { restrict_point(a); }
 POINTS(weighted_restrict_f32, float) { restrict_point(a); }
 
-#define WEIGHTED_TILES(name, type, up) \
-  KERNEL(kTileThreads, kTileBlocks) name(const __grid_constant__ WeightedArg<type> a) { sweep_tile<type, up>(a); }
-WEIGHTED_TILES(weighted_down_f64, double, false)
-WEIGHTED_TILES(weighted_down_f32, float, false)
-WEIGHTED_TILES(weighted_up_f64, double, true)
-WEIGHTED_TILES(weighted_up_f32, float, true)
+KERNEL(kPipeThreads, kPipeBlocks) weighted_down_f64(const __grid_constant__ WeightedArg<double> a) {
+  sweep_rows<false>(a);
+}
+KERNEL(kPipeThreads, kPipeBlocks) weighted_up_f64(const __grid_constant__ WeightedArg<double> a) {
+  sweep_rows<true>(a);
+}
+KERNEL(kTileThreads, kTileBlocks) weighted_down_f32(const __grid_constant__ WeightedArg<float> a) {
+  sweep_tile<false>(a);
+}
+KERNEL(kTileThreads, kTileBlocks) weighted_up_f32(const __grid_constant__ WeightedArg<float> a) { sweep_tile<true>(a); }
 
 KERNEL(kWarp, 1) weighted_coarsest(const __grid_constant__ Factors f) { FactorWarp(f, threadIdx.x).solve(); }
-KERNEL(kProductThreads, 1) weighted_products(const __grid_constant__ ProductArg a) { add_products(a); }
+KERNEL(kProductThreads, 2) weighted_products(const __grid_constant__ ProductArg a) { add_products(a); }

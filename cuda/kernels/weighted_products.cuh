@@ -1,11 +1,14 @@
-// The scalar products of conjugate gradients for a weighted operator. A lane has a column.
+// The scalar products of conjugate gradients for a weighted operator. A block goes down the rows of a strip of columns,
+// a thread for each.
 #pragma once
 #include "dot.cuh"
 #include "weighted_level.cuh"
 
 constexpr int kWeightedProducts = 5;
-constexpr int kProductThreads = 128;      // of a block
-constexpr int kProductRows = 4 * kGroupRows;  // of a block
+constexpr int kProductThreads = 256;                       // of a block
+constexpr int kProductSide = kGroupColumns;                // columns at each end that serve the others alone
+constexpr int kWeightedStep = kProductThreads - 2 * kProductSide;
+constexpr int kProductRing = 4, kProductAhead = 2;         // rows in shared memory, and of those under way from memory
 
 // ProductArg is the argument of weighted_products. `level` is that of level 0.
 struct ProductArg {
@@ -15,64 +18,118 @@ struct ProductArg {
   DotUnit unit;
 };
 
-// Fields are z, p and x at a point.
-struct Fields { double z, p, x; };
+__device__ __forceinline__ double down_by(double v, int lanes) { return __shfl_down_sync(kAll, v, lanes); }
 
-// LaneRow is a row of a lane.
-struct LaneRow {
-  Fields west, own, east;
-  double s;  // the coupling to the south
+// SharedDots are the sums of a warp. Of the four lanes that have a group each adds one sum, and the first one two, so
+// that they add them at once.
+struct SharedDots {
+  static constexpr int kLanes = 4, kBytes = Dots<2>::kBytes;
+  Dots<2> dots;
+
+  __device__ __forceinline__ void add(const double (&sums)[kWeightedProducts], DotUnit unit, int lane, bool own) {
+    double mine = 0;
+#pragma unroll
+    for (int k = 0; k < kLanes; k++) {
+      const double v = __shfl_sync(kAll, sums[k], lane & -kLanes);
+      if (lane % kLanes == k) mine = v;
+    }
+    if (own) dots.add(0, mine, unit);
+    if (own && lane % kLanes == 0) dots.add(1, sums[kLanes], unit);
+  }
+  // flush adds what the lanes have collected to the words on the device.
+  __device__ __forceinline__ void flush(unsigned long long* words, int lane) const {
+    __syncwarp();
+    const unsigned long long* const all = dots.bins - lane;
+    for (int i = lane; i < kWeightedProducts * kDotBins; i += kWarp) {
+      const int k = i / kDotBins, bin = k / kLanes * kDotBins + i % kDotBins;
+      unsigned long long n = 0;
+      for (int j = k % kLanes; j < kWarp; j += kLanes) n += all[bin * kWarp + j];
+      if (n) atomicAdd(words + k * kDotWords + i % kDotBins, n);
+    }
+    for (int slot = 0; slot < 2; slot++)
+      if (dots.bad >> slot & 1) atomicAdd(words + (slot ? kLanes : lane % kLanes) * kDotWords + kDotBins, 1ull);
+  }
 };
 
-__device__ __forceinline__ double down_by(double v, int lanes) { return __shfl_down_sync(kAll, v, lanes); }
+// ProductRings is the shared memory of a block.
+struct ProductRings {
+  enum { kU, kX, kP, kCentre, kB, kEast, kSouth, kArrays };
+  double of[kArrays][kProductRing][kProductThreads];
+  char dots[kProductThreads / kWarp][SharedDots::kBytes];
+};
 
 // add_products adds the products of the groups of a block.
 __device__ __forceinline__ void add_products(const ProductArg& a) {
   DYNAMIC_SHARED(shared);
-  using Sums = Dots<kWeightedProducts>;
-  const int lane = threadIdx.x % kWarp;
-  Sums dots;
-  dots.begin(shared + threadIdx.x / kWarp * Sums::kBytes, lane);
+  ProductRings& rings = *(ProductRings*)shared;
+  using R = ProductRings;
+  constexpr int kMask = kProductRing - 1;
   const WeightedArg<double>& l = a.level;
   const Grid& g = l.fine;
-  const int x = blockIdx.x % l.strips * kProductThreads + threadIdx.x;
-  const int first = (l.lo & -kGroupRows) + (int)(blockIdx.x / l.strips) * kProductRows;
-  const int lo = max(first, l.lo), hi = min(first + kProductRows, l.hi);
+  const int thread = threadIdx.x, lane = thread % kWarp;
+  const int x = blockIdx.x % l.strips * kWeightedStep - kProductSide + thread;
+  const int top = (l.lo & -kGroupRows) + (int)(blockIdx.x / l.strips) * l.blockRows;
+  const int lo = max(top, l.lo), hi = min(top + l.blockRows, l.hi);
   const bool swept = x >= g.lo && x < g.hi;
-  const auto value = [&](const double* from, int row, int column) {
-    return g.held(row, column) ? from[(ptrdiff_t)row * g.pitch + column] : 0;
+  const bool own = thread >= kProductSide && thread < kProductThreads - kProductSide && (x & -kGroupColumns) < g.nx;
+  const int west = thread ? -1 : 0, east = thread + 1 < kProductThreads ? 1 : 0;
+  SharedDots all;
+  all.dots.begin(rings.dots[thread / kWarp], lane);
+  // fetch begins to load row y into the rings.
+  const auto fetch = [&](int y, int slot) {
+    const double* const from[R::kArrays] = {a.u, a.x, a.p, l.centre, l.b, l.east, l.south};
+    const ptrdiff_t i = (ptrdiff_t)y * g.pitch + x;
+    const bool held = g.held(y, x) && y >= lo - 1 && y <= hi;
+#pragma unroll
+    for (int k = 0; k < R::kArrays; k++) {
+      if (held) copy_async<8>(&rings.of[k][slot][thread], from[k] + i);
+      else rings.of[k][slot][thread] = 0;
+    }
+    copies_commit();
   };
-  const auto fields = [&](int row, int column) {
-    const double before = value(a.x, row, column);
-    return Fields{value(a.u, row, column) - before, value(a.p, row, column), before};
-  };
-  const auto row = [&](int y) {
-    return LaneRow{fields(y, x - 1), fields(y, x), fields(y, x + 1), value(l.south, y, x)};
-  };
+  double z[kProductRing] = {}, p[kProductRing] = {}, before[kProductRing] = {}, s[kProductRing] = {};
   double sums[kWeightedProducts] = {};
-  LaneRow north = row(lo - 1), middle = row(lo);
-  for (int y = lo; y < hi; y++) {
-    const LaneRow south = row(y + 1);
-    const double c = swept ? value(l.centre, y, x) : 0, w = value(l.east, y, x - 1), e = value(l.east, y, x);
-    const double inverse = c > 0 ? 1 / c : 0, b = value(l.b, y, x);
-    const auto product = [&](double Fields::*f, double source) {
-      double t = fused(north.s, north.own.*f, fused(middle.s, south.own.*f, source));
-      t = fused(w, middle.west.*f, fused(e, middle.east.*f, t));
-      return c > 0 ? c * fused(inverse, t, -(middle.own.*f)) : 0;
-    };
-    const double dz = product(&Fields::z, 0), dp = product(&Fields::p, 0), dx = product(&Fields::x, b);
-    const double z = middle.own.z, p = middle.own.p;
-    const double z1 = down_by(z, 1), p1 = down_by(p, 1), dz1 = down_by(dz, 1), dp1 = down_by(dp, 1),
-                 dx1 = down_by(dx, 1);
-    const double pairs[kWeightedProducts] = {fused(dz1, z1, dz * z), fused(dp1, z1, dp * z), fused(dp1, p1, dp * p),
-                                             fused(dx1, z1, dx * z), fused(dx1, p1, dx * p)};
-    for (int k = 0; k < kWeightedProducts; k++) sums[k] += pairs[k] + down_by(pairs[k], 2);
-    north = middle, middle = south;
-    if ((y + 1) % kGroupRows && y + 1 < hi) continue;
-    for (int k = 0; k < kWeightedProducts; k++) {
-      if (lane % kGroupColumns == 0) dots.add(k, sums[k], a.unit);
-      sums[k] = 0;
+  for (int i = 0; i < kProductAhead; i++) fetch(top - kProductRing + i, i);
+  copies_wait<kProductAhead - 1>();
+  __syncthreads();
+#pragma unroll 1
+  for (int begin = top - kProductRing; begin <= hi; begin += kProductRing) {
+#pragma unroll
+    for (int i = 0; i < kProductRing; i++) {
+      const int y = begin + i - 1, at = (i - 1) & kMask, above = (i - 2) & kMask;  // row y is summed
+      fetch(begin + i + kProductAhead, (i + kProductAhead) & kMask);
+      const auto value = [&](int array, int row, int dx) { return rings.of[array][row][thread + dx]; };
+      const auto change = [&](int row, int dx) { return value(R::kU, row, dx) - value(R::kX, row, dx); };
+      z[i] = change(i, 0), p[i] = value(R::kP, i, 0), before[i] = value(R::kX, i, 0), s[i] = value(R::kSouth, i, 0);
+      const double c = swept ? value(R::kCentre, at, 0) : 0, inverse = c > 0 ? 1 / c : 0;
+      const double w = value(R::kEast, at, west), e = value(R::kEast, at, 0);
+      const auto product = [&](const double* v, double before, double behind, double source) {
+        double t = fused(s[above], v[above], fused(s[at], v[i], source));
+        t = fused(w, before, fused(e, behind, t));
+        return c > 0 ? c * fused(inverse, t, -v[at]) : 0;
+      };
+      const double dz = product(z, change(at, west), change(at, east), 0);
+      const double dp = product(p, value(R::kP, at, west), value(R::kP, at, east), 0);
+      const double dx = product(before, value(R::kX, at, west), value(R::kX, at, east), value(R::kB, at, 0));
+      const double z0 = z[at], p0 = p[at], z1 = down_by(z0, 1), p1 = down_by(p0, 1);
+      const double dz1 = down_by(dz, 1), dp1 = down_by(dp, 1), dx1 = down_by(dx, 1);
+      const double pairs[kWeightedProducts] = {fused(dz1, z1, dz * z0), fused(dp1, z1, dp * z0),
+                                               fused(dp1, p1, dp * p0), fused(dx1, z1, dx * z0),
+                                               fused(dx1, p1, dx * p0)};
+      const bool counts = y >= lo && y < hi;
+#pragma unroll
+      for (int k = 0; k < kWeightedProducts; k++) {
+        const double v = pairs[k] + down_by(pairs[k], 2);
+        if (counts) sums[k] += v;
+      }
+      if (counts && ((y + 1) % kGroupRows == 0 || y + 1 == hi)) {
+        all.add(sums, a.unit, lane, own);
+#pragma unroll
+        for (int k = 0; k < kWeightedProducts; k++) sums[k] = 0;
+      }
+      copies_wait<kProductAhead - 1>();
+      __syncthreads();
     }
   }
-  dots.flush(a.sums, lane);
+  all.flush(a.sums, lane);
 }

@@ -1,5 +1,6 @@
 // The levels of a weighted operator: stencils, interpolation, scaling and what cycles read of them. A thread has a
-// point of a level, or a coarse point and the nine fine ones on which it lies and that lie next to it.
+// point of a level, or a coarse point and the nine fine ones on which it lies and that lie next to it. P is computed
+// where it is needed: to read it from memory takes longer.
 #pragma once
 #include "weighted_level.cuh"
 
@@ -21,26 +22,81 @@ __device__ __forceinline__ void load_point(const WeightedArg<double>& a) {
   set(a.to, a.to[row + x]), set(a.east, a.east[row + x]), set(a.south, a.south[row + x]);
 }
 
-// Stencil reads the stencil of a level, 0 for points that are not unknowns.
-template <bool kFinest> struct Stencil {
+// The arrays of a stencil, in the order of Equations.
+enum { kC, kE, kS, kSE, kSW };
+
+// HeldValues are the stencil of a level in memory, 0 for points that are not held and swept.
+struct HeldValues {
   const Grid& grid;
   const Equations& e;
 
-  __device__ __forceinline__ double at(const double* a, int y, int x) const {
+  __device__ __forceinline__ double of(const double* a, int y, int x) const {
     return grid.find(y, x) ? a[(ptrdiff_t)y * grid.widePitch + x] : 0;
   }
-  __device__ __forceinline__ double c(int y, int x) const { return at(e.c, y, x); }
+  __device__ __forceinline__ double at(int k, int y, int x) const {
+    return of(k == kC ? e.c : k == kE ? e.e : k == kS ? e.s : k == kSE ? e.se : e.sw, y, x);
+  }
+};
+
+// Coarse points of a block, one a thread, and the most fine points that lie on them or up to two away.
+constexpr int kSetupColumns = 32, kSetupRows = kPointThreads / kSetupColumns;
+constexpr int kFineColumns = 2 * kSetupColumns + 4, kFineRows = 2 * kSetupRows + 3;
+constexpr int kFinePoints = kFineRows * kFineColumns;
+
+// FineValues are the stencil of these fine points in shared memory, rows and columns counted from those of the first
+// one. Even columns of a row lie before odd ones: neighbouring threads read every other column.
+template <bool kFinest> struct FineValues {
+  static constexpr int kArrays = kFinest ? 3 : 5, kBytes = kArrays * kFinePoints * 8;
+  double* all;
+
+  __device__ __forceinline__ static int place(int y, int x) {
+    return y * kFineColumns + (x & 1) * (kFineColumns / 2) + (x >> 1);
+  }
+  __device__ __forceinline__ double& at(int k, int y, int x) const { return all[k * kFinePoints + place(y, x)]; }
+
+  // load loads the values of the points from (top, left) on. On the finest level couplings to points that are not
+  // unknowns become 0.
+  __device__ __forceinline__ void load(const Grid& g, const Equations& e, int top, int left) const {
+    const HeldValues held{g, e};
+    for (int i = threadIdx.x; i < kFinePoints; i += kPointThreads) {
+      int y = top + i / kFineColumns, x = left + i % kFineColumns;
+      const int to = place(i / kFineColumns, i % kFineColumns);
+      const bool found = g.find(y, x);
+      const ptrdiff_t from = (ptrdiff_t)y * g.widePitch + x;
+      all[kC * kFinePoints + to] = found ? e.c[from] : 0;
+      all[kE * kFinePoints + to] = found ? e.e[from] : 0;
+      all[kS * kFinePoints + to] = found ? e.s[from] : 0;
+      if (kFinest) continue;
+      all[kSE * kFinePoints + to] = found ? e.se[from] : 0;
+      all[kSW * kFinePoints + to] = found ? e.sw[from] : 0;
+    }
+    __syncthreads();
+    if (kFinest) uncouple();
+  }
+  __device__ __forceinline__ void uncouple() const {
+    for (int i = threadIdx.x; i < kFinePoints; i += kPointThreads) {
+      const int y = i / kFineColumns, x = i % kFineColumns;
+      const bool unknown = at(kC, y, x) > 0;
+      if (!unknown || x + 1 == kFineColumns || !(at(kC, y, x + 1) > 0)) at(kE, y, x) = 0;
+      if (!unknown || y + 1 == kFineRows || !(at(kC, y + 1, x) > 0)) at(kS, y, x) = 0;
+    }
+    __syncthreads();
+  }
+};
+
+// Stencil is the stencils of points, with S to diagonal neighbours or without.
+template <class Values, bool kDiagonals> struct Stencil {
+  Values values;
+
+  __device__ __forceinline__ double c(int y, int x) const { return values.at(kC, y, x); }
   // s returns the coupling of a point to the one dy rows below it and dx columns behind it.
   __device__ __forceinline__ double s(int y, int x, int dy, int dx) const {
     if (dy < 0 || (dy == 0 && dx < 0)) y += dy, x += dx, dy = -dy, dx = -dx;
-    if (kFinest) {
-      if ((dy && dx) || !(c(y, x) > 0) || !(c(y + dy, x + dx) > 0)) return 0;
-      return at(dy ? e.s : e.e, y, x);
-    }
-    return at(dy == 0 ? e.e : dx == 0 ? e.s : dx > 0 ? e.se : e.sw, y, x);
+    if (!kDiagonals && dy && dx) return 0;
+    return values.at(dy == 0 ? kE : dx == 0 ? kS : dx > 0 ? kSE : kSW, y, x);
   }
   // line returns P of a point between two coarse ones, dy rows and dx columns away from it, for one of these.
-  __device__ double line(int y, int x, int dy, int dx) const {
+  __device__ __forceinline__ double line(int y, int x, int dy, int dx) const {
     const double centre = c(y, x);
     if (!(centre > 0)) return 0;
     const double w = s(y, x, 0, -1), e = s(y, x, 0, 1), n = s(y, x, -1, 0), so = s(y, x, 1, 0);
@@ -52,90 +108,118 @@ template <bool kFinest> struct Stencil {
   }
   // cross returns P of a point between columns and rows for the coarse point dy rows and dx columns away from it.
   // `row` and `column` are the P for it of the points next to it in its row and in its column.
-  __device__ double cross(int y, int x, int dy, int dx, double row, double column) const {
+  __device__ __forceinline__ double cross(int y, int x, int dy, int dx, double row, double column) const {
     const double centre = c(y, x);
     if (!(centre > 0)) return 0;
     return fused(s(y, x, 0, dx), column, fused(s(y, x, dy, 0), row, s(y, x, dy, dx))) / centre;
   }
 };
 
-// interpolate_point computes P of a coarse point.
-template <bool kFinest, class Arg> __device__ __forceinline__ void interpolate_point(const Arg& a) {
-  const ThreadPoint at(a);
-  if (!at.swept(a.coarse)) return;
-  const Stencil<kFinest> s{a.fine, a.own};
-  const int y = a.y.on(at.y), x = a.x.on(at.x);
-  double p[9] = {};
-  if (s.c(y, x) > 0) {
-    p[4] = 1;
-    for (int d = -1; d <= 1; d += 2) {
-      if (a.x.beside(at.x, d)) p[4 + d] = s.line(y, x + d, 0, -d);
-      if (a.y.beside(at.y, d)) p[4 + 3 * d] = s.line(y + d, x, -d, 0);
-    }
-    for (int dy = -1; dy <= 1; dy += 2)
-      for (int dx = -1; dx <= 1; dx += 2)
-        if (a.x.beside(at.x, dx) && a.y.beside(at.y, dy))
-          p[4 + 3 * dy + dx] = s.cross(y + dy, x + dx, -dy, -dx, p[4 + dx], p[4 + 3 * dy]);
-  }
-  for (int k = 0; k < 9; k++) a.coarse.store(a.p.of(k), a.coarse.widePitch, at.y, at.x, p[k]);
-}
-
-// Galerkin computes A of two coarse points.
-template <bool kFinest, class Arg> struct Galerkin {
+// SetupTile is the coarse points of a block. All its threads make it.
+template <bool kFinest, class Arg> struct SetupTile {
   const Arg& a;
-  const Stencil<kFinest> s{a.fine, a.own};
+  const int y, x;         // the coarse point of the thread
+  const int top, left;    // the first fine point
+  const int fineY, fineX; // where the point lies, counted from the first one
+  const Stencil<FineValues<kFinest>, !kFinest> s;
 
-  __device__ __forceinline__ double p(int row, int column, int dy, int dx) const {
-    return a.coarse.find(row, column) ? a.p.of(4 + 3 * dy + dx)[(ptrdiff_t)row * a.coarse.widePitch + column] : 0;
+  // Blocks have `columns` coarse columns of their own from column `first` on, and `rows` rows.
+  __device__ __forceinline__ SetupTile(const Arg& a, int first, int columns, int rows, char* shared)
+      : a(a),
+        y(a.lo + (int)(blockIdx.x / a.strips) * rows + (int)threadIdx.x / kSetupColumns),
+        x(first + (int)(blockIdx.x % a.strips) * columns + (int)threadIdx.x % kSetupColumns),
+        top(a.y.on(y - (int)threadIdx.x / kSetupColumns) - 2),
+        left(a.x.on(x - (int)threadIdx.x % kSetupColumns) - 2),
+        fineY(a.y.on(y) - top), fineX(a.x.on(x) - left), s{{(double*)shared}} {
+    s.values.load(a.fine, a.own, top, left);
   }
-  // times_p returns AP of a fine and a coarse point.
-  __device__ double times_p(int y, int x, int row, int column) const {
-    const int onY = a.y.on(row), onX = a.x.on(column);
-    double sum = 0;
-    for (int dy = -1; dy <= 1; dy++) {
-      const int down = y + dy - onY;
-      if (down < -1 || down > 1 || !a.y.beside(row, down)) continue;
-      for (int dx = -1; dx <= 1; dx++) {
-        const int right = x + dx - onX;
-        if (right < -1 || right > 1 || !a.x.beside(column, right)) continue;
-        sum = fused(dy || dx ? -s.s(y, x, dy, dx) : s.c(y, x), p(row, column, down, right), sum);
-      }
+
+  // interpolate computes P of the point.
+  __device__ __forceinline__ void interpolate(double (&p)[9]) const {
+    for (double& v : p) v = 0;
+    int row = y, column = x;
+    if (!a.coarse.find(row, column) || !(s.c(fineY, fineX) > 0)) return;
+    p[4] = 1;
+    const bool beside[2][2] = {{a.y.beside(y, -1), a.y.beside(y, 1)}, {a.x.beside(x, -1), a.x.beside(x, 1)}};
+#pragma unroll
+    for (int d = -1; d <= 1; d += 2) {
+      if (beside[1][d > 0]) p[4 + d] = s.line(fineY, fineX + d, 0, -d);
+      if (beside[0][d > 0]) p[4 + 3 * d] = s.line(fineY + d, fineX, -d, 0);
     }
-    return sum;
+#pragma unroll
+    for (int dy = -1; dy <= 1; dy += 2)
+#pragma unroll
+      for (int dx = -1; dx <= 1; dx += 2)
+        if (beside[0][dy > 0] && beside[1][dx > 0])
+          p[4 + 3 * dy + dx] = s.cross(fineY + dy, fineX + dx, -dy, -dx, p[4 + dx], p[4 + 3 * dy]);
   }
-  __device__ double product(int row, int column, int toRow, int toColumn) const {
-    int r = toRow, c = toColumn;
-    if (!a.coarse.find(r, c)) return 0;
-    const int y = a.y.on(row), x = a.x.on(column);
+};
+
+// Galerkin computes A of the coarse point of a thread and another one.
+template <bool kFinest, class Arg> struct Galerkin {
+  const SetupTile<kFinest, Arg>& tile;
+  const double (&own)[9];  // P of the point
+  const double* p;         // of those of a block: nine times kPointThreads
+
+  // other returns P of the point jy rows and jx columns behind the thread's.
+  __device__ __forceinline__ double other(int k, int jy, int jx) const {
+    return p[k * kPointThreads + (int)threadIdx.x + jy * kSetupColumns + jx];
+  }
+  // product does so if that point lies stepY rows and stepX columns behind the thread's on the fine level. Where these
+  // are constants, so is all that decides.
+  __device__ __forceinline__ double product(int jy, int jx, int stepY, int stepX) const {
     double sum = 0;
-    for (int dy = -1; dy <= 1; dy++)
-      for (int dx = -1; dx <= 1; dx++)
-        if (a.y.beside(row, dy) && a.x.beside(column, dx))
-          sum = fused(p(row, column, dy, dx), times_p(y + dy, x + dx, toRow, toColumn), sum);
+#pragma unroll
+    for (int k = 0; k < 9; k++) {
+      const int dy = k / 3 - 1, dx = k % 3 - 1;
+      double ap = 0;
+      bool any = false;
+#pragma unroll
+      for (int n = 0; n < 9; n++) {
+        const int ny = n / 3 - 1, nx = n % 3 - 1, down = dy + ny - stepY, right = dx + nx - stepX;
+        if (down < -1 || down > 1 || right < -1 || right > 1 || (kFinest && ny && nx)) continue;
+        const int y = tile.fineY + dy, x = tile.fineX + dx, at = 4 + 3 * down + right;
+        ap = fused(n == 4 ? tile.s.c(y, x) : -tile.s.s(y, x, ny, nx), jy || jx ? other(at, jy, jx) : own[at], ap);
+        any = true;
+      }
+      if (any) sum = fused(own[k], ap, sum);
+    }
     return sum;
   }
 };
 
-// coarsen_point computes the stencil of a coarse point.
+// coarsen_point computes the stencil of a coarse point. A row and two columns of the threads serve the others alone.
 template <bool kFinest, class Arg> __device__ __forceinline__ void coarsen_point(const Arg& a) {
-  const ThreadPoint at(a);
-  if (!at.swept(a.coarse)) return;
-  const Galerkin<kFinest, Arg> g{a};
-  const int y = at.y, x = at.x;
-  const double c = g.product(y, x, y, x);
+  DYNAMIC_SHARED(shared);
+  const SetupTile<kFinest, Arg> tile(a, -1, kSetupColumns - 2, kSetupRows - 1, shared);
+  double own[9];
+  tile.interpolate(own);
+  double* const p = (double*)(shared + FineValues<kFinest>::kBytes);
+  for (int k = 0; k < 9; k++) p[k * kPointThreads + (int)threadIdx.x] = own[k];
+  __syncthreads();
+  const int row = threadIdx.x / kSetupColumns, column = threadIdx.x % kSetupColumns, y = tile.y, x = tile.x;
+  if (row + 1 == kSetupRows || column == 0 || column + 1 == kSetupColumns || y >= a.hi) return;
+  if (x < a.coarse.lo || x >= a.coarse.hi) return;
+  const Galerkin<kFinest, Arg> g{tile, own, p};
+  const int stepY = a.y.on(y + 1) - a.y.on(y), west = a.x.on(x - 1) - a.x.on(x), east = a.x.on(x + 1) - a.x.on(x);
   const auto store = [&](double* to, double v) { a.coarse.store(to, a.coarse.widePitch, y, x, v); };
-  store(a.next.c, c >= kMinimal ? c : 0);
-  store(a.next.e, 0 - g.product(y, x, y, x + 1));
-  store(a.next.s, 0 - g.product(y, x, y + 1, x));
-  store(a.next.se, 0 - g.product(y, x, y + 1, x + 1));
-  store(a.next.sw, 0 - g.product(y, x, y + 1, x - 1));
+  const auto all = [&](int stepY, int west, int east) {
+    const double c = g.product(0, 0, 0, 0);
+    store(a.next.c, c >= kMinimal ? c : 0);
+    store(a.next.e, 0 - g.product(0, 1, 0, east));
+    store(a.next.s, 0 - g.product(1, 0, stepY, 0));
+    store(a.next.se, 0 - g.product(1, 1, stepY, east));
+    store(a.next.sw, 0 - g.product(1, -1, stepY, west));
+  };
+  if (stepY == 2 && west == -2 && east == 2) all(2, -2, 2);
+  else all(stepY, west, east);
 }
 
 // scale_point computes h of a point and, unless it is null, g.
 __device__ __forceinline__ void scale_point(const WeightedArg<float>& a) {
   const ThreadPoint at(a);
   if (!at.swept(a.fine)) return;
-  const Stencil<false> s{a.fine, a.own};
+  const Stencil<HeldValues, true> s{{a.fine, a.own}};
   const int y = at.y, x = at.x;
   const auto root = [&](int dy, int dx) {
     const double c = s.c(y + dy, x + dx);
@@ -157,11 +241,11 @@ __device__ __forceinline__ void scale_point(const WeightedArg<float>& a) {
 __device__ __forceinline__ void complete_point(const WeightedArg<float>& a) {
   const ThreadPoint at(a);
   if (!at.swept(a.fine)) return;
-  const Stencil<false> s{a.fine, a.own};
+  const Stencil<HeldValues, true> s{{a.fine, a.own}};
   const int y = at.y, x = at.x;
-  const double g = s.at(a.own.g, y, x);
+  const double g = s.values.of(a.own.g, y, x);
   const auto set = [&](float* to, double v, int dy, int dx) {
-    a.fine.store(to, a.fine.pitch, y, x, (float)(v * (g * s.at(a.own.g, y + dy, x + dx))));
+    a.fine.store(to, a.fine.pitch, y, x, (float)(v * (g * s.values.of(a.own.g, y + dy, x + dx))));
   };
   set(a.centre, s.c(y, x), 0, 0);
   set(a.east, s.s(y, x, 0, 1), 0, 1);
@@ -172,14 +256,18 @@ __device__ __forceinline__ void complete_point(const WeightedArg<float>& a) {
 
 // transfer_point computes P' of a coarse point.
 template <bool kFinest, class Arg> __device__ __forceinline__ void transfer_point(const Arg& a) {
-  const ThreadPoint at(a);
-  if (!at.swept(a.coarse)) return;
-  const Stencil<false> fine{a.fine, a.own};
-  const int y = a.y.on(at.y), x = a.x.on(at.x);
-  const ptrdiff_t i = (ptrdiff_t)at.y * a.coarse.widePitch + at.x;
-  const double g = a.next.g[i];
+  DYNAMIC_SHARED(shared);
+  const SetupTile<kFinest, Arg> tile(a, 0, kSetupColumns, kSetupRows, shared);
+  const int y = tile.y, x = tile.x;
+  if (y >= a.hi || x < a.coarse.lo || x >= a.coarse.hi) return;
+  double p[9];
+  tile.interpolate(p);
+  const HeldValues fine{a.fine, a.own};
+  const double g = a.next.g[(ptrdiff_t)y * a.coarse.widePitch + x];
+#pragma unroll
   for (int k = 0; k < 9; k++) {
-    const double by = kFinest ? g : fine.at(a.own.h, y + k / 3 - 1, x + k % 3 - 1) * g;
-    a.coarse.store(a.transfer.of(k), a.coarse.pitch, at.y, at.x, (float)(a.p.of(k)[i] * by));
+    const int row = tile.top + tile.fineY + k / 3 - 1, column = tile.left + tile.fineX + k % 3 - 1;
+    const double by = kFinest ? g : fine.of(a.own.h, row, column) * g;
+    a.coarse.store(a.transfer.of(k), a.coarse.pitch, y, x, (float)(p[k] * by));
   }
 }
