@@ -217,14 +217,19 @@ template <bool kFinest, class Arg> __device__ __forceinline__ void coarsen_point
 
 // scale_point computes h of a point and, unless it is null, g.
 __device__ __forceinline__ void scale_point(const WeightedArg<float>& a) {
+  constexpr int kWidth = kPointColumns + 2;
+  __shared__ double roots[(kPointRows + 2) * kWidth];  // 1/sqrt(C), of the points beside those of the block, too
+  const Stencil<HeldValues, true> s{{a.fine, a.own}};
+  const int top = a.lo + (int)(blockIdx.x / a.strips) * kPointRows, left = blockIdx.x % a.strips * kPointColumns;
+  for (int i = threadIdx.x; i < (kPointRows + 2) * kWidth; i += kPointThreads) {
+    const double c = s.c(top - 1 + i / kWidth, left - 1 + i % kWidth);
+    roots[i] = c > 0 ? 1 / sqrt(c) : 0;
+  }
+  __syncthreads();
   const ThreadPoint at(a);
   if (!at.swept(a.fine)) return;
-  const Stencil<HeldValues, true> s{{a.fine, a.own}};
   const int y = at.y, x = at.x;
-  const auto root = [&](int dy, int dx) {
-    const double c = s.c(y + dy, x + dx);
-    return c > 0 ? 1 / sqrt(c) : 0;
-  };
+  const auto root = [&](int dy, int dx) { return roots[(1 + y - top + dy) * kWidth + 1 + x - left + dx]; };
   const double c = s.c(y, x), own = root(0, 0);
   double h = 0;
   if (c > 0) {
