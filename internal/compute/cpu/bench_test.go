@@ -15,16 +15,41 @@ type wavy struct{ mesh solver.Mesh }
 func (w wavy) Row(iy int, dst []byte) error {
 	for x := range w.mesh.NX {
 		v := math.Sin(float64(x*7+iy*13)) / 4
-		if w.mesh.DType == solver.Float32 {
-			binary.LittleEndian.PutUint32(dst[4*x:], math.Float32bits(float32(v)))
-		} else {
-			binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(v))
-		}
+		put(w.mesh.DType, dst, x, v)
 	}
 	return nil
 }
 
+func put(t solver.DType, dst []byte, x int, v float64) {
+	if t == solver.Float32 {
+		binary.LittleEndian.PutUint32(dst[4*x:], math.Float32bits(float32(v)))
+	} else {
+		binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(v))
+	}
+}
+
 func (w wavy) ValueRow(iy int, _ solver.Value, dst []byte) error { return w.Row(iy+1, dst) }
+
+// weights are those of a smooth coefficient, and a source.
+type weights struct{ wavy }
+
+func (w weights) ValueRow(iy int, k solver.Value, dst []byte) error {
+	for x := range w.mesh.NX {
+		v := 0.24 + math.Sin(float64(x)/100+float64(iy)/70+float64(k))/100
+		if k == solver.Source {
+			v /= 64
+		}
+		put(w.mesh.DType, dst, x, v)
+	}
+	return nil
+}
+
+// layers are weights that are the same in all rows.
+type layers struct{ wavy }
+
+func (l layers) ValueRow(_ int, k solver.Value, dst []byte) error {
+	return weights{l.wavy}.ValueRow(0, k, dst)
+}
 
 func (w wavy) FixedRow(iy int, dst []bool) error {
 	for x := range dst {
@@ -45,6 +70,8 @@ func BenchmarkSweep(b *testing.B) {
 				{"general", solver.Operator{Scale: 0.5, Blend: 0.25}},
 				{"source", solver.Operator{Scale: 0.5, Blend: 0.5, Values: w}},
 				{"source+fixed", solver.Operator{Scale: 0.5, Blend: 0.5, Values: w, Fixed: w}},
+				{"weighted", solver.Operator{Weighted: true, Values: weights{w}}},
+				{"layers", solver.Operator{Weighted: true, Values: layers{w}}},
 			}
 			for _, kind := range kinds {
 				for _, kernel := range Kernels() {

@@ -59,6 +59,9 @@ func (o Options) complete() Options {
 // newPlans returns the plans for a layout, indexed by the number of sweeps, and the largest scratch in bytes that any
 // of them needs.
 func newPlans(l solver.Layout, columns rowLayout, cache int) (plans []plan, scratch int) {
+	if l.Operator.Weighted {
+		cache *= 2 // the rows that pass through it are fetched ahead, and wider windows repeat fewer columns
+	}
 	// Bytes for each block of a row that sweeps read besides the field.
 	constant := l.Operator.ValuesPerPoint() * columns.blockBytes()
 	if l.Operator.Fixed != nil {

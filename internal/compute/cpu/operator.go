@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -17,9 +18,10 @@ type operator struct {
 	kind    kernel.Operator
 	weights [2 * kernel.MaxVector]byte // h in every lane of a vector, then q
 	values  *field                     // rows of values; all are one row of zeros if the operator yields none
+	same    []unsafe.Pointer           // by row, from first on: where its values are; rows one after another may share
 	swept   sweptRows                  // all are one row if there are no fixed points
 	fixed   []blockRange               // by row: the blocks that hold fixed points; nil if there are none
-	first   int                        // row of fixed[0]
+	first   int                        // row of fixed[0] and same[0]
 }
 
 // newOperator returns the operator of l, whose fields have no memory yet.
@@ -43,6 +45,7 @@ func newOperator(l solver.Layout, columns rowLayout) *operator {
 	if o.Values != nil {
 		o.values = newField(rows, o.values.shared)
 	}
+	o.same = make([]unsafe.Pointer, rows.Rows())
 	weights := o.weights[:0]
 	for _, w := range []float64{o.Scale, o.Blend} {
 		for range columns.lanes {
@@ -68,19 +71,22 @@ func (o *operator) fields() (fields []*field) {
 
 // open fills the row that all rows share, once the fields have memory.
 func (o *operator) open() {
+	for i := range o.same {
+		o.same[i] = o.values.row(o.first + i)
+	}
 	if o.Fixed == nil && o.swept.field != nil {
 		o.swept.set(o.first, nil)
 	}
 }
 
 // load reads row y of the values and of the fixed points, which is row canonical of the mesh. buf and points have room
-// for a row. again says that the values are those of row y-1.
-func (o *operator) load(y, canonical int, again bool, buf []byte, points []bool) error {
+// for a row. again says that the values are those of row y-1, and sweeps read them there. So they do with others that
+// turn out to be the same: the rows of a layer then come from the caches.
+func (o *operator) load(y, canonical int, again, above bool, buf []byte, points []bool) error {
 	columns, n := o.swept.columns, o.ValuesPerPoint()
+	i := y - o.first
 	if again && n > 0 {
-		stride := o.values.stride
-		copy(unsafe.Slice((*byte)(o.values.row(y)), stride), unsafe.Slice((*byte)(o.values.row(y-1)), stride))
-		n = 0
+		o.same[i], n = o.same[i-1], 0
 	}
 	for k := range n {
 		if err := o.Values.ValueRow(canonical, solver.Value(k), buf); err != nil {
@@ -88,11 +94,18 @@ func (o *operator) load(y, canonical int, again bool, buf []byte, points []bool)
 		}
 		columns.packEvery(unsafe.Add(o.values.row(y), k*columns.blockBytes()), buf, n)
 	}
+	if n > 0 {
+		size := n * columns.blocks * columns.blockBytes()
+		o.same[i] = o.values.row(y)
+		if above && bytes.Equal(bytesAt(o.same[i-1], size), bytesAt(o.same[i], size)) {
+			o.same[i] = o.same[i-1]
+		}
+	}
 	if o.Fixed != nil {
 		if err := o.Fixed.FixedRow(canonical, points); err != nil {
 			return fmt.Errorf("fixed points of row %d: %w", canonical, err)
 		}
-		o.fixed[y-o.first] = o.swept.set(y, points)
+		o.fixed[i] = o.swept.set(y, points)
 	}
 	return nil
 }
@@ -106,6 +119,8 @@ func (o *operator) repeats(m solver.Mesh, y int) bool {
 	}
 	return true
 }
+
+func bytesAt(p unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(p), n) }
 
 // masked returns the blocks of n rows from y on that hold fixed points.
 func (o *operator) masked(y, n int) (blocks blockRange) {
@@ -125,11 +140,28 @@ func (o *operator) place(t *task, y, left int) {
 	if n == 0 && t.masked == (blockRange{}) {
 		return
 	}
+	at := left * n * columns.blockBytes()
 	for i := range t.Rows {
 		t.Swept[i] = unsafe.Add(o.swept.row(y+i), left*columns.maskBytes())
 		if n > 0 {
-			t.Values[i] = unsafe.Add(o.values.row(y+i), left*n*columns.blockBytes())
+			t.Values[i] = unsafe.Add(o.same[y+i-o.first], at)
 		}
 	}
+	if n > 1 {
+		o.fetch(t, y, at)
+	}
 	t.Weights = unsafe.Pointer(&o.weights)
+}
+
+// fetch gives a task places to fetch from. In the next band the first level sweeps the rows that follow those it sweeps
+// in this one. Together the levels fetch their values, each two lines of a block.
+func (o *operator) fetch(t *task, y, at int) {
+	done := (t.level - 1) * kernel.AheadBytes
+	for i := range t.Rows {
+		t.Ahead[i] = t.Values[i]
+		next := y + i + t.level - 1 + kernel.Rows - o.first
+		if next < len(o.same) && done < o.kind.Values()*o.swept.columns.blockBytes() {
+			t.Ahead[i] = unsafe.Add(o.same[next], at+done)
+		}
+	}
 }

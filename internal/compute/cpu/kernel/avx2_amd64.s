@@ -13215,7 +13215,7 @@ rows_done:
 	RET
 
 // func weightedAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·weightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -13252,6 +13252,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -13303,6 +13307,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -13354,6 +13362,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -13405,6 +13417,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -13456,6 +13472,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -13507,6 +13527,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -13558,6 +13582,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -13609,6 +13637,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -13722,7 +13754,7 @@ end_7:
 	JMP     row_7
 
 // func streamWeightedAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·streamWeightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -13759,6 +13791,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -13810,6 +13846,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -13861,6 +13901,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -13912,6 +13956,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -13963,6 +14011,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -14014,6 +14066,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -14065,6 +14121,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -14116,6 +14176,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -14229,8 +14293,8 @@ end_7:
 	JMP     row_7
 
 // func maskedWeightedAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·maskedWeightedAVX2F32(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·maskedWeightedAVX2F32(SB), NOSPLIT, $8-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
@@ -14268,6 +14332,10 @@ block:
 	MOVQ         224(AX), R14
 	MOVQ         288(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         368(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
@@ -14336,6 +14404,10 @@ row_1:
 	MOVQ         232(AX), R14
 	MOVQ         296(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         376(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
@@ -14404,6 +14476,10 @@ row_2:
 	MOVQ         240(AX), R14
 	MOVQ         304(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         384(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
@@ -14472,6 +14548,10 @@ row_3:
 	MOVQ         248(AX), R14
 	MOVQ         312(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         392(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
@@ -14540,6 +14620,10 @@ row_4:
 	MOVQ         256(AX), R14
 	MOVQ         320(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         400(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
@@ -14608,6 +14692,10 @@ row_5:
 	MOVQ         264(AX), R14
 	MOVQ         328(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         408(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
@@ -14676,6 +14764,10 @@ row_6:
 	MOVQ         272(AX), R14
 	MOVQ         336(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         416(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
@@ -14744,6 +14836,10 @@ row_7:
 	MOVQ         280(AX), R12
 	MOVQ         344(AX), R13
 	LEAQ         (R13)(CX*4), R13
+	MOVQ         424(AX), R14
+	LEAQ         (R14)(CX*4), R14
+	PREFETCHT1   (R14)(CX*1)
+	PREFETCHT1   64(R14)(CX*1)
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
@@ -14874,8 +14970,8 @@ end_7:
 	JMP     row_7
 
 // func streamMaskedWeightedAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·streamMaskedWeightedAVX2F32(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·streamMaskedWeightedAVX2F32(SB), NOSPLIT, $8-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
@@ -14913,6 +15009,10 @@ block:
 	MOVQ         224(AX), R14
 	MOVQ         288(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         368(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
@@ -14981,6 +15081,10 @@ row_1:
 	MOVQ         232(AX), R14
 	MOVQ         296(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         376(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
@@ -15049,6 +15153,10 @@ row_2:
 	MOVQ         240(AX), R14
 	MOVQ         304(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         384(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
@@ -15117,6 +15225,10 @@ row_3:
 	MOVQ         248(AX), R14
 	MOVQ         312(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         392(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
@@ -15185,6 +15297,10 @@ row_4:
 	MOVQ         256(AX), R14
 	MOVQ         320(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         400(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
@@ -15253,6 +15369,10 @@ row_5:
 	MOVQ         264(AX), R14
 	MOVQ         328(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         408(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
@@ -15321,6 +15441,10 @@ row_6:
 	MOVQ         272(AX), R14
 	MOVQ         336(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         416(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
@@ -15389,6 +15513,10 @@ row_7:
 	MOVQ         280(AX), R12
 	MOVQ         344(AX), R13
 	LEAQ         (R13)(CX*4), R13
+	MOVQ         424(AX), R14
+	LEAQ         (R14)(CX*4), R14
+	PREFETCHT1   (R14)(CX*1)
+	PREFETCHT1   64(R14)(CX*1)
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
@@ -15519,7 +15647,7 @@ end_7:
 	JMP     row_7
 
 // func bareWeightedAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bareWeightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -15551,6 +15679,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -15592,6 +15724,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -15633,6 +15769,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -15674,6 +15814,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -15715,6 +15859,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -15756,6 +15904,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -15797,6 +15949,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -15838,6 +15994,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -15877,7 +16037,7 @@ rows_done:
 	RET
 
 // func streamBareWeightedAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·streamBareWeightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -15909,6 +16069,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -15950,6 +16114,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -15991,6 +16159,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -16032,6 +16204,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -16073,6 +16249,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -16114,6 +16294,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -16155,6 +16339,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -16196,6 +16384,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -29491,7 +29683,7 @@ rows_done:
 	RET
 
 // func weightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·weightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -29528,6 +29720,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -29579,6 +29775,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -29630,6 +29830,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -29681,6 +29885,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -29732,6 +29940,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -29783,6 +29995,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -29834,6 +30050,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -29885,6 +30105,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -29998,7 +30222,7 @@ end_7:
 	JMP     row_7
 
 // func streamWeightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·streamWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -30035,6 +30259,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -30086,6 +30314,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -30137,6 +30369,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -30188,6 +30424,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -30239,6 +30479,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -30290,6 +30534,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -30341,6 +30589,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -30392,6 +30644,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -30505,8 +30761,8 @@ end_7:
 	JMP     row_7
 
 // func maskedWeightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·maskedWeightedAVX2F64(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·maskedWeightedAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
@@ -30544,6 +30800,10 @@ block:
 	MOVQ         224(AX), R14
 	MOVQ         288(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         368(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
@@ -30612,6 +30872,10 @@ row_1:
 	MOVQ         232(AX), R14
 	MOVQ         296(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         376(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
@@ -30680,6 +30944,10 @@ row_2:
 	MOVQ         240(AX), R14
 	MOVQ         304(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         384(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
@@ -30748,6 +31016,10 @@ row_3:
 	MOVQ         248(AX), R14
 	MOVQ         312(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         392(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
@@ -30816,6 +31088,10 @@ row_4:
 	MOVQ         256(AX), R14
 	MOVQ         320(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         400(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
@@ -30884,6 +31160,10 @@ row_5:
 	MOVQ         264(AX), R14
 	MOVQ         328(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         408(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
@@ -30952,6 +31232,10 @@ row_6:
 	MOVQ         272(AX), R14
 	MOVQ         336(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         416(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
@@ -31020,6 +31304,10 @@ row_7:
 	MOVQ         280(AX), R12
 	MOVQ         344(AX), R13
 	LEAQ         (R13)(CX*4), R13
+	MOVQ         424(AX), R14
+	LEAQ         (R14)(CX*4), R14
+	PREFETCHT1   (R14)(CX*1)
+	PREFETCHT1   64(R14)(CX*1)
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
@@ -31150,8 +31438,8 @@ end_7:
 	JMP     row_7
 
 // func streamMaskedWeightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·streamMaskedWeightedAVX2F64(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·streamMaskedWeightedAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
@@ -31189,6 +31477,10 @@ block:
 	MOVQ         224(AX), R14
 	MOVQ         288(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         368(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, (BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, (BX)
@@ -31257,6 +31549,10 @@ row_1:
 	MOVQ         232(AX), R14
 	MOVQ         296(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         376(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 32(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 32(BX)
@@ -31325,6 +31621,10 @@ row_2:
 	MOVQ         240(AX), R14
 	MOVQ         304(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         384(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 64(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 64(BX)
@@ -31393,6 +31693,10 @@ row_3:
 	MOVQ         248(AX), R14
 	MOVQ         312(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         392(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 96(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 96(BX)
@@ -31461,6 +31765,10 @@ row_4:
 	MOVQ         256(AX), R14
 	MOVQ         320(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         400(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 128(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 128(BX)
@@ -31529,6 +31837,10 @@ row_5:
 	MOVQ         264(AX), R14
 	MOVQ         328(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         408(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 160(BX), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
 	VMOVUPS      Y3, 160(BX)
@@ -31597,6 +31909,10 @@ row_6:
 	MOVQ         272(AX), R14
 	MOVQ         336(AX), R15
 	LEAQ         (R15)(CX*4), R15
+	MOVQ         416(AX), BP
+	LEAQ         (BP)(CX*4), BP
+	PREFETCHT1   (BP)(CX*1)
+	PREFETCHT1   64(BP)(CX*1)
 	VPERM2F128   $0x03, 192(BX), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
 	VMOVUPS      Y7, 192(BX)
@@ -31665,6 +31981,10 @@ row_7:
 	MOVQ         280(AX), R12
 	MOVQ         344(AX), R13
 	LEAQ         (R13)(CX*4), R13
+	MOVQ         424(AX), R14
+	LEAQ         (R14)(CX*4), R14
+	PREFETCHT1   (R14)(CX*1)
+	PREFETCHT1   64(R14)(CX*1)
 	VPERM2F128   $0x03, 224(BX), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
 	VMOVUPS      Y11, 224(BX)
@@ -31795,7 +32115,7 @@ end_7:
 	JMP     row_7
 
 // func bareWeightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bareWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -31827,6 +32147,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -31868,6 +32192,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -31909,6 +32237,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -31950,6 +32282,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -31991,6 +32327,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -32032,6 +32372,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -32073,6 +32417,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -32114,6 +32462,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)
@@ -32153,7 +32505,7 @@ rows_done:
 	RET
 
 // func streamBareWeightedAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·streamBareWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 144(AX), CX
@@ -32185,6 +32537,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, (BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, (BX)
@@ -32226,6 +32582,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 32(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 32(BX)
@@ -32267,6 +32627,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 64(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 64(BX)
@@ -32308,6 +32672,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 96(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 96(BX)
@@ -32349,6 +32717,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 128(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 128(BX)
@@ -32390,6 +32762,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 160(BX), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
 	VMOVUPS     Y3, 160(BX)
@@ -32431,6 +32807,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VPERM2F128  $0x03, 192(BX), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
 	VMOVUPS     Y7, 192(BX)
@@ -32472,6 +32852,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VPERM2F128  $0x03, 224(BX), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
 	VMOVUPS     Y11, 224(BX)

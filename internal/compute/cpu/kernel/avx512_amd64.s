@@ -12370,7 +12370,7 @@ rows_done:
 	RET
 
 // func weightedAVX512F32(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·weightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -12408,6 +12408,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (BX), Z7, Z12
@@ -12458,6 +12462,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 64(BX), Z11, Z12
@@ -12508,6 +12516,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 128(BX), Z3, Z12
@@ -12558,6 +12570,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 192(BX), Z7, Z12
@@ -12608,6 +12624,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 256(BX), Z11, Z12
@@ -12658,6 +12678,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 320(BX), Z3, Z12
@@ -12708,6 +12732,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 384(BX), Z7, Z12
@@ -12758,6 +12786,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 448(BX), Z11, Z12
@@ -12870,7 +12902,7 @@ end_7:
 	JMP     row_7
 
 // func streamWeightedAVX512F32(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·streamWeightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -12908,6 +12940,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (BX), Z7, Z12
@@ -12958,6 +12994,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 64(BX), Z11, Z12
@@ -13008,6 +13048,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 128(BX), Z3, Z12
@@ -13058,6 +13102,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 192(BX), Z7, Z12
@@ -13108,6 +13156,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 256(BX), Z11, Z12
@@ -13158,6 +13210,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 320(BX), Z3, Z12
@@ -13208,6 +13264,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 384(BX), Z7, Z12
@@ -13258,6 +13318,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 448(BX), Z11, Z12
@@ -13370,8 +13434,8 @@ end_7:
 	JMP     row_7
 
 // func maskedWeightedAVX512F32(s *Span)
-// Requires: AVX, AVX512F
-TEXT ·maskedWeightedAVX512F32(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX512F, MMX+
+TEXT ·maskedWeightedAVX512F32(SB), NOSPLIT, $8-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
@@ -13410,6 +13474,10 @@ block:
 	MOVQ        224(AX), R14
 	MOVQ        288(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        368(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (BX), Z7, Z12
@@ -13469,6 +13537,10 @@ row_1:
 	MOVQ        232(AX), R14
 	MOVQ        296(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        376(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 64(BX), Z11, Z12
@@ -13528,6 +13600,10 @@ row_2:
 	MOVQ        240(AX), R14
 	MOVQ        304(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        384(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 128(BX), Z3, Z12
@@ -13587,6 +13663,10 @@ row_3:
 	MOVQ        248(AX), R14
 	MOVQ        312(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        392(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 192(BX), Z7, Z12
@@ -13646,6 +13726,10 @@ row_4:
 	MOVQ        256(AX), R14
 	MOVQ        320(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        400(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 256(BX), Z11, Z12
@@ -13705,6 +13789,10 @@ row_5:
 	MOVQ        264(AX), R14
 	MOVQ        328(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        408(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 320(BX), Z3, Z12
@@ -13764,6 +13852,10 @@ row_6:
 	MOVQ        272(AX), R14
 	MOVQ        336(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        416(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 384(BX), Z7, Z12
@@ -13823,6 +13915,10 @@ row_7:
 	MOVQ        280(AX), R12
 	MOVQ        344(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        424(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 448(BX), Z11, Z12
@@ -13944,8 +14040,8 @@ end_7:
 	JMP     row_7
 
 // func streamMaskedWeightedAVX512F32(s *Span)
-// Requires: AVX, AVX512F
-TEXT ·streamMaskedWeightedAVX512F32(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX512F, MMX+
+TEXT ·streamMaskedWeightedAVX512F32(SB), NOSPLIT, $8-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
@@ -13984,6 +14080,10 @@ block:
 	MOVQ        224(AX), R14
 	MOVQ        288(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        368(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (BX), Z7, Z12
@@ -14043,6 +14143,10 @@ row_1:
 	MOVQ        232(AX), R14
 	MOVQ        296(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        376(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 64(BX), Z11, Z12
@@ -14102,6 +14206,10 @@ row_2:
 	MOVQ        240(AX), R14
 	MOVQ        304(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        384(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 128(BX), Z3, Z12
@@ -14161,6 +14269,10 @@ row_3:
 	MOVQ        248(AX), R14
 	MOVQ        312(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        392(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 192(BX), Z7, Z12
@@ -14220,6 +14332,10 @@ row_4:
 	MOVQ        256(AX), R14
 	MOVQ        320(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        400(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 256(BX), Z11, Z12
@@ -14279,6 +14395,10 @@ row_5:
 	MOVQ        264(AX), R14
 	MOVQ        328(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        408(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 320(BX), Z3, Z12
@@ -14338,6 +14458,10 @@ row_6:
 	MOVQ        272(AX), R14
 	MOVQ        336(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        416(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 384(BX), Z7, Z12
@@ -14397,6 +14521,10 @@ row_7:
 	MOVQ        280(AX), R12
 	MOVQ        344(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        424(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 448(BX), Z11, Z12
@@ -14518,7 +14646,7 @@ end_7:
 	JMP     row_7
 
 // func bareWeightedAVX512F32(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bareWeightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -14552,6 +14680,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (BX), Z7, Z12
@@ -14592,6 +14724,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 64(BX), Z11, Z12
@@ -14632,6 +14768,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 128(BX), Z3, Z12
@@ -14672,6 +14812,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 192(BX), Z7, Z12
@@ -14712,6 +14856,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 256(BX), Z11, Z12
@@ -14752,6 +14900,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 320(BX), Z3, Z12
@@ -14792,6 +14944,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 384(BX), Z7, Z12
@@ -14832,6 +14988,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 448(BX), Z11, Z12
@@ -14870,7 +15030,7 @@ rows_done:
 	RET
 
 // func streamBareWeightedAVX512F32(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·streamBareWeightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -14904,6 +15064,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (BX), Z7, Z12
@@ -14944,6 +15108,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 64(BX), Z11, Z12
@@ -14984,6 +15152,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 128(BX), Z3, Z12
@@ -15024,6 +15196,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 192(BX), Z7, Z12
@@ -15064,6 +15240,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 256(BX), Z11, Z12
@@ -15104,6 +15284,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, 320(BX), Z3, Z12
@@ -15144,6 +15328,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, 384(BX), Z7, Z12
@@ -15184,6 +15372,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VMOVUPS     256(R8)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, 448(BX), Z11, Z12
@@ -27907,7 +28099,7 @@ rows_done:
 	RET
 
 // func weightedAVX512F64(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·weightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -27945,6 +28137,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (BX), Z7, Z12
@@ -27995,6 +28191,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 64(BX), Z11, Z12
@@ -28045,6 +28245,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 128(BX), Z3, Z12
@@ -28095,6 +28299,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 192(BX), Z7, Z12
@@ -28145,6 +28353,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 256(BX), Z11, Z12
@@ -28195,6 +28407,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 320(BX), Z3, Z12
@@ -28245,6 +28461,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 384(BX), Z7, Z12
@@ -28295,6 +28515,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 448(BX), Z11, Z12
@@ -28407,7 +28631,7 @@ end_7:
 	JMP     row_7
 
 // func streamWeightedAVX512F64(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·streamWeightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -28445,6 +28669,10 @@ block:
 	MOVQ        80(AX), R12
 	MOVQ        288(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        368(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (BX), Z7, Z12
@@ -28495,6 +28723,10 @@ row_1:
 	MOVQ        88(AX), R12
 	MOVQ        296(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        376(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 64(BX), Z11, Z12
@@ -28545,6 +28777,10 @@ row_2:
 	MOVQ        96(AX), R12
 	MOVQ        304(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        384(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 128(BX), Z3, Z12
@@ -28595,6 +28831,10 @@ row_3:
 	MOVQ        104(AX), R12
 	MOVQ        312(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        392(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 192(BX), Z7, Z12
@@ -28645,6 +28885,10 @@ row_4:
 	MOVQ        112(AX), R12
 	MOVQ        320(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        400(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 256(BX), Z11, Z12
@@ -28695,6 +28939,10 @@ row_5:
 	MOVQ        120(AX), R12
 	MOVQ        328(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        408(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 320(BX), Z3, Z12
@@ -28745,6 +28993,10 @@ row_6:
 	MOVQ        128(AX), R12
 	MOVQ        336(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        416(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 384(BX), Z7, Z12
@@ -28795,6 +29047,10 @@ row_7:
 	MOVQ        136(AX), R8
 	MOVQ        344(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        424(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 448(BX), Z11, Z12
@@ -28907,8 +29163,8 @@ end_7:
 	JMP     row_7
 
 // func maskedWeightedAVX512F64(s *Span)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·maskedWeightedAVX512F64(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·maskedWeightedAVX512F64(SB), NOSPLIT, $8-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
@@ -28947,6 +29203,10 @@ block:
 	MOVQ        224(AX), R14
 	MOVQ        288(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        368(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (BX), Z7, Z12
@@ -29006,6 +29266,10 @@ row_1:
 	MOVQ        232(AX), R14
 	MOVQ        296(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        376(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 64(BX), Z11, Z12
@@ -29065,6 +29329,10 @@ row_2:
 	MOVQ        240(AX), R14
 	MOVQ        304(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        384(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 128(BX), Z3, Z12
@@ -29124,6 +29392,10 @@ row_3:
 	MOVQ        248(AX), R14
 	MOVQ        312(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        392(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 192(BX), Z7, Z12
@@ -29183,6 +29455,10 @@ row_4:
 	MOVQ        256(AX), R14
 	MOVQ        320(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        400(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 256(BX), Z11, Z12
@@ -29242,6 +29518,10 @@ row_5:
 	MOVQ        264(AX), R14
 	MOVQ        328(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        408(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 320(BX), Z3, Z12
@@ -29301,6 +29581,10 @@ row_6:
 	MOVQ        272(AX), R14
 	MOVQ        336(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        416(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 384(BX), Z7, Z12
@@ -29360,6 +29644,10 @@ row_7:
 	MOVQ        280(AX), R12
 	MOVQ        344(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        424(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 448(BX), Z11, Z12
@@ -29481,8 +29769,8 @@ end_7:
 	JMP     row_7
 
 // func streamMaskedWeightedAVX512F64(s *Span)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·streamMaskedWeightedAVX512F64(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·streamMaskedWeightedAVX512F64(SB), NOSPLIT, $8-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
@@ -29521,6 +29809,10 @@ block:
 	MOVQ        224(AX), R14
 	MOVQ        288(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        368(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (BX), Z7, Z12
@@ -29580,6 +29872,10 @@ row_1:
 	MOVQ        232(AX), R14
 	MOVQ        296(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        376(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 64(BX), Z11, Z12
@@ -29639,6 +29935,10 @@ row_2:
 	MOVQ        240(AX), R14
 	MOVQ        304(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        384(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 128(BX), Z3, Z12
@@ -29698,6 +29998,10 @@ row_3:
 	MOVQ        248(AX), R14
 	MOVQ        312(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        392(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 192(BX), Z7, Z12
@@ -29757,6 +30061,10 @@ row_4:
 	MOVQ        256(AX), R14
 	MOVQ        320(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        400(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 256(BX), Z11, Z12
@@ -29816,6 +30124,10 @@ row_5:
 	MOVQ        264(AX), R14
 	MOVQ        328(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        408(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 320(BX), Z3, Z12
@@ -29875,6 +30187,10 @@ row_6:
 	MOVQ        272(AX), R14
 	MOVQ        336(AX), R15
 	LEAQ        (R15)(CX*4), R15
+	MOVQ        416(AX), BP
+	LEAQ        (BP)(CX*4), BP
+	PREFETCHT1  (BP)(CX*1)
+	PREFETCHT1  64(BP)(CX*1)
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 384(BX), Z7, Z12
@@ -29934,6 +30250,10 @@ row_7:
 	MOVQ        280(AX), R12
 	MOVQ        344(AX), R13
 	LEAQ        (R13)(CX*4), R13
+	MOVQ        424(AX), R14
+	LEAQ        (R14)(CX*4), R14
+	PREFETCHT1  (R14)(CX*1)
+	PREFETCHT1  64(R14)(CX*1)
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 448(BX), Z11, Z12
@@ -30055,7 +30375,7 @@ end_7:
 	JMP     row_7
 
 // func bareWeightedAVX512F64(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·bareWeightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -30089,6 +30409,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (BX), Z7, Z12
@@ -30129,6 +30453,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 64(BX), Z11, Z12
@@ -30169,6 +30497,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 128(BX), Z3, Z12
@@ -30209,6 +30541,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 192(BX), Z7, Z12
@@ -30249,6 +30585,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 256(BX), Z11, Z12
@@ -30289,6 +30629,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 320(BX), Z3, Z12
@@ -30329,6 +30673,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 384(BX), Z7, Z12
@@ -30369,6 +30717,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 448(BX), Z11, Z12
@@ -30407,7 +30759,7 @@ rows_done:
 	RET
 
 // func streamBareWeightedAVX512F64(s *Span)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·streamBareWeightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         s+0(FP), AX
 	MOVQ         144(AX), CX
@@ -30441,6 +30793,10 @@ block:
 	MOVQ        80(AX), R10
 	MOVQ        288(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        368(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (BX), Z7, Z12
@@ -30481,6 +30837,10 @@ block:
 	MOVQ        88(AX), R10
 	MOVQ        296(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        376(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 64(BX), Z11, Z12
@@ -30521,6 +30881,10 @@ block:
 	MOVQ        96(AX), R10
 	MOVQ        304(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        384(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 128(BX), Z3, Z12
@@ -30561,6 +30925,10 @@ block:
 	MOVQ        104(AX), R10
 	MOVQ        312(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        392(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 192(BX), Z7, Z12
@@ -30601,6 +30969,10 @@ block:
 	MOVQ        112(AX), R10
 	MOVQ        320(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        400(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 256(BX), Z11, Z12
@@ -30641,6 +31013,10 @@ block:
 	MOVQ        120(AX), R10
 	MOVQ        328(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        408(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, 320(BX), Z3, Z12
@@ -30681,6 +31057,10 @@ block:
 	MOVQ        128(AX), R10
 	MOVQ        336(AX), R11
 	LEAQ        (R11)(CX*4), R11
+	MOVQ        416(AX), R12
+	LEAQ        (R12)(CX*4), R12
+	PREFETCHT1  (R12)(CX*1)
+	PREFETCHT1  64(R12)(CX*1)
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, 384(BX), Z7, Z12
@@ -30721,6 +31101,10 @@ block:
 	MOVQ        136(AX), DI
 	MOVQ        344(AX), R9
 	LEAQ        (R9)(CX*4), R9
+	MOVQ        424(AX), R10
+	LEAQ        (R10)(CX*4), R10
+	PREFETCHT1  (R10)(CX*1)
+	PREFETCHT1  64(R10)(CX*1)
 	VMOVUPD     256(R8)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, 448(BX), Z11, Z12

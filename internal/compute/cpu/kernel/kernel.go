@@ -48,10 +48,16 @@ type Span struct {
 	Values   [Rows]unsafe.Pointer
 	SweptOff int
 	Weights  unsafe.Pointer
+	// Ahead is for operators with more than one value. With each block of a row, kernels of some machines fetch
+	// AheadBytes for a later task, from the place that this pointer has for the block as Values has for its values.
+	Ahead [Rows]unsafe.Pointer
 }
 
 // MaxVector is the largest number of bytes of a vector.
 const MaxVector = 64
+
+// AheadBytes are two lines of a cache.
+const AheadBytes = 128
 
 // MaskBytes returns the bytes of a mask for a vector of the given number of lanes.
 func MaskBytes(lanes int) int { return max(1, lanes/8) }

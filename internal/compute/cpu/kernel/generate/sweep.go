@@ -302,6 +302,13 @@ func (g *generator) values(p pass, i int) (values []blockMem) {
 	if n > 1 {
 		g.LEAQ(operand.Mem{Base: row, Index: p.off, Scale: uint8(n - 1)}, row)
 	}
+	if n > 1 {
+		ahead := g.loadField(p.span, unsafe.Offsetof(span.Ahead)+uintptr(8*i))
+		g.LEAQ(operand.Mem{Base: ahead, Index: p.off, Scale: uint8(n - 1)}, ahead)
+		for line := 0; line < kernel.AheadBytes; line += 64 {
+			g.PREFETCHT1(operand.Mem{Base: ahead, Index: p.off, Scale: 1, Disp: line})
+		}
+	}
 	for k := range n {
 		block := g.block(row, p.off)
 		for j := range block {
