@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -47,18 +47,15 @@ func Correction(ctx context.Context, d Device, l Layout) (float64, error) {
 		if err := d.CopyRows(ctx, 1, Unknowns, s, data[:s.Rows()*size]); err != nil {
 			return 0, fmt.Errorf("correction: %w", err)
 		}
-		threads := min(s.Rows(), runtime.GOMAXPROCS(0))
-		var work sync.WaitGroup
-		for k := range threads {
-			work.Go(func() {
-				values := make([]float64, mesh.NX)
-				for i := s.Rows() * k / threads; i < s.Rows()*(k+1)/threads; i++ {
-					mesh.DType.Decode(values, data[i*size:][:size])
-					each[i] = largestOf(0, values)
-				}
-			})
-		}
-		work.Wait()
+		parts := min(s.Rows(), runtime.GOMAXPROCS(0))
+		_ = parallel.Each(parts, func(k int) error { // never fails
+			values := make([]float64, mesh.NX)
+			for i := s.Rows() * k / parts; i < s.Rows()*(k+1)/parts; i++ {
+				mesh.DType.Decode(values, data[i*size:][:size])
+				each[i] = largestOf(0, values)
+			}
+			return nil
+		})
 		largest = largestOf(largest, each[:s.Rows()])
 	}
 	return math.Ldexp(largest, int(l.Magnitude)), nil
