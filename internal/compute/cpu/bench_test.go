@@ -48,7 +48,7 @@ func (w weights) ValueRow(iy int, k solver.Value, dst []byte) error {
 type layers struct{ wavy }
 
 func (l layers) ValueRow(_ int, k solver.Value, dst []byte) error {
-	return weights{l.wavy}.ValueRow(0, k, dst)
+	return weights(l).ValueRow(0, k, dst)
 }
 
 func (w wavy) FixedRow(iy int, dst []bool) error {
