@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,9 +66,11 @@ func (s *Server) Run() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	log := &faults{}
+	srv.SetLogger(log, false, false)
 	srv.Start()
 	if !srv.ReadyForConnections(10 * time.Second) {
-		s.t.Fatal("the NATS server does not start")
+		s.t.Fatalf("the NATS server does not start: %q", log.text())
 	}
 	s.srv, s.opts.Port = srv, opts.Port
 }
@@ -108,3 +112,28 @@ func (s *Server) Dial() *nats.Conn {
 	s.t.Cleanup(c.Close)
 	return c
 }
+
+// faults is a server's log that keeps errors.
+type faults struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (f *faults) text() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.lines)
+}
+
+// Errorf and Fatalf keep a line. The server leaves it to Fatalf to end the process.
+func (f *faults) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lines = append(f.lines, fmt.Sprintf(format, args...))
+}
+func (f *faults) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
+
+func (*faults) Noticef(string, ...any) {}
+func (*faults) Warnf(string, ...any)   {}
+func (*faults) Debugf(string, ...any)  {}
+func (*faults) Tracef(string, ...any)  {}
