@@ -21,6 +21,7 @@ type Order struct {
 	Progress bool            `json:"progress,omitempty"` // the run publishes its progress
 	Alone    bool            `json:"alone,omitempty"`    // the rank does it without the others, which do not have it
 	End      bool            `json:"end,omitempty"`      // no run follows
+	Stopped  bool            `json:"stopped,omitempty"`  // it ends because a rank was asked to stop
 }
 
 // Answer tells what became of a run. Rank 0 answers for all ranks. Number 0 says that the rank takes orders.

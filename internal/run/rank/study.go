@@ -97,7 +97,7 @@ func (st *study) runs(ctx context.Context) (result solver.Result, err error) {
 			return result, err
 		}
 		if order.End {
-			return result, st.end(ctx)
+			return result, st.end(ctx, order.Stopped)
 		}
 		answer, err := st.one(ctx, order)
 		if err != nil {
@@ -128,8 +128,8 @@ func (st *study) holdGPU() error {
 	return nil
 }
 
-// end tells the launcher that the ranks have only to end.
-func (st *study) end(ctx context.Context) error {
+// end tells the launcher that the ranks have only to end, and whether they were stopped.
+func (st *study) end(ctx context.Context, stopped bool) error {
 	ctx, cancel := awake.WithTimeout(ctx, st.Config.Halo.Timeout)
 	defer cancel()
 	if err := st.desk.Flush(ctx); err != nil {
@@ -137,7 +137,7 @@ func (st *study) end(ctx context.Context) error {
 	}
 	if st.all.id.Rank == 0 {
 		verdict := configs.Done
-		if st.Stop.Err() != nil {
+		if stopped || st.Stop.Err() != nil {
 			verdict = configs.Interrupted
 		}
 		e := roster.Event{Kind: roster.Finished, Verdict: string(verdict), Report: json.RawMessage("{}")}

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -99,7 +100,7 @@ func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string, rank
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ordering, last := context.WithCancel(ctx)
+	ordering, last := context.WithCancelCause(ctx)
 	e.mu.Lock()
 	e.number, e.conn, e.runID = 0, conn, runID
 	e.mu.Unlock()
@@ -109,9 +110,10 @@ func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string, rank
 		all.Go(func() { e.collect(ctx, c, rank, last) })
 	}
 	all.Go(func() {
-		defer last()
+		defer last(nil)
 		e.feed(ordering, c)
-		_ = c.send(ctx, everyone, desk.Order{End: true}) // fails only when the attempt ends anyway
+		end := desk.Order{End: true, Stopped: errors.Is(context.Cause(ordering), errStopped)}
+		_ = c.send(ctx, everyone, end) // fails only when the attempt ends anyway
 	})
 	return func() {
 		cancel()
@@ -167,8 +169,11 @@ func (e *Engine) order(ctx context.Context, c *crew, job Job) bool {
 	return !cancelled || e.Cancel(ctx, job.ID) == nil
 }
 
+// errStopped is why no order follows once a rank was asked to stop. Rank 0 may not have been asked yet.
+var errStopped = errors.New("stopped")
+
 // collect takes the answers of a rank. It calls last where no order is to follow.
-func (e *Engine) collect(ctx context.Context, c *crew, rank int, last func()) {
+func (e *Engine) collect(ctx context.Context, c *crew, rank int, last context.CancelCauseFunc) {
 	for {
 		var a desk.Answer
 		if err := c.desks[rank].Recv(ctx, &a); err != nil {
@@ -176,13 +181,13 @@ func (e *Engine) collect(ctx context.Context, c *crew, rank int, last func()) {
 		}
 		switch {
 		case a.Stop:
-			last()
+			last(errStopped)
 		case a.Number == 0:
 			c.add(rank, -ahead)
 		default:
 			by, ok := e.answered(rank, a)
 			if !ok {
-				last()
+				last(nil)
 			}
 			c.add(by, -1)
 		}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"jacobi/configs"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/desk"
 	"jacobi/internal/run/launch"
@@ -133,5 +136,42 @@ func TestJobsAreDivided(t *testing.T) {
 	crew.add(1, 1)
 	if want := []int{1, 2}; !slices.Equal(crew.busy, want) {
 		t.Errorf("orders %v, want %v", crew.busy, want)
+	}
+}
+
+// A signal may reach rank 1 long before rank 0, which tells the launcher how the ranks have ended: the order to end
+// says that they were stopped.
+func TestStopOfOneRankStopsAll(t *testing.T) {
+	t.Parallel()
+	srv := rostertest.Start(t, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	e := &Engine{Next: func(ctx context.Context) (Job, bool, error) {
+		<-ctx.Done()
+		return Job{}, false, context.Cause(ctx)
+	}}
+	stop, err := e.attend(ctx, wire.Over(srv.Dial()), "run", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var ranks [2]*desk.Desk
+	for rank := range ranks {
+		if ranks[rank], err = desk.AtRank(ctx, wire.Over(srv.Dial()), "run", rank); err != nil {
+			t.Fatal(err)
+		}
+		defer ranks[rank].Close()
+		if err := ranks[rank].Send(ctx, desk.Answer{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ranks[1].Send(ctx, desk.Answer{Stop: true}); err != nil {
+		t.Fatal(err)
+	}
+	for rank, d := range ranks {
+		var o desk.Order
+		if err := d.Recv(ctx, &o); err != nil || !o.End || !o.Stopped {
+			t.Errorf("rank %d: %+v, %v; want the end of ranks that were stopped", rank, o, err)
+		}
 	}
 }
