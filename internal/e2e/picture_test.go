@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"image/color"
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,4 +54,44 @@ func coloured(t *testing.T, data []byte) (n int) {
 		}
 	}
 	return n
+}
+
+// The picture outlines an electrode, with the same bits for any number of ranks.
+func TestPictureOutlinesAnElectrode(t *testing.T) {
+	draw := func(np string) (data []byte) {
+		t.Helper()
+		dir := t.TempDir()
+		out := runNatural(t, dir, "launcher", append(set("problem.fixed=abs(x-0.5)<0.2 and abs(y-0.5)<0.2",
+			"problem.top=1", "grid.nx=65"), "-np", np)...)
+		if out.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, "out", "field.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	one := draw("1")
+	if three := draw("3"); !bytes.Equal(one, three) {
+		t.Error("the picture of three ranks is another one than that of one")
+	}
+	img, err := png.Decode(bytes.NewReader(one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var widths []int // of what is drawn with ink in a row through the electrode
+	for x := 1; x < img.Bounds().Dx(); x++ {
+		ink := color.RGBA{0x22, 0x22, 0x22, 0xff}
+		switch y := img.Bounds().Dy() * 2 / 5; {
+		case img.At(x, y) != ink:
+		case img.At(x-1, y) != ink:
+			widths = append(widths, 1)
+		default:
+			widths[len(widths)-1]++
+		}
+	}
+	if want := []int{1, 2, 2, 1, 1, 1}; !slices.Equal(widths, want) { // the frame, and that of the colour bar
+		t.Errorf("lines of %v pixels, want %v", widths, want)
+	}
 }

@@ -158,7 +158,7 @@ func (a *Animation) draw(c Caption) (pictures []*image.Paletted, err error) {
 		}
 		l := whole
 		l.lines = t.plan(captions[i], col, faces).lines
-		pictures[i] = newPalette(col).reduce(t.paint(l, a.wide(a.frames[i]), col, faces, captions[i].Contours))
+		pictures[i] = newPalette(col).reduce(t.paint(l, a.wide(a.frames[i]), col, faces, captions[i]))
 		return nil
 	})
 	return pictures, err

@@ -18,7 +18,7 @@ import (
 	"jacobi/internal/base/parallel"
 )
 
-// Caption is the text of a picture about its run, and the scale of its colours.
+// Caption is the text of a picture about its run, the scale of its colours, and the lines over them.
 type Caption struct {
 	Title       string // the problem's name
 	Sweeps      int
@@ -28,6 +28,8 @@ type Caption struct {
 	Interrupted bool
 	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
 	Contours    int    // number of contour lines
+	// Outlines are lines over the field, those of problem.Outlines: x and y of both ends, in points of the mesh.
+	Outlines [][4]float64
 }
 
 // jpegQuality is high enough to keep lines and letters sharp.
@@ -102,7 +104,7 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.paint(t.plan(c, col, faces), cells, col, faces, c.Contours), nil
+	return t.paint(t.plan(c, col, faces), cells, col, faces, c), nil
 }
 
 // plan returns the places of everything in a picture.
@@ -119,13 +121,14 @@ func (c *colours) barTicks(height int) ([]float64, []string) {
 }
 
 // paint draws cells as l has it.
-func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typefaces, contours int) *image.RGBA {
+func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typefaces, c Caption) *image.RGBA {
 	values, labels := col.barTicks(l.mesh.Dy())
-	lines := newContours(contours, col.colourScale, t.min, t.max, t.rounding())
+	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
 	pic := newCanvas(l.size.X, l.size.Y)
 	pic.heading(l, faces)
 	pic.mesh(l.mesh, cells, t.scale, col)
 	pic.contours(l.mesh, cells, t.scale, lines)
+	pic.outlines(l.mesh, t.scale, c.Outlines)
 	pic.axes(l.mesh, t, faces.tick)
 	pic.bar(l.bar, col, faces.tick, values, labels)
 	return pic.RGBA

@@ -28,12 +28,13 @@ func (d *drawing) wait() ([]byte, error) {
 	return d.data, d.err
 }
 
-// caption returns the text of pictures.
+// caption returns what pictures show besides the field.
 func (o *Outputs) caption(result solver.Result) output.Caption {
 	return output.Caption{
 		Title: o.Problem.Name(), Sweeps: result.Iterations, Step: o.Config.Solver.Step(),
 		Norm: result.Norm, Scale: o.Config.Output.PictureScale, Contours: o.Config.Output.Contours,
 		Stalled:     result.Reason == solver.Stalled,
 		Interrupted: result.Reason == solver.Interrupted,
+		Outlines:    o.outlines,
 	}
 }

@@ -87,13 +87,7 @@ func (o *Outputs) Finish(ctx context.Context, result solver.Result) error {
 // openFrames makes the run answer viewers. All ranks call it.
 func (o *Outputs) openFrames() (*frames.Sender, error) {
 	run := o.describeRun()
-	if o.id.Rank == 0 {
-		lines, err := o.Problem.Outlines()
-		if err != nil {
-			return nil, err
-		}
-		run.Outlines = lines
-	}
+	run.Outlines = o.outlines
 	return frames.Open(frames.Options{Comm: o.Comm, View: o.seen(), Stripes: o.Stripes, Norms: o.Layout.Norms,
 		Goal: o.Goal, Run: run, Scale: o.Config.Output.PictureScale})
 }

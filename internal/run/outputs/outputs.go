@@ -58,6 +58,7 @@ type Outputs struct {
 	rows      *output.FieldWriter // this rank's rows of the field; nil if no field is written, or all are
 	arrays    []*array            // besides the field
 	path      string              // how the rows reach the file, for the report
+	outlines  [][4]float64        // of the problem, for pictures and viewers; rank 0 only
 	samples   solver.Samples      // what reads the field while the sweeps go on
 	viewers   *frames.Sender
 	observers []Observer
@@ -106,6 +107,11 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 	}
 	if err := o.Comm.Barrier(ctx, "ready"); err != nil {
 		return err
+	}
+	if o.id.Rank == 0 && (!o.Many || o.Config.Output.Picture != "") {
+		if o.outlines, err = o.Problem.Outlines(); err != nil {
+			return err
+		}
 	}
 	if err := o.addObservers(); err != nil {
 		return err
