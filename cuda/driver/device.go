@@ -36,6 +36,8 @@ const (
 	SharedBytesPerSM       Attribute = 81
 	RegistersPerSM         Attribute = 82
 	PersistingL2Bytes      Attribute = 108
+	memoryClockKHz         Attribute = 36
+	memoryBusBits          Attribute = 37
 	multiprocessors        Attribute = 16
 	l2Bytes                Attribute = 38
 	capabilityMajor        Attribute = 75
@@ -101,6 +103,19 @@ func (v *Device) Attribute(a Attribute) (int, error) {
 	var n int32
 	err := v.driver.call(&v.driver.api.deviceGetAttribute, uintptr(unsafe.Pointer(&n)), uintptr(a), uintptr(v.handle))
 	return int(n), err
+}
+
+// MemoryRate returns how many bytes the memory moves in a second, two transfers a clock; 0 if the driver does not tell.
+func (v *Device) MemoryRate() float64 {
+	clock, err := v.Attribute(memoryClockKHz)
+	if err != nil {
+		return 0
+	}
+	bits, err := v.Attribute(memoryBusBits)
+	if err != nil {
+		return 0
+	}
+	return 2 * 1e3 * float64(clock) * float64(bits) / 8
 }
 
 // CanAccessPeer reports whether v can map the memory of peer.

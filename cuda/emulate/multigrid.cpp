@@ -134,7 +134,9 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, intptr_t, int, size_t) {
 // EMULATED_SMS multiprocessors decide into how many parts a level is cut.
 int cuDeviceGetAttribute(int* v, int attribute, int) {
   const char* const sms = getenv("EMULATED_SMS");
-  *v = attribute == 16 ? sms ? atoi(sms) : 2 : attribute == 97 ? 227 << 10 : attribute == 75 ? 9 : 0;
+  const int h200[2] = {3201000, 6144};  // clock of the memory and width of its bus
+  *v = attribute == 16 ? sms ? atoi(sms) : 2 : attribute == 97 ? 227 << 10 : attribute == 75 ? 9
+     : attribute == 36 || attribute == 37 ? h200[attribute - 36] : 0;
   return 0;
 }
 

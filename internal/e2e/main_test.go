@@ -150,6 +150,7 @@ type report struct {
 	Accuracy     accuracy         `json:"accuracy"`
 	Depth        int              `json:"depth"`
 	DepthReason  string           `json:"depth_reason"`
+	Idle         string           `json:"idle"`
 	Balance      string           `json:"balance"`
 	ResumedAfter int              `json:"resumed_after"`
 	Series       *seriesReport    `json:"series"`

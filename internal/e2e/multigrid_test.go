@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -143,6 +144,44 @@ func TestMultigridOnGPUsWithAndWithoutPeers(t *testing.T) {
 			}
 			return "peer memory"
 		})
+	}
+}
+
+// Of GPUs on two nodes those of one node run multigrid, which takes less time; with a transport that a key names, all
+// do. The bits are the same.
+func TestMultigridOnGPUsOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	needHosts(t)
+	keys := set(cycling("grid.nx=65", "problem.preset=dirichlet", "device.backend=cuda")...)
+	env := libraryPath(emulatetest.Build(t))
+	want := map[string]string{} // hash of the field, by transport
+	for transport, working := range map[string]int{"auto": 1, "nats": 2} {
+		dir := t.TempDir()
+		outs := wrapped(t, dir, pmi(2), func(_ int, cmd *exec.Cmd) *exec.Cmd {
+			cmd.Env = append(cmd.Env, env...)
+			return through(t, cmd, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+		}, append(keys, set("halo.transport="+transport)...)...)
+		all := together(outs)
+		if all.code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", transport, all.code, all.stderr)
+		}
+		r := readReport(t, filepath.Join(dir, "out"))
+		idle := "multigrid runs on 1 of 2 ranks: rows between nodes travel through the hosts"
+		if len(r.Ranks) != working || strings.HasPrefix(r.Idle, idle) != (working == 1) ||
+			strings.Contains(all.stdout, idle) != (working == 1) {
+			t.Errorf("%s: %d ranks work, want %d; %q in\n%s", transport, len(r.Ranks), working, r.Idle, all.stdout)
+		}
+		want[transport] = r.FieldSHA256
+	}
+	if want["auto"] != want["nats"] {
+		t.Errorf("the fields differ: %v", want)
+	}
+	dry := runWith(t, env, t.TempDir(), "launcher", append(keys, "-np", "2", "--dry-run", "--host",
+		"localhost:1,node7:1")...)
+	for _, w := range []string{"1 rank on localhost: ", "\n# multigrid runs on 1 of 2 ranks: ", "\n  ranks: 2\n"} {
+		if !strings.Contains(dry.stdout, w) {
+			t.Errorf("dry run: exit code %d, no %q in\n%s%s", dry.code, w, dry.stdout, dry.stderr)
+		}
 	}
 }
 

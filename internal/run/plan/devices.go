@@ -2,11 +2,15 @@ package plan
 
 import (
 	"errors"
+	"slices"
 
 	"jacobi/configs"
 	"jacobi/cuda/driver"
 	"jacobi/internal/compute/device"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/run/hosts"
+	"jacobi/internal/run/launch"
+	"jacobi/internal/run/setup"
 )
 
 // Devices says on what the ranks sweep.
@@ -45,4 +49,23 @@ func chooseDevices(c configs.Device, at hosts.Places) (Devices, error) {
 		found.Choices[r] = &choice
 	}
 	return found, node.Close()
+}
+
+// working returns the places of the ranks that will work, and the choices of these alone. Where rank 0 is on another
+// host, whose GPUs are not known here, the ranks find out.
+func (d *Devices) working(cfg configs.Config, at hosts.Places, prob *problem.Problem) (hosts.Places, error) {
+	if len(d.GPUs) == 0 || d.Choices[0] == nil {
+		return at, nil
+	}
+	n := len(at.Ranks)
+	near := slices.IndexFunc(at.Ranks, func(r launch.Placement) bool { return r.Host != at.Ranks[0].Host })
+	if near < 0 {
+		near = n
+	}
+	working, err := setup.Working(cfg, prob.Mesh(), prob.Operator(), n, near, setup.GPUsOf(d.GPUs))
+	if err != nil || working == n {
+		return at, err
+	}
+	at.Ranks, d.Choices = launch.OneHost(at.Ranks[0].Host, working), d.Choices[:working]
+	return at, nil
 }

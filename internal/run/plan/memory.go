@@ -10,11 +10,9 @@ import (
 	"jacobi/cuda"
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/cpu/kernel"
-	cpulevels "jacobi/internal/compute/cpu/levels"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/setup"
 	"jacobi/solver"
-	"jacobi/solver/multigrid"
 )
 
 // rankMemory returns, by rank, the memory that its report will state: fields with halos, the source and the fixed
@@ -63,35 +61,11 @@ func backendBytes(cfg configs.Config, at hosts.Places, s *setup.Setup, rank, thr
 	}
 	switch {
 	case s.Levels != nil:
-		return levelBytes(cfg, s, rank, onGPUs)
+		return s.LevelBytes(cfg, rank, onGPUs)
 	case onGPUs:
 		return cuda.MemoryBytes(s.Layout(rank), s.Ranks > 1 && cfg.Halo.Transport != "nats"), nil
 	}
 	return cpu.MemoryBytes(s.Layout(rank), cpu.Options{Threads: threads, Kernel: name})
-}
-
-// levelBytes returns the memory of a rank of multigrid.
-func levelBytes(cfg configs.Config, s *setup.Setup, rank int, onGPUs bool) (int64, error) {
-	levels := s.LevelLayout(rank)
-	bytesOf, cgBytes := cpulevels.MemoryBytes, cpulevels.CGBytes
-	if onGPUs {
-		bytesOf, cgBytes = cuda.LevelsBytes, cuda.CGBytes
-	}
-	bytes := bytesOf(levels)
-	if onGPUs && s.Ranks > 1 && cfg.Halo.Transport != "nats" {
-		bytes += cuda.WindowBytes(levels, s.Ranks)
-	}
-	if cfg.Solver.Accelerated(s.Operator.Fixed != nil || s.Operator.Weighted) {
-		bytes += cgBytes(levels)
-	}
-	if !cfg.Solver.FullStart() || cfg.Checkpoint.Resume != "" {
-		return bytes, nil
-	}
-	stages, err := multigrid.StagesOf(levels, s.Levels.Stripes, rank, nil, s.Levels.Points)
-	for _, stage := range stages {
-		bytes += bytesOf(stage.Layout)
-	}
-	return bytes, err
 }
 
 // savedBytes returns the bytes that a rank saves in a checkpoint.

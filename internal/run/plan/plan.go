@@ -63,6 +63,9 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	}
 	devices, err := chooseDevices(cfg.Device, at)
 	bad = errors.Join(bad, prob.Close(), err)
+	if at, err = devices.working(cfg, at, prob); err != nil {
+		return nil, errors.Join(bad, err)
+	}
 	ranks, why, err := divide(cfg, at, prob, devices.OnGPUs)
 	if err != nil {
 		return nil, errors.Join(bad, err)
@@ -76,8 +79,9 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 		saved[r] = savedBytes(cfg.Solver, ranks.Layout(r))
 	}
 	hx, hy := prob.Spacings()
-	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: prob.Warnings(), Places: at, Idle: cfg.Idle(),
-		Devices: devices, Setup: ranks, WhyDepth: why, Memory: memory, Saved: saved}, bad
+	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: prob.Warnings(), Places: at,
+		Idle: setup.Idle(cfg, len(at.Ranks)), Devices: devices, Setup: ranks, WhyDepth: why, Memory: memory,
+		Saved: saved}, bad
 }
 
 // divide returns the set-up that the ranks will come to, and the reason for its depth. They may take deeper halos, by

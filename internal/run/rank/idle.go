@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"jacobi/internal/net/roster"
+	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -18,6 +19,38 @@ func (r *run) countWorking() {
 	if text := r.Config.Idle(); text != "" && r.Origin.Rank == 0 && !r.launched() {
 		r.Log.Info(text)
 	}
+}
+
+// leaveIdle leaves ranks on other nodes idle, as all ranks find with what rank 0 has told of its GPUs; see
+// setup.Working. A task needs all ranks, and so does a study, which has no problem itself.
+func (r *run) leaveIdle(comm *roster.Comm) error {
+	if r.Task != nil || r.problem == nil {
+		return nil
+	}
+	first := comm.Member(0)
+	e, err := extraOf(first)
+	if err != nil || e.GPUs == nil {
+		return err
+	}
+	near := 1
+	for _, g := range comm.Groups() {
+		switch {
+		case g.First.Device != "cuda":
+			return nil
+		case g.First.Rank <= near && roster.InOneMemory(first, g.First) && roster.SharesDevices(first, g.First):
+			near = g.End
+		}
+	}
+	n, err := setup.Working(r.Config, r.problem.Mesh(), r.problem.Operator(), r.working, near, *e.GPUs)
+	if err != nil || n == r.working {
+		return err
+	}
+	r.working = n
+	comm.SetWorking(n)
+	if r.Origin.Rank == 0 {
+		r.Log.Info(setup.Idle(r.Config, n))
+	}
+	return nil
 }
 
 // ending is what the idle ranks are told of the end of the run, from which their exit code follows.

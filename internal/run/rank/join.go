@@ -16,6 +16,7 @@ import (
 	"jacobi/internal/compute/device"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
+	"jacobi/internal/run/setup"
 )
 
 // membership is the place of this rank among the others.
@@ -44,6 +45,9 @@ func (r *run) join(ctx context.Context) error {
 // takePlace takes the place of this rank in comm.
 func (r *run) takePlace(comm *roster.Comm) (err error) {
 	comm.SetWorking(r.working)
+	if err := r.leaveIdle(comm); err != nil {
+		return err
+	}
 	r.id, r.comm = comm.Self().Identity, comm // its Size is r.working
 	if r.idle() {
 		return nil
@@ -105,6 +109,7 @@ type memberExtra struct {
 	Cores unix.CPUSet `json:"cores"` // cores that the rank may use
 	// Readings of the node's GPUs come from local rank 0 if device.select orders by readings.
 	Readings []device.GPU `json:"readings,omitempty"`
+	GPUs     *setup.GPUs  `json:"gpus,omitempty"` // of rank 0, if it sweeps on one
 }
 
 // extra returns this rank's memberExtra.
@@ -117,6 +122,10 @@ func (r *run) extra() (json.RawMessage, error) {
 	// -1: not known before the join
 	if !r.idle() && r.Origin.LocalRank <= 0 && r.Config.Device.Select != string(device.RoundRobin) {
 		e.Readings = r.gpus.Readings
+	}
+	if r.Origin.Rank == 0 && r.sweepsOnGPU() {
+		g := setup.GPUsOf(r.gpus.Devices)
+		e.GPUs = &g
 	}
 	return json.Marshal(e)
 }

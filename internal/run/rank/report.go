@@ -10,6 +10,7 @@ import (
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/stats"
 	"jacobi/internal/run/outputs"
+	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -111,7 +112,7 @@ func (r *run) report() (output.Report, error) {
 	rep := output.Report{
 		Name: c.Run.Name, RunID: r.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Title(),
 		Started: r.startedAt, Mesh: output.NewMeshReport(r.layout.Mesh), Setup: &solves, Depth: r.layout.Depth,
-		DepthReason: r.Depth.Why, Balance: r.balance.Why, Idle: c.Idle(),
+		DepthReason: r.Depth.Why, Balance: r.balance.Why, Idle: setup.Idle(c, r.working),
 		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.accelerated(),
 		MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
 		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Iterations,
