@@ -126,16 +126,17 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		}()
 	}
 	end, err := e.Run(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case e.Complete() && end.Err == nil:
-		return nil
-	case end.Err != nil:
+	}
+	if end.Err != nil {
 		scr.fail(end.Err.Error())
 	}
-	if code := end.ExitCode(); code != launch.ExitOK {
+	switch code := end.ExitCode(); {
+	case code != launch.ExitOK:
 		return launch.ExitError{Code: code}
+	case !e.Complete():
+		return launch.ExitError{Code: launch.ExitFailed}
 	}
-	return launch.ExitError{Code: launch.ExitFailed}
+	return nil
 }

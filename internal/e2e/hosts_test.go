@@ -82,7 +82,7 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 		}
 		c.leavesNothing(5 * time.Second)
 	}
-	studyOn(t, c.run, append(c.ssh("user"), "--host", "a:1,b:2", "-np", "3")...)
+	studyAndServe(t, c.on, append(c.ssh("user"), "--host", "a:1,b:2", "-np", "3")...)
 	c.leavesNothing(5 * time.Second)
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/url"
 	"os"
 	"os/exec"
@@ -113,16 +112,8 @@ func TestNodesGiveTheSameAnswer(t *testing.T) {
 	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want {
 		t.Errorf("answer %+v\nwant %+v", got, want)
 	}
-	here := func(dir string, args ...string) outcome { return run(t, dir, "launcher", args...) }
-	studyOn(t, here, onNodes(u, "-np", "3", "--map-by", "node")...)
-	c := serve(t, t.TempDir(), onNodes(u, append(args, "-np", "3")...)...)
-	c.ask(`{"id": 1, "hash": true, "keys": {"solver.max_iterations": 60}}`)
-	if end, r := c.until("end"); end.End.Error != "" || r.FieldSHA256 != want.sha {
-		t.Errorf("serve: %+v, field %s, want %s", end.End, r.FieldSHA256, want.sha)
-	}
-	if err := errors.Join(c.in.Close(), c.wait()); err != nil {
-		t.Error(err)
-	}
+	here := func(launcher *exec.Cmd) *exec.Cmd { return launcher }
+	studyAndServe(t, here, onNodes(u, "-np", "3", "--map-by", "node")...)
 	list := run(t, dir, "launcher", "nodes", "--here", "--set", "nats.url="+u.String())
 	if got := regexp.MustCompile(`(?m)^\S+ +\d+ +2 +2 +--slots `).FindAllString(list.stdout, -1); list.code != 0 ||
 		len(got) != 3 {

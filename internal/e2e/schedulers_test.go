@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -82,8 +83,9 @@ func TestMPIRunStartsRanks(t *testing.T) {
 	}
 }
 
-// srun starts ranks in a terminal and in the batch file of docker/, ranks that measure their machine, and a launcher of
-// two ranks for a study. A batch script without srun is a run of one rank, although Slurm's variables are set.
+// srun starts ranks in a terminal and in the batch file of docker/, ranks that measure their machine, and launchers of
+// two ranks for a study and for a request. A batch script without srun is a run of one rank, although Slurm's variables
+// are set.
 func TestSlurmStartsRanks(t *testing.T) {
 	t.Parallel()
 	needHosts(t)
@@ -105,7 +107,8 @@ PATH=$(dirname "$1"):$PATH sbatch --quiet --wait --nodes=1 --ntasks-per-node=4 -
 wait $!
 launcher=$(dirname "$1")/launcher
 shift
-srun --immediate=60 -n 1 "$launcher" study -np 2 --hash --table table.jsonl --vary output.picture= "$@"`
+srun --immediate=60 -n 1 "$launcher" study -np 2 --hash --table table.jsonl --vary output.picture= "$@"
+echo '{"id": 1, "hash": true, "keys": {}}' | srun --immediate=60 -n 1 "$launcher" serve -np 2 "$@" >serve.jsonl`
 	dir, state := t.TempDir(), t.TempDir()
 	file := "grid: {nx: 200, ny: 300}\nsolver: {max_iterations: 200}\n" // scheduled
 	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(file), 0o644); err != nil {
@@ -138,6 +141,14 @@ srun --immediate=60 -n 1 "$launcher" study -np 2 --hash --table table.jsonl --va
 	}
 	if lines := studyLines(t, dir); len(lines) != 1 || lines[0].SHA256 != want.sha {
 		t.Errorf("study: %+v, want the field %s", lines, want.sha)
+	}
+	answers, err := os.ReadFile(filepath.Join(dir, "serve.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, lines: bufio.NewScanner(bytes.NewReader(answers))}
+	if end, r := c.until("end"); end.End.Error != "" || r.FieldSHA256 != want.sha {
+		t.Errorf("serve: %+v, field %s, want %s", end.End, r.FieldSHA256, want.sha)
 	}
 	probe, err := os.ReadFile(filepath.Join(dir, "probe.json"))
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ type client struct {
 	in    io.WriteCloser
 	out   io.Closer // of lines, where that is another one than in
 	lines *bufio.Scanner
-	wait  func() error
+	cmd   *exec.Cmd // nil for a client of a socket
 }
 
 // served is a line of launcher serve.
@@ -29,11 +31,23 @@ type served struct {
 	events.Event
 }
 
+// serve starts launcher serve, which takes requests from its standard input.
 func serve(t *testing.T, dir string, args ...string) *client {
+	t.Helper()
+	return serveBy(t, serving(t, dir, args...))
+}
+
+// serving prepares launcher serve.
+func serving(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	cmd := command(ctx, dir, "launcher", append([]string{"serve"}, args...)...)
+	return command(ctx, dir, "launcher", append([]string{"serve"}, args...)...)
+}
+
+// serveBy is serve by a prepared command.
+func serveBy(t *testing.T, cmd *exec.Cmd) *client {
+	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +62,7 @@ func serve(t *testing.T, dir string, args ...string) *client {
 	}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
-	return &client{t: t, in: in, out: out, lines: lines, wait: cmd.Wait}
+	return &client{t: t, in: in, out: out, lines: lines, cmd: cmd}
 }
 
 // ask writes a line.
@@ -121,7 +135,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("id %s: %+v, field %s, want %s", end.ID, end.End, r.FieldSHA256, want.sha)
 		}
 	}
-	if err := c.wait(); err != nil {
+	if err := c.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "out", "*"))
@@ -155,8 +169,31 @@ func TestServeCancels(t *testing.T) {
 	if err := c.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.wait(); err != nil {
+	if err := c.cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// After a signal serve has its exit code, although nothing is left that was requested.
+func TestServeEndsWithTheCodeOfTheSignal(t *testing.T) {
+	t.Parallel()
+	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
+		"-np", "2")...)
+	c.ask(`{"id": 1, "progress": true, "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1,` +
+		` "solver.max_iterations": 1000000000}}`)
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.until("progress")
+	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := c.until("end"); end.End.ExitCode != 130 || end.End.Verdict != "interrupted" {
+		t.Errorf("%+v, want 130 and interrupted", end.End)
+	}
+	_ = c.cmd.Wait() // an error for the exit code, which is checked
+	if code := c.cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
 	}
 }
 
@@ -171,7 +208,7 @@ func TestServeClientGoesAway(t *testing.T) {
 	if err := errors.Join(c.in.Close(), c.out.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.wait(); err == nil {
+	if err := c.cmd.Wait(); err == nil {
 		t.Error("serve has ended well, without anybody who reads its answers")
 	}
 }

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -25,19 +23,12 @@ func dial(t *testing.T, path string) *client {
 	return &client{t: t, in: conn, lines: lines}
 }
 
-// Clients of a socket have ids of their own. One that goes away cancels its own requests only.
-func TestServeSocket(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
+// serveSocketBy starts launcher serve by a prepared command with --socket, and returns once it takes requests.
+func serveSocketBy(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := os.Chmod(cmd.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "socket")
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	cmd := command(ctx, dir, "launcher", append(set("solver.method=jacobi", "grid.dtype=float64",
-		"problem.preset=dirichlet"), "-np", "2", "--socket", "socket")...)
-	cmd.Args = slices.Insert(cmd.Args, 1, "serve")
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +39,28 @@ func TestServeSocket(t *testing.T) {
 	for said := bufio.NewScanner(out); said.Scan() && !strings.Contains(said.Text(), "requests are taken at socket"); {
 	}
 	go func() { _, _ = bufio.NewReader(out).WriteTo(t.Output()) }()
+}
+
+// interrupted checks that serve ends after SIGINT, with its exit code.
+func interrupted(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // an error for the exit code, which is checked
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d after SIGINT, want 130", code)
+	}
+}
+
+// Clients of a socket have ids of their own. One that goes away cancels its own requests only.
+func TestServeSocket(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "socket")
+	cmd := serving(t, dir, append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"), "-np",
+		"2", "--socket", "socket")...)
+	serveSocketBy(t, cmd)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the socket: %v, %v; want the mode 0600", info, err)
 	}
@@ -76,13 +89,7 @@ func TestServeSocket(t *testing.T) {
 	if end, _ := second.until("end"); string(end.ID) != "7" || end.End.Verdict != "missed" {
 		t.Errorf("id %s: %+v, want 7", end.ID, end.End)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("exit code %d after SIGINT, want 130", code)
-	}
+	interrupted(t, cmd)
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the socket stays: %v", err)
 	}

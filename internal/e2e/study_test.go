@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -258,29 +261,72 @@ func TestStudyRefusals(t *testing.T) {
 	}
 }
 
-// studyOn does runs of all ranks and runs of one rank each elsewhere, by a launcher with more arguments, and compares
-// their fields with those of one rank here. start runs the launcher.
-func studyOn(t *testing.T, start func(dir string, args ...string) outcome, more ...string) {
+// studyAndServe does runs of all ranks and runs of one rank each by study, by serve and by serve with a socket. It
+// compares their fields with those of one rank here. on prepares the launcher, which gets more arguments.
+func studyAndServe(t *testing.T, on func(launcher *exec.Cmd) *exec.Cmd, more ...string) {
 	t.Helper()
 	dir, here := t.TempDir(), t.TempDir()
 	keys := append(small, "output.field=field.npy", "grid.nx=200", "grid.ny=300")
 	vary := []string{"--vary", "solver.method=jacobi,multigrid", "--vary", "solver.max_iterations=3,4", "--hash"}
 	want := run(t, here, "launcher", studyOf(keys, append(vary, "-np", "1")...)...)
-	got := start(dir, append(studyOf(keys, vary...), more...)...)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	got := finish(t, ctx, on(command(ctx, dir, "launcher", append(studyOf(keys, vary...), more...)...)))
 	const summary = "4 of 4 runs: 4 missed ("
 	if want.code != 0 || got.code != 0 || !strings.HasPrefix(got.stdout, summary) {
 		t.Fatalf("%v: exit codes %d, %d\n%s%s", more, want.code, got.code, got.stdout, got.stderr)
 	}
-	lines := studyLines(t, dir)
-	for i, l := range studyLines(t, here) {
+	lines, alone := studyLines(t, dir), studyLines(t, here)
+	for i, l := range alone {
 		if lines[i].SHA256 != l.SHA256 {
 			t.Errorf("%v: run %d has the field %s, want %s", more, i+1, lines[i].SHA256, l.SHA256)
 		}
-		name := filepath.Join("out", fmt.Sprintf("field-%d.npy", i+1))
-		one, err := os.ReadFile(filepath.Join(here, name))
-		two, err2 := os.ReadFile(filepath.Join(dir, name))
+	}
+	sameFiles(t, here, dir, 1, 2, 3, 4)
+
+	dir = t.TempDir()
+	c := serveBy(t, on(serving(t, dir, append(set(keys...), more...)...)))
+	c.asksFor(alone)
+	if err := errors.Join(c.in.Close(), c.cmd.Wait()); err != nil {
+		t.Error(err)
+	}
+	sameFiles(t, here, dir, 1, 2, 3, 4)
+
+	dir = t.TempDir()
+	cmd := on(serving(t, dir, append(append(set(keys...), more...), "--socket", "socket")...))
+	serveSocketBy(t, cmd)
+	dial(t, filepath.Join(dir, "socket")).asksFor(alone)
+	interrupted(t, cmd)
+	sameFiles(t, here, dir, 1, 2, 3, 4)
+}
+
+// asksFor requests the runs of a study, and compares their fields.
+func (c *client) asksFor(runs []studyLine) {
+	c.t.Helper()
+	for _, l := range runs {
+		l.Keys["output.field"] = fmt.Sprintf("field-%d.npy", l.Run)
+		keys, err := json.Marshal(l.Keys)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.ask(`{"id": %d, "hash": true, "keys": %s}`, l.Run, keys)
+	}
+	for _, l := range runs {
+		if end, r := c.until("end"); string(end.ID) != fmt.Sprint(l.Run) || r.FieldSHA256 != l.SHA256 {
+			c.t.Errorf("id %s: %+v, field %s, want %s of id %d", end.ID, end.End, r.FieldSHA256, l.SHA256, l.Run)
+		}
+	}
+}
+
+// sameFiles compares the fields of runs that are in the outputs of two directories.
+func sameFiles(t *testing.T, want, got string, runs ...int) {
+	t.Helper()
+	for _, n := range runs {
+		name := filepath.Join("out", fmt.Sprintf("field-%d.npy", n))
+		one, err := os.ReadFile(filepath.Join(want, name))
+		two, err2 := os.ReadFile(filepath.Join(got, name))
 		if err != nil || err2 != nil || !bytes.Equal(one, two) {
-			t.Errorf("%v: %s has %d bytes, want %d: not the same (%v, %v)", more, name, len(two), len(one), err2, err)
+			t.Errorf("%s has %d bytes, want %d: not the same (%v, %v)", name, len(two), len(one), err2, err)
 		}
 	}
 }

@@ -117,6 +117,7 @@ func (e *Engine) settle(end attempt.Ended) error {
 		}
 	}
 	e.open, e.again = nil, append(left, e.again...)
+	e.complete = e.complete && len(e.again) == 0
 	return e.fault
 }
 

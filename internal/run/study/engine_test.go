@@ -80,7 +80,7 @@ func TestDeadRankIsBlamedForItsJob(t *testing.T) {
 		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false)}, other, []string{"1-" + other.Error()}, []int{2, 9}},
 		{[]ordered{job(1, 1, 0, false)}, nil, []string{}, []int{1, 9}},
 	} {
-		e := &Engine{open: c.open, again: []Job{{ID: 9}}}
+		e := &Engine{open: c.open, again: []Job{{ID: 9}}, complete: true}
 		all := []string{}
 		e.Done = func(j Job, r Result) error {
 			all = append(all, fmt.Sprintf("%d-%s", j.ID, r.Failed+r.Refused[min(1, len(r.Refused)):]))
@@ -95,6 +95,9 @@ func TestDeadRankIsBlamedForItsJob(t *testing.T) {
 		}
 		if !slices.Equal(all, c.told) || !slices.Equal(again, c.again) || len(e.open) != 0 {
 			t.Errorf("%v: told %q, again %v; want %q, %v", c.err, all, again, c.told, c.again)
+		}
+		if e.Complete() {
+			t.Errorf("%v: complete, with the jobs %v to do", c.err, again)
 		}
 	}
 }
