@@ -146,17 +146,124 @@ func TestStudyOutlivesAKilledRank(t *testing.T) {
 	if err := syscall.Kill(l.allRanks(2)[1], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	outlived(l)
+}
+
+// outlived checks that a study of 100 runs has ended after a restart, and that run 57 has failed with a killed rank.
+func outlived(l *live) {
+	l.t.Helper()
 	code, output := l.end()
 	if code != 0 || !strings.Contains(output, "100 of 100 runs: 99 done, 1 failed (") ||
 		!strings.Contains(output, "launcher: restart 1 of 1: from the next run\n") {
-		t.Fatalf("exit code %d\n%s", code, output)
+		l.t.Fatalf("exit code %d\n%s", code, output)
 	}
 	l.leavesNothing()
-	for i, line := range studyLines(t, dir) {
+	for i, line := range studyLines(l.t, l.cmd.Dir) {
 		failed := strings.Contains(line.Reason, "was killed by SIGKILL")
 		if line.Run != i+1 || failed != (line.Run == 57) || (line.Verdict == "failed") != failed {
-			t.Errorf("line %d: %+v", i+1, line)
+			l.t.Errorf("line %d: %+v", i+1, line)
 		}
+	}
+}
+
+// A rank that is killed in a run of its own takes this run with it. The runs that it or another rank was to do next
+// follow on new ranks, even if no other ones are left.
+func TestStudyOutlivesARankKilledInARunOfItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var documents []string
+	for n := 1; n <= 100; n++ {
+		document := fmt.Sprintf(`{"problem.top": %d}`, n)
+		if n == 57 { // seconds, where the others take milliseconds
+			document = `{"grid": {"nx": 513, "ny": 513}, "problem.coefficient": "10^(7*sin(9*ix*ix*iy))"}`
+		}
+		documents = append(documents, document)
+	}
+	writeRuns(t, dir, documents...)
+	keys := append(small, "solver.method=multigrid", "solver.tolerance=0", "output.field=field.npy")
+	l := startLive(t, dir, studyOf(keys, "-np", "2", "--runs", "runs.jsonl", "--max-restarts", "1")...)
+	awaitName(t, dir, tableHas(dir, 56), l)
+	const unfinished = ".field-57.npy."
+	out := filepath.Join(dir, "out")
+	awaitName(t, out, func(name string) bool { // all others are done but for the next one of the same rank
+		fields, err := filepath.Glob(filepath.Join(out, "field-*.npy"))
+		return err == nil && len(fields) == 98 && strings.HasPrefix(name, unfinished)
+	}, l)
+	if err := syscall.Kill(writer(t, l.allRanks(2), unfinished), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	outlived(l)
+}
+
+// writer returns the process that has an open file whose name begins with prefix.
+func writer(t *testing.T, pids []int, prefix string) int {
+	t.Helper()
+	for _, pid := range pids {
+		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			if path, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(path), prefix) {
+				return pid
+			}
+		}
+	}
+	t.Fatalf("none of %v writes %s", pids, prefix)
+	return 0
+}
+
+// A disk that becomes full costs a study the runs that find no room for their fields, and each has a line. A table that
+// finds no room ends the study, and --continue goes on from its whole lines.
+func TestStudyOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir, out := smallDisk(t, "256k")
+	keys := append(small, "grid.nx=65", "solver.max_iterations=3")
+	study := func(more ...string) outcome {
+		return run(t, dir, "launcher", append(studyOf(keys, "-np", "2"), more...)...)
+	}
+	const noRoom = `output.dir "out": not enough space: `
+	got := study("--set", "output.field=field.npy", "--vary", "problem.left=1,2,3,4,5,6,7,8")
+	const reason = "rank 0: create field file: " + noRoom +
+		"33 KiB (33928 bytes) needed, 20 KiB (20480 bytes) available"
+	if got.code != 0 || !strings.HasPrefix(got.stdout, "8 of 8 runs: 6 missed, 2 failed (") ||
+		!strings.HasSuffix(got.stdout, ")\nrun 7 failed: "+reason+"\n") {
+		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	for i, l := range studyLines(t, dir) {
+		if failed := i >= 6; l.Run != i+1 || failed != (l.Verdict == "failed") || failed != (l.Reason == reason) {
+			t.Errorf("line %d: %+v", i+1, l)
+		}
+	}
+
+	fill(t, out)
+	filler := filepath.Join(out, "filler")
+	vary := []string{"--table", "out/table.jsonl", "--vary", "problem.left=1" + strings.Repeat(",1", 99), "--continue"}
+	for _, c := range []struct {
+		free int64
+		want string
+	}{
+		{8 << 10, noRoom + "16 KiB (16384 bytes) needed, 4.0 KiB (4096 bytes) available"},
+		{20 << 10, `--table "out/table.jsonl": write: no space left on device`}, // after 8 KiB
+	} {
+		info, err := os.Stat(filler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filler, info.Size()-c.free); err != nil {
+			t.Fatal(err)
+		}
+		if got = study(vary...); got.code != 1 || !strings.HasSuffix(got.stderr, "\nlauncher: "+c.want+"\n") {
+			t.Errorf("exit code %d\n%s\nwant 1 and %s", got.code, got.stderr, c.want)
+		}
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	got = study(vary...)
+	if lines := studyLines(t, out); got.code != 0 || len(lines) != 100 || lines[99].Run != 100 ||
+		!strings.HasPrefix(got.stdout, "100 of 100 runs: 100 missed (") {
+		t.Errorf("exit code %d, %d lines\n%s%s", got.code, len(lines), got.stdout, got.stderr)
 	}
 }
 

@@ -38,7 +38,12 @@ type Held struct {
 // Hold locks dir, which must exist, for a run. If an earlier run was killed during its commit, Hold first completes the
 // commit. It then removes the partial files of killed runs. The notes report both. Close unlocks the directory.
 func Hold(dir, runID string) (h *Held, notes []string, err error) {
-	fail := func(err error) (*Held, []string, error) { return nil, nil, fmt.Errorf("output.dir %q: %w", dir, err) }
+	fail := func(err error) (*Held, []string, error) {
+		if !errors.Is(err, ErrNoSpace) { // which names the key
+			err = fmt.Errorf("output.dir %q: %w", dir, err)
+		}
+		return nil, nil, err
+	}
 	h = &Held{Dir: Dir(dir), runID: runID}
 	if h.lock, err = dirlock.Take(dir, runID); err != nil {
 		return fail(err)

@@ -124,32 +124,32 @@ func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string, rank
 	}, nil
 }
 
-// feed orders jobs while there are some, and room for them.
+// feed orders jobs while there are some, and room for them. It returns once they are done: the launcher waits only
+// shortly for the other ranks when one has ended.
 func (e *Engine) feed(ctx context.Context, c *crew) {
 	for c.await(ctx, func(busy []int) bool { return slices.Min(busy) < ahead }) {
 		job, more, err := e.next(ctx)
-		if err != nil || !more || !e.order(ctx, c, job) {
+		if err != nil || more && !e.order(ctx, c, job) {
+			return
+		}
+		if !more {
+			c.await(ctx, func(busy []int) bool { return slices.Max(busy) == 0 })
 			return
 		}
 	}
 }
 
 // order gives a job to ranks. It returns false if no job can follow.
-func (e *Engine) order(ctx context.Context, c *crew, job Job) bool {
+func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 	document, err := configs.Document(job.Config)
-	if job.Fault == nil {
-		job.Fault = err
-	}
-	next := ordered{Job: job}
 	if job.Fault != nil {
-		next.result = &Result{Refused: job.Fault.Error()}
+		err = job.Fault
 	}
-	e.mu.Lock()
-	e.open = append(e.open, next)
-	taken := e.passFirst()
-	e.mu.Unlock()
-	if job.Fault != nil {
-		return taken
+	if err != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		job.result = &Result{Refused: err.Error()}
+		return e.passFirst()
 	}
 	rank, ok := c.choose(ctx, e.alone(job.Config))
 	if !ok {
@@ -158,8 +158,7 @@ func (e *Engine) order(ctx context.Context, c *crew, job Job) bool {
 	e.mu.Lock()
 	e.number++
 	number, cancelled := e.number, job.ID == e.cancelled
-	at := &e.open[len(e.open)-1] // no other job comes before this one has its number
-	at.number, at.rank = number, rank
+	job.number, job.rank = number, rank
 	e.mu.Unlock()
 	c.add(rank, 1)
 	if c.send(ctx, rank, desk.Order{Number: number, Document: document, Hash: job.Hash, Progress: job.Progress,
@@ -198,7 +197,7 @@ func (e *Engine) collect(ctx context.Context, c *crew, rank int, last context.Ca
 func (e *Engine) answered(rank int, a desk.Answer) (by int, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := slices.IndexFunc(e.open, func(j ordered) bool {
+	i := slices.IndexFunc(e.open, func(j *ordered) bool {
 		return j.number == a.Number && (j.rank == rank || j.rank == everyone && rank == 0)
 	})
 	if i < 0 || e.open[i].result != nil {

@@ -49,14 +49,14 @@ type Engine struct {
 	// Event, if not nil, takes events of a run that goes on.
 	Event func(Job, roster.Event)
 
-	mu       sync.Mutex
-	open     []ordered // jobs without a result for Done, in their order
-	again    []Job     // jobs that ranks had when they died, but for the one at which they were
-	number   int
-	complete bool  // all jobs are done
-	fault    error // of Done
-	conn     *wire.Conn
-	runID    string
+	mu      sync.Mutex
+	open    []*ordered // jobs that Done has not been given, in their order
+	again   []*ordered // those of open that ranks had when they died, but for the one at which they were
+	number  int
+	drained bool  // Next has no more jobs
+	fault   error // of Done
+	conn    *wire.Conn
+	runID   string
 	// cancelled is the last job that was cancelled while it was on its way to the ranks.
 	cancelled int
 }
@@ -86,11 +86,10 @@ func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
 		if end, err = attempt.Run(ctx, p, o); err != nil {
 			return end, err
 		}
-		if err := e.settle(end); err != nil {
+		e.blame(end.Err)
+		restart := !e.Complete() && end.MayRestart() && restarts < e.Restarts
+		if err := e.settle(restart); err != nil || !restart {
 			return end, err
-		}
-		if e.complete || !end.MayRestart() || restarts == e.Restarts {
-			return end, nil
 		}
 		where.Lost = append(where.Lost, end.LostHosts...)
 		e.Options.Screen.Restart(end.Err.Error(), fmt.Sprintf("restart %d of %d: from the next run", restarts+1,
@@ -98,43 +97,54 @@ func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
 	}
 }
 
-// Complete reports whether all jobs are done.
-func (e *Engine) Complete() bool { return e.complete }
-
-// settle passes the results on that are known, and keeps the other jobs. One of them takes the blame for the end.
-func (e *Engine) settle(end attempt.Ended) error {
+// Complete reports whether all jobs have a result.
+func (e *Engine) Complete() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if i := e.blamed(end.Err); i >= 0 {
-		e.open[i].result = &Result{Failed: end.Err.Error()}
+	return e.drained && !slices.ContainsFunc(e.open, func(j *ordered) bool { return j.result == nil })
+}
+
+// blame gives an open job the error with which the ranks have ended: the first that the rank has which failed, if that
+// is known.
+func (e *Engine) blame(err error) {
+	if err == nil {
+		return
 	}
-	var left []Job
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	failed, known := errors.AsType[*launch.RankError](err)
+	i := slices.IndexFunc(e.open, func(j *ordered) bool {
+		return j.result == nil && j.number > 0 && (!known || j.rank == everyone || j.rank == failed.Rank)
+	})
+	if i >= 0 {
+		e.open[i].result = &Result{Failed: err.Error()}
+	}
+}
+
+// settle prepares a restart for the jobs without a result, which keep their order. Without a restart it passes on all
+// results that are known.
+func (e *Engine) settle(restart bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.passFirst()
+	e.again = nil
 	for _, j := range e.open {
-		if j.result == nil {
-			left = append(left, j.Job)
-		} else {
+		j.number = 0
+		switch {
+		case j.result == nil:
+			e.again = append(e.again, j)
+		case !restart:
 			e.pass(j)
 		}
 	}
-	e.open, e.again = nil, append(left, e.again...)
-	e.complete = e.complete && len(e.again) == 0
+	if !restart {
+		e.open = e.again
+	}
 	return e.fault
 }
 
-// blamed returns the open job at which the ranks have ended with an error: the first that the rank has which failed, if
-// that is known. It returns -1 if there is none.
-func (e *Engine) blamed(err error) int {
-	if err == nil {
-		return -1
-	}
-	failed, known := errors.AsType[*launch.RankError](err)
-	return slices.IndexFunc(e.open, func(j ordered) bool {
-		return j.result == nil && j.number > 0 && (!known || j.rank == everyone || j.rank == failed.Rank)
-	})
-}
-
 // pass gives a job its result.
-func (e *Engine) pass(j ordered) {
+func (e *Engine) pass(j *ordered) {
 	if e.fault == nil {
 		e.fault = e.Done(j.Job, *j.result)
 	}
@@ -150,22 +160,24 @@ func (e *Engine) passFirst() bool {
 }
 
 // next returns the next job: first those that ranks had before.
-func (e *Engine) next(ctx context.Context) (Job, bool, error) {
+func (e *Engine) next(ctx context.Context) (job *ordered, more bool, err error) {
 	e.mu.Lock()
 	if len(e.again) > 0 {
 		defer e.mu.Unlock()
-		job := e.again[0]
-		e.again = e.again[1:]
+		job, e.again = e.again[0], e.again[1:]
 		return job, true, nil
 	}
 	e.mu.Unlock()
-	job, more, err := e.Next(ctx)
-	if err == nil && !more {
-		e.mu.Lock()
-		e.complete = true
-		e.mu.Unlock()
+	job = new(ordered)
+	job.Job, more, err = e.Next(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil || !more {
+		e.drained = err == nil
+		return nil, false, err
 	}
-	return job, more, err
+	e.open = append(e.open, job)
+	return job, true, nil
 }
 
 // Cancel stops a job that Next has given, after an iteration that all ranks have done.

@@ -11,7 +11,6 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
-	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/desk"
 	"jacobi/internal/run/launch"
 )
@@ -31,7 +30,7 @@ func TestResultsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	e := &Engine{}
 	all := told(e)
-	e.open = []ordered{{Job: Job{ID: 1}, number: 1, rank: 0}, {Job: Job{ID: 2}, number: 2, rank: 1},
+	e.open = []*ordered{{Job: Job{ID: 1}, number: 1, rank: 0}, {Job: Job{ID: 2}, number: 2, rank: 1},
 		{Job: Job{ID: 3}, result: &Result{Refused: "-no"}}, {Job: Job{ID: 4}, number: 3, rank: everyone}}
 	for _, c := range []struct {
 		rank, number, by int
@@ -53,51 +52,63 @@ func TestResultsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A rank that dies takes the job with it that it was at. Jobs of other ranks are done again, unless their result is
-// known.
+// A rank that dies takes the job with it that it was at. Before a restart the others keep their order, and are done
+// again where they have no result. Without a restart no result is lost.
 func TestDeadRankIsBlamedForItsJob(t *testing.T) {
 	t.Parallel()
 	died := &launch.RankError{Rank: 1, Host: "h", Text: "was killed", Died: true}
 	other := errors.New("the server is gone")
-	job := func(id, number, rank int, done bool) ordered {
-		j := ordered{Job: Job{ID: id}, number: number, rank: rank}
-		if done {
-			j.result = &Result{Refused: "-done"}
-		}
+	todo := func(id, number, rank int) ordered { return ordered{Job: Job{ID: id}, number: number, rank: rank} }
+	done := func(id, number, rank int) ordered {
+		j := todo(id, number, rank)
+		j.result = &Result{Refused: "-done"}
 		return j
 	}
 	for _, c := range []struct {
-		open  []ordered
-		err   error
-		told  []string
-		again []int
+		open    []ordered
+		err     error
+		restart []string // what Done has been given before a restart
+		end     []string // without a restart
+		again   []int
 	}{
-		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false), job(3, 3, 1, false), job(4, 4, 0, true)}, died,
-			[]string{"2-" + died.Error(), "4-done"}, []int{1, 3, 9}},
-		{[]ordered{job(1, 1, 0, true), job(2, 2, everyone, false)}, died,
-			[]string{"1-done", "2-" + died.Error()}, []int{9}},
-		{[]ordered{job(1, 1, 0, false), job(2, 0, everyone, false)}, died, []string{}, []int{1, 2, 9}},
-		{[]ordered{job(1, 1, 0, false), job(2, 2, 1, false)}, other, []string{"1-" + other.Error()}, []int{2, 9}},
-		{[]ordered{job(1, 1, 0, false)}, nil, []string{}, []int{1, 9}},
+		{[]ordered{todo(1, 1, 0), todo(2, 2, 1), todo(3, 3, 1), done(4, 4, 0)}, died, nil,
+			[]string{"2" + died.Error(), "4-done"}, []int{1, 3}},
+		{[]ordered{todo(1, 1, 1), done(2, 2, 0), todo(3, 3, 1), done(4, 4, 0)}, died,
+			[]string{"1" + died.Error(), "2-done"}, []string{"1" + died.Error(), "2-done", "4-done"}, []int{3}},
+		{[]ordered{done(1, 1, 0), todo(2, 2, everyone)}, died,
+			[]string{"1-done", "2" + died.Error()}, []string{"1-done", "2" + died.Error()}, nil},
+		{[]ordered{todo(1, 1, 0), todo(2, 0, everyone)}, died, nil, nil, []int{1, 2}},
+		{[]ordered{todo(1, 1, 0), todo(2, 2, 1)}, other, []string{"1" + other.Error()},
+			[]string{"1" + other.Error()}, []int{2}},
+		{[]ordered{todo(1, 1, 0)}, nil, nil, nil, []int{1}},
 	} {
-		e := &Engine{open: c.open, again: []Job{{ID: 9}}, complete: true}
-		all := []string{}
-		e.Done = func(j Job, r Result) error {
-			all = append(all, fmt.Sprintf("%d-%s", j.ID, r.Failed+r.Refused[min(1, len(r.Refused)):]))
-			return nil
-		}
-		if err := e.settle(attempt.Ended{Outcome: launch.Outcome{Err: c.err}}); err != nil {
-			t.Fatal(err)
-		}
-		var again []int
-		for _, j := range e.again {
-			again = append(again, j.ID)
-		}
-		if !slices.Equal(all, c.told) || !slices.Equal(again, c.again) || len(e.open) != 0 {
-			t.Errorf("%v: told %q, again %v; want %q, %v", c.err, all, again, c.told, c.again)
-		}
-		if e.Complete() {
-			t.Errorf("%v: complete, with the jobs %v to do", c.err, again)
+		for _, restart := range []bool{false, true} {
+			e := &Engine{drained: true}
+			for _, j := range c.open {
+				e.open = append(e.open, &j)
+			}
+			all := told(e)
+			e.blame(c.err)
+			if err := e.settle(restart); err != nil {
+				t.Fatal(err)
+			}
+			var again []int
+			for _, j := range e.again {
+				again = append(again, j.ID)
+			}
+			want := c.end
+			if restart {
+				want = c.restart
+			}
+			if !slices.Equal(*all, want) || !slices.Equal(again, c.again) || e.Complete() != (c.again == nil) {
+				t.Errorf("%v, restart %v: told %q, again %v, complete %v; want %q, %v", c.err, restart, *all, again,
+					e.Complete(), want, c.again)
+			}
+			for _, j := range e.open {
+				if j.number != 0 {
+					t.Errorf("%v, restart %v: job %d has the order %d", c.err, restart, j.ID, j.number)
+				}
+			}
 		}
 	}
 }
