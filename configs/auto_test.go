@@ -1,7 +1,12 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +89,45 @@ func TestSquare(t *testing.T) {
 	got := mustMerge(t, "run.yaml", "grid: {nx: 33}", Options{Environ: []string{"JACOBI_GRID_NY=17"}})
 	if got.Grid.NX != 33 || got.Grid.NY != 17 {
 		t.Errorf("%+v", got.Grid)
+	}
+}
+
+// A drawing has a point for each of its pixels unless the numbers of points are given. The ranks get both numbers.
+func TestPointsOfADrawing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drawing.png")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(png.Encode(f, image.NewGray(image.Rect(0, 0, 30, 20))), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		set    []string
+		nx, ny int
+	}{
+		{[]string{"problem.drawing=" + path}, 30, 20},
+		{[]string{"problem.drawing=" + path, "grid.width=2"}, 30, 20},
+		{[]string{"problem.drawing=" + path, "grid.nx=16384", "grid.ny=16384"}, 16384, 16384},
+		{[]string{"problem.drawing=" + path, "grid.ny=40"}, 40, 40},
+		{[]string{"problem.drawing=" + path + ".gone.png"}, 16384, 16384},
+	} {
+		got, err := Load(Options{Set: c.set})
+		if err != nil || got.Grid.NX != c.nx || got.Grid.NY != c.ny {
+			t.Errorf("%q: %d x %d, %v; want %d x %d", c.set, got.Grid.NX, got.Grid.NY, err, c.nx, c.ny)
+		}
+		if again, err := Load(Options{Environ: Environ(got)}); err != nil || again.Grid.NX != c.nx ||
+			again.Grid.NY != c.ny {
+			t.Errorf("%q, through the environment: %+v, %v", c.set, again.Grid, err)
+		}
+	}
+	base, err := LoadBase(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, err := base.With(map[string]any{"problem.drawing": path}, "a run", func(string) string { return "" })
+	if err != nil || with.Grid.NX != 30 || with.Grid.NY != 20 {
+		t.Errorf("with a drawing in a run: %+v, %v", with.Grid, err)
 	}
 }
 

@@ -58,3 +58,30 @@ func TestFilesBesideARunFile(t *testing.T) {
 		}
 	}
 }
+
+// A drawing beside a run file without grid.nx and grid.ny has a point for each of its pixels, for the launcher and for
+// a rank that starts without one.
+func TestPointsOfADrawing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	drawing, err := filepath.Abs("../../configs/pair.png") // of 257 x 129 pixels
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "cases"), 0o755)
+	}
+	if err == nil {
+		err = os.Symlink(drawing, filepath.Join(dir, "cases", "pair.png"))
+	}
+	const text = `{"problem": {"drawing": "pair.png", "colours": "#b87333 value=1; #1565c0 value=-1; #ffffff"}}`
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "cases", "pair.json"), []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for program, np := range map[string]string{"launcher": "-np=2", "jacobi-rank": "--set=run.ranks=1"} {
+		out := runNatural(t, dir, program, "--config", "cases/pair.json", np)
+		if out.code != 0 || !strings.Contains(out.stdout, "  Mesh           257 x 129, float64\n") {
+			t.Errorf("%s: exit code %d\n%s%s", program, out.code, out.stdout, out.stderr)
+		}
+	}
+}
