@@ -119,6 +119,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if _, err := os.Stat(a); err == nil {
 		return fmt.Errorf("argument %q: the launcher starts jacobi-rank by itself and takes no program or file", a)
 	}
+	if cmd.HasParent() {
+		return fmt.Errorf("%s: argument %q belongs to no flag; see launcher %s --help", cmd.Name(), a, cmd.Name())
+	}
 	if s := cmd.SuggestionsFor(a); len(s) > 0 {
 		return fmt.Errorf("unknown command %q: did you mean %s?", a, s[0])
 	}

@@ -39,7 +39,7 @@ func TestBenchRefusals(t *testing.T) {
 		{"--name a/b", `--name "a/b": must be a plain file name; output.dir says where`},
 		{"--name=", `--name "": must be a plain file name; output.dir says where`},
 		{"--rank 1", "unknown flag --rank: did you mean --ranks?"},
-		{"1,2", `unknown command "1,2"; see launcher --help`},
+		{"1,2", `bench: argument "1,2" belongs to no flag; see launcher bench --help`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 	} {
 		_, err := command(t, append(append([]string{"bench", "--set", "device.backend=cpu"}, small...),

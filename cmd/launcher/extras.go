@@ -56,8 +56,10 @@ func completeFlags(cmd *cobra.Command) {
 					cobra.ShellCompDirectiveNoFileComp)))
 			}
 		}
-		if c.Flags().Lookup("set") != nil {
-			must(c.RegisterFlagCompletionFunc("set", completeSetting))
+		for _, name := range []string{"set", "vary"} {
+			if c.Flags().Lookup(name) != nil {
+				must(c.RegisterFlagCompletionFunc(name, completeSetting))
+			}
 		}
 		if c.Flags().Lookup("config") != nil {
 			must(c.MarkFlagFilename("config", "yaml", "yml", "toml", "json"))

@@ -240,6 +240,7 @@ func TestCompletionAndVersion(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ args, want string }{
 		{"__complete --set grid.", "grid.nx=\ngrid.ny=\ngrid.width=\ngrid.height=\ngrid.dtype=\n:6\n"},
+		{"__complete study --vary grid.dt", "grid.dtype=\n:6\n"},
 		{"__complete doctor --map-by ", "slot\nnode\n:4\n"},
 	} {
 		if out := run(t, dir, "launcher", strings.Split(c.args, " ")...); out.code != 0 || out.stdout != c.want {
