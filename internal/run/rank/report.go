@@ -112,10 +112,13 @@ func (r *run) report() (output.Report, error) {
 	rep := output.Report{
 		Name: c.Run.Name, RunID: r.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Title(),
 		Started: r.startedAt, Mesh: output.NewMeshReport(r.layout.Mesh), Setup: &solves, Depth: r.layout.Depth,
-		DepthReason: r.Depth.Why, Balance: r.balance.Why, Idle: setup.Idle(c, r.working),
+		DepthReason: r.Depth.Why, Balance: r.balance.Why,
 		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.accelerated(),
 		MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
 		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Iterations,
+	}
+	if !r.order.Alone { // otherwise the other ranks have runs of their own
+		rep.Idle = setup.Idle(c, r.working)
 	}
 	if c.Solver.NormEvery > 1 {
 		rep.NormEvery = c.Solver.NormEvery
