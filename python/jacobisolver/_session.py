@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -46,15 +47,13 @@ class Session:
                  directory: Optional[Union[str, "os.PathLike[str]"]] = None, arguments: Iterable[str] = ()) -> None:
         if on_missed not in ("warn", "raise", "ignore"):
             raise ValueError(f'on_missed {on_missed!r}: allowed are "warn", "raise" and "ignore"')
-        command = [_launcher.find(launcher), "serve", "--quiet"]
-        if ranks is not None or host is None:
-            command += ["-np", str(ranks or 1)]
+        self._ranks = ranks if ranks is not None else _slots(host)
+        command = [_launcher.find(launcher), "serve", "--quiet", "-np", str(self._ranks)]
         if host is not None:
             command += ["--host", host]
         for name, value in (keys or {}).items():
             command += ["--set", f"{name}={_text(value)}"]
         self._on_missed = on_missed
-        self._ranks = ranks or 1
         self._lock = threading.RLock()
         self._number = 0
         self._reports: Dict[int, Dict[str, Any]] = {}  # that were read, by the number of the request
@@ -249,6 +248,12 @@ class _Request:
         """Removes the arrays."""
         for file in self.files:
             file.unlink(missing_ok=True)
+
+
+def _slots(host: Optional[str]) -> int:
+    """Returns the sum of the slots of hosts, as in "a:4,b:4"; 1 where there is no number, and without hosts."""
+    given = [re.fullmatch(r"(?:\[.*\]|[^:]*):(\d+)", item.strip()) for item in (host or "").split(",")]
+    return sum(int(slots[1]) if slots else 1 for slots in given)
 
 
 def _text(value: Any) -> str:

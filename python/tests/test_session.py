@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jacobisolver
+from jacobisolver import _session
 
 
 def test_a_solution_is_exact_to_its_order(ranks):
@@ -129,6 +130,12 @@ def test_the_end_of_the_ranks_is_an_error_with_their_sentence():
     with pytest.raises(jacobisolver.SessionError, match="the session is closed"):
         s.solve(nx=33, top=1)
     assert not s._dir.exists()
+
+
+@pytest.mark.parametrize("host, want", [
+    (None, 1), ("a", 1), ("a:4, b:3", 7), ("a,b:2", 3), ("10.0.0.1:2,[fe80::1]:3,[fe80::1],fe80::2:7", 7)])
+def test_each_slot_of_a_host_has_a_rank(host, want):
+    assert _session._slots(host) == want
 
 
 def test_a_plot_has_the_field(ranks):
