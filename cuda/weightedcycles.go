@@ -134,12 +134,7 @@ func (w *weighted) cycles(level int) error {
 	if level == len(w.levels)-1 {
 		return w.coarsest.call.launch(w.stream)
 	}
-	m := w.levels[level].Mesh
-	times := 1
-	if m.NX*m.NY <= w.layout.Plan.Twice {
-		times = 2
-	}
-	for i := range times {
+	for i := range w.layout.Plan.Times(level) {
 		if err := w.down(level, i > 0); err != nil {
 			return err
 		}

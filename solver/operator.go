@@ -27,9 +27,10 @@ type Operator struct {
 	// the plain average and for weighted points.
 	Scale, Blend float64
 	// Weighted is set if each point has weights of its own. Ratio is then (hx/hy)^2, by which multigrid chooses the
-	// directions that it coarsens; sweeps do not need it.
-	Weighted bool
-	Ratio    float64
+	// directions that it coarsens, and Contrast is problem.Contrast, from which it chooses the levels whose cycles are
+	// done twice; 0 if that is not known. Sweeps need neither.
+	Weighted        bool
+	Ratio, Contrast float64
 	// Values yields the values that a point has besides that of the field. For the general operator they are b, and nil
 	// stands for 0 everywhere. The plain average has none, and a weighted operator has all that ValuesPerPoint counts.
 	Values ValueRows

@@ -83,18 +83,29 @@ func next(n int) int {
 	return ceilDiv(n, 2)
 }
 
-// twice is Plan.Twice of a weighted operator: levels of about 64 x 64 intervals.
-const twice = 4900
+// unlike is the contrast from which on larger levels do their cycles twice. Layers of unlike materials act on coarse
+// levels as a material that conducts much better along them than across, of which sweeps of points smooth little, so
+// that one cycle corrects little (docs/notebook/figures.md).
+const unlike = 16
 
-// newWeightedPlan returns the levels of a weighted operator. ratio is that of solver.Operator. The directions are
-// coarsened by the rule of equation.coarsen.
-func newWeightedPlan(mesh solver.Mesh, ratio float64) (*Plan, error) {
+// twice returns Plan.Twice of a weighted operator: levels of about 64 x 64 or 256 x 256 intervals.
+func twice(contrast float64) int {
+	if contrast < unlike {
+		return 4900
+	}
+	return 70000
+}
+
+// newWeightedPlan returns the levels of a weighted operator. The directions are coarsened by the rule of
+// equation.coarsen.
+func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
+	ratio := op.Ratio
 	if !(ratio > 0) || math.IsInf(ratio, 0) {
 		return nil, fmt.Errorf("multigrid: %v as the ratio of spacings of a weighted operator", ratio)
 	}
 	w := mesh.Walls
 	x0, y0 := solver.Intervals(mesh.NX, w.Left), solver.Intervals(mesh.NY, w.Top)
-	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice}
+	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice(op.Contrast)}
 	for x, y := x0, y0; ; {
 		fx, fy := float64(x0)/float64(x), float64(y0)/float64(y)
 		rho := float64(ratio*float64(fx*fx)) / float64(fy*fy)

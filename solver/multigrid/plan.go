@@ -20,7 +20,7 @@ type Plan struct {
 	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
 	Weighted bool
 	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice.
-	// The coarsest level is solved once all the same. NewPlan sets it.
+	// NewPlan sets it.
 	Twice int
 
 	next solver.Operator // of level 1, in float64
@@ -50,7 +50,7 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 		return nil, fmt.Errorf("multigrid: %w", err)
 	}
 	if op.Weighted {
-		return newWeightedPlan(mesh, op.Ratio)
+		return newWeightedPlan(mesh, op)
 	}
 	op = op.General()
 	e := newEquation(mesh, op)
@@ -217,6 +217,14 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 		divided = append(divided, next)
 	}
 	return divided, agglomerated
+}
+
+// Times returns how often a cycle does the cycle of a level that is held as a whole. The coarsest one is solved once.
+func (p *Plan) Times(level int) int {
+	if m := p.Levels[level].Mesh; p.Weighted && level < len(p.Levels)-1 && m.NX*m.NY <= p.Twice {
+		return 2
+	}
+	return 1
 }
 
 // Below returns the rows of the next coarser level that belong to stripes of the given one.

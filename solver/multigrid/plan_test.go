@@ -3,6 +3,7 @@ package multigrid_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,6 +167,40 @@ func TestAxis(t *testing.T) {
 					t.Errorf("%+v: %d taps for %d, whose weights add up to %v", a, taps, I, sum)
 				}
 			}
+		}
+	}
+}
+
+// Larger levels do their cycles twice where materials are unlike, and all ranks hold these levels as a whole.
+func TestLevelsThatDoCyclesTwice(t *testing.T) {
+	mesh := solver.Mesh{NX: 1025, NY: 1025, DType: solver.Float64}
+	for _, c := range []struct {
+		contrast     float64
+		times        []int
+		agglomerated int
+	}{
+		{0, []int{1, 1, 1, 1, 2, 2, 2, 1}, 4},
+		{math.Nextafter(16, 0), []int{1, 1, 1, 1, 2, 2, 2, 1}, 4},
+		{16, []int{1, 1, 2, 2, 2, 2, 2, 1}, 2},
+		{math.Inf(1), []int{1, 1, 2, 2, 2, 2, 2, 1}, 2},
+	} {
+		op := solver.Operator{Weighted: true, Ratio: 1, Contrast: c.contrast, Values: known{}}
+		p, err := multigrid.NewPlan(mesh, op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stripes, err := solver.Partition(mesh.Interior(), 2, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, agglomerated := p.Divide(stripes, 0)
+		var times []int
+		for level := range p.Levels {
+			times = append(times, p.Times(level))
+		}
+		if !slices.Equal(times, c.times) || agglomerated != c.agglomerated {
+			t.Errorf("contrast %v: cycles %v, whole from %d on, want %v, %d", c.contrast, times, agglomerated, c.times,
+				c.agglomerated)
 		}
 	}
 }

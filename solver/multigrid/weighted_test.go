@@ -36,7 +36,13 @@ func newMaterial(n int, a func(y, x int) float64) material {
 func (m material) mesh() solver.Mesh { return solver.Mesh{NX: m.n, NY: m.n, DType: solver.Float64} }
 
 func (m material) operator() solver.Operator {
-	return solver.Operator{Weighted: true, Ratio: 1, Values: m}
+	least, most := math.Inf(1), 0.
+	for _, a := range m.a {
+		if most = max(most, a); a > 0 {
+			least = min(least, a)
+		}
+	}
+	return solver.Operator{Weighted: true, Ratio: 1, Contrast: most / least, Values: m}
 }
 
 // face returns the coupling of a point to the one dy rows below and dx columns behind it.

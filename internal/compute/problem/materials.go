@@ -16,7 +16,8 @@ type materials struct {
 	transfers              [4]part // in the order of solver.Walls; without a key where the wall is another one
 	weighted               bool    // points have weights of their own
 	a                      float64 // the coefficient, if they have none
-	unit                   int     // see SetUnit
+	unit                   int     // see SetMaxima
+	contrast               float64 // of the operator
 	rows                   rowCache[*stencil]
 	ground                 rowCache[*material]
 	stencils, grounds      firsts // of the rows of a weighted problem

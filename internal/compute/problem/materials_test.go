@@ -51,7 +51,7 @@ func TestWeights(t *testing.T) {
 	if err != nil || largest.Diagonal != d[3] {
 		t.Errorf("largest diagonal %v, %v", largest.Diagonal, err)
 	}
-	p.SetUnit(largest.Diagonal) // 20.5
+	p.SetMaxima(largest) // 20.5
 	const unit = 32.0
 	equal(t, valueRows(t, p, solver.Diagonal), [][]float64{{0, d[1] / unit, d[2] / unit, d[3] / 2 / unit},
 		{0, 2 * d[1] / unit, 2 * d[2] / unit, d[3] / unit}, {0, 0, 0, 0}})

@@ -15,7 +15,7 @@ func (p *Problem) Operator() solver.Operator {
 	switch {
 	case p.weighted:
 		ratio := p.numbers.hx / p.numbers.hy
-		o.Weighted, o.Ratio = true, float64(ratio*ratio)
+		o.Weighted, o.Ratio, o.Contrast = true, float64(ratio*ratio), p.contrast
 	case p.general():
 		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
 	}

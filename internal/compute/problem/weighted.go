@@ -81,7 +81,7 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, dst []floa
 // Maxima are largest values of rows of the operator, 0 without any. The last three are those of a weighted one.
 type Maxima struct {
 	Source   float64 // the absolute value of the source, as MaxSource has it
-	Diagonal float64 // of solver.Diagonal, for SetUnit
+	Diagonal float64 // of solver.Diagonal
 	Centre   float64 // the diagonal D of the equation of a point (docs/numerics.md)
 	Barrier  float64 // 1/c of a face of a free point, math.MaxFloat64 if c is 0
 }
@@ -145,6 +145,10 @@ func (p *Problem) maxDiagonal(st *stencil, iy int) (largest float64) {
 	return largest
 }
 
-// SetUnit sets the power of two by which Diagonal, EastFace and SouthFace are divided, from the largest diagonal of the
-// whole mesh (see Maxima), so that it lies between 1/2 and 1. It is called before rows of these are read.
-func (p *Problem) SetUnit(largest float64) { _, p.unit = math.Frexp(largest) }
+// SetMaxima sets the power of two by which Diagonal, EastFace and SouthFace are divided, from the maxima of the whole
+// mesh, so that the largest Diagonal lies between 1/2 and 1. It sets Contrast of the operator too. It is called before
+// Operator and before rows of these are read.
+func (p *Problem) SetMaxima(whole Maxima) {
+	_, p.unit = math.Frexp(whole.Diagonal)
+	p.contrast = p.Contrast(whole)
+}

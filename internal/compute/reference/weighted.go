@@ -164,14 +164,10 @@ func (m *Weighted) cycle(level int) (sum solver.Sum) {
 	m.restrict(level)
 	below := m.levels[next]
 	clear(below.field)
-	times := 1
-	if below.mesh.NX*below.mesh.NY <= m.plan.Twice {
-		times = 2
-	}
 	if next == len(m.levels)-1 {
 		m.solve(below)
 	} else {
-		for range times {
+		for range m.plan.Times(next) {
 			m.cycle(next)
 		}
 	}

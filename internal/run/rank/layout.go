@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/run/setup"
 	"jacobi/internal/run/tune"
@@ -25,7 +26,7 @@ type division struct {
 // links between nodes take.
 func (r *run) layOut(ctx context.Context) error {
 	whole := r.comm.Whole()
-	r.problem.SetUnit(whole.Diagonal)
+	r.problem.SetMaxima(problem.Maxima{Diagonal: whole.Diagonal, Centre: whole.Centre, Barrier: whole.Barrier})
 	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
 		return err
 	}

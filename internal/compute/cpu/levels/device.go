@@ -248,12 +248,8 @@ func (d *Device) cycles(ctx context.Context, level int) error {
 		d.coarsest.solve(l)
 		return nil
 	}
-	times := 1
-	if l.Mesh.NX*l.Mesh.NY <= d.layout.Plan.Twice {
-		times = 2
-	}
 	begin := array[float32]{} // zeros
-	for range times {
+	for range d.layout.Plan.Times(level) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

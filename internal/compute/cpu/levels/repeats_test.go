@@ -28,7 +28,7 @@ func TestRepeatedPoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.SetUnit(most.Diagonal)
+		p.SetMaxima(most)
 		plan, err := multigrid.NewPlan(p.Mesh(), p.Operator())
 		if err != nil {
 			t.Fatal(err)
