@@ -47,8 +47,8 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// A contour contrasts with every shade of both maps, and so do the two shades of an outline: relative luminances (WCAG
-// 2.1) differ by a ratio of 3 at least.
+// A contour of any level contrasts with every shade of both maps, and so do the two shades of an outline: relative
+// luminances (WCAG 2.1) differ by a ratio of 3 at least.
 func TestLinesContrast(t *testing.T) {
 	luminance := func(c color.RGBA) (l float64) {
 		for i, v := range []uint8{c.R, c.G, c.B} {
@@ -68,7 +68,8 @@ func TestLinesContrast(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range col.table {
-			for line, ground := range map[color.RGBA]color.RGBA{lined(c): c, ink: paled(c)} {
+			dark, light := lined(c, col.table[0]), lined(c, color.RGBA{0xff, 0xff, 0xff, 0xff})
+			for line, ground := range map[color.RGBA]color.RGBA{dark: c, light: c, ink: paled(c)} {
 				a, b := luminance(line), luminance(ground)
 				if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 3 {
 					t.Fatalf("a line of %v on %v: a ratio of %.2f", line, ground, ratio)

@@ -45,21 +45,37 @@ func (c contours) caption(min, max float64) string {
 	return plural(c.count, "contour")
 }
 
+// levels returns the shade of the level below each part, that of the least value below the first one.
+func (c contours) levels(col *colours) []color.RGBA {
+	list := make([]color.RGBA, c.count+1)
+	for part := range list {
+		at := c.low + (c.high-c.low)*float64(part)/float64(c.count+1)
+		list[part] = col.table[int(math.Round(at*(shades-1)))]
+	}
+	return list
+}
+
 // contours draws lines between pixels in different parts of the range. Between the middles of cells the value of a
 // pixel is interpolated.
-func (pic canvas) contours(r image.Rectangle, cells [][]float64, s scale, c contours) {
+func (pic canvas) contours(r image.Rectangle, cells [][]float64, s scale, c contours, col *colours) {
 	if c.count == 0 {
 		return
 	}
+	levels := c.levels(col)
 	above := make([]int, r.Dx())
 	parts := make([]int, r.Dx())
 	for y := range r.Dy() {
 		for x := range parts {
 			parts[x] = c.part(interpolate(cells, s, x, y))
-			left, up := x > 0 && differ(parts[x-1], parts[x]), y > 0 && differ(above[x], parts[x])
-			if left || up {
+			before := parts[x]
+			if x > 0 && differ(parts[x-1], parts[x]) {
+				before = parts[x-1]
+			} else if y > 0 && differ(above[x], parts[x]) {
+				before = above[x]
+			}
+			if before != parts[x] {
 				at := r.Min.Add(image.Pt(x, y))
-				pic.SetRGBA(at.X, at.Y, lined(pic.RGBAAt(at.X, at.Y)))
+				pic.SetRGBA(at.X, at.Y, lined(pic.RGBAAt(at.X, at.Y), levels[max(before, parts[x])]))
 			}
 		}
 		above, parts = parts, above
@@ -91,12 +107,16 @@ func (a axis) between(pixel, n int) (before, after int, part float64) {
 	return before, min(before+1, n-1), at - float64(before)
 }
 
-// lined returns a shade under a contour: darker if it is light, and lighter if it is dark.
-func lined(c color.RGBA) color.RGBA {
+// lined returns a shade under a contour: darker if it is light, and lighter if it is dark. In between, where both
+// contrast, the shade of the level decides, so that a line does not alternate.
+func lined(c, level color.RGBA) color.RGBA {
 	line := color.RGBA{0, 0, 0, 0xff}
-	if 299*int(c.R)+587*int(c.G)+114*int(c.B) < 1000*110 {
+	if b := brightness(c); b < 92 || b < 122 && brightness(level) < 110 {
 		line = color.RGBA{0xff, 0xff, 0xff, 0xff}
 	}
 	mix := func(a, b uint8) uint8 { return uint8((int(a) + 4*int(b)) / 5) }
 	return color.RGBA{mix(c.R, line.R), mix(c.G, line.G), mix(c.B, line.B), 0xff}
 }
+
+// brightness returns from 0 to 255 how light a shade is.
+func brightness(c color.RGBA) int { return (299*int(c.R) + 587*int(c.G) + 114*int(c.B)) / 1000 }

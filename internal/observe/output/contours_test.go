@@ -93,3 +93,36 @@ func TestContoursInTheCaption(t *testing.T) {
 		}
 	}
 }
+
+// A contour is dark or light along its whole length, although of the shades beside it some are lighter than that of its
+// level and some are darker.
+func TestContoursDoNotAlternate(t *testing.T) {
+	m := solver.Mesh{NX: 25, NY: 25, DType: solver.Float64}
+	th := thumbnailOf(t, m, func(ix, iy int) float64 { return math.Hypot(float64(ix-12), float64(iy-12)) })
+	plain, err := th.Draw(Caption{Scale: ScaleLinear})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lined, err := th.Draw(Caption{Scale: ScaleLinear, Contours: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	area := meshArea(t, plain)
+	if area != meshArea(t, lined) {
+		t.Fatalf("the mesh is at %v and %v", area, meshArea(t, lined))
+	}
+	darker, lighter := 0, 0
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			switch a, b := brightness(plain.RGBAAt(x, y)), brightness(lined.RGBAAt(x, y)); {
+			case b < a:
+				darker++
+			case b > a:
+				lighter++
+			}
+		}
+	}
+	if min(darker, lighter) > 0 || max(darker, lighter) < area.Dx()/2 {
+		t.Errorf("the contour has %d dark and %d light pixels", darker, lighter)
+	}
+}

@@ -127,7 +127,7 @@ func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typef
 	pic := newCanvas(l.size.X, l.size.Y)
 	pic.heading(l, faces)
 	pic.mesh(l.mesh, cells, t.scale, col)
-	pic.contours(l.mesh, cells, t.scale, lines)
+	pic.contours(l.mesh, cells, t.scale, lines, col)
 	pic.outlines(l.mesh, t.scale, c.Outlines)
 	pic.axes(l.mesh, t, faces.tick)
 	pic.bar(l.bar, col, faces.tick, values, labels)
