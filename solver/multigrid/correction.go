@@ -20,7 +20,7 @@ func (it *Iteration) rise(ctx context.Context) error {
 	return nil
 }
 
-// copied is about the number of bytes that Correction copies at a time.
+// copied is about the number of bytes that largestIn copies at a time.
 const copied = 1 << 22
 
 // largestOf returns the largest of absolute values and one more.
@@ -37,15 +37,37 @@ func largestOf(largest float64, values []float64) float64 {
 // of the cycle would change the field, but for its sweeps there. That tells how far the field is from the solution.
 // Only the rows that belong to those that this rank owns count.
 func Correction(ctx context.Context, d Device, l Layout) (float64, error) {
-	rows, mesh := l.Below(), l.Plan.Levels[1].Mesh
+	largest, err := largestIn(l.Plan.Levels[1].Mesh, l.Below(), func(s solver.Stripe, dst []byte) error {
+		return d.CopyRows(ctx, 1, Unknowns, s, dst)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("correction: %w", err)
+	}
+	return math.Ldexp(largest, int(l.Magnitude)), nil
+}
+
+// Change returns the largest absolute value of the last change of the field by conjugate gradients, in the rows that
+// this rank owns. It is 0 before the first cycle.
+func Change(ctx context.Context, g CG, l Layout) (float64, error) {
+	largest, err := largestIn(l.Plan.Levels[0].Mesh, l.Stripes[0], func(s solver.Stripe, dst []byte) error {
+		return g.CopyRows(ctx, s, dst)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("last change: %w", err)
+	}
+	return largest, nil
+}
+
+// largestIn returns the largest absolute value in rows of a mesh, which read copies.
+func largestIn(mesh solver.Mesh, rows solver.Stripe, read func(s solver.Stripe, dst []byte) error) (float64, error) {
 	largest, size := 0.0, mesh.RowBytes()
 	chunk := max(1, copied/size)
 	data := make([]byte, min(chunk, rows.Rows())*size)
 	each := make([]float64, min(chunk, rows.Rows())) // the largest of each row
 	for lo := rows.Lo; lo < rows.Hi; lo += chunk {
 		s := solver.Stripe{Lo: lo, Hi: min(lo+chunk, rows.Hi)}
-		if err := d.CopyRows(ctx, 1, Unknowns, s, data[:s.Rows()*size]); err != nil {
-			return 0, fmt.Errorf("correction: %w", err)
+		if err := read(s, data[:s.Rows()*size]); err != nil {
+			return 0, err
 		}
 		parts := min(s.Rows(), runtime.GOMAXPROCS(0))
 		_ = parallel.Each(parts, func(k int) error { // never fails
@@ -58,5 +80,5 @@ func Correction(ctx context.Context, d Device, l Layout) (float64, error) {
 		})
 		largest = largestOf(largest, each[:s.Rows()])
 	}
-	return math.Ldexp(largest, int(l.Magnitude)), nil
+	return largest, nil
 }

@@ -157,3 +157,25 @@ func TestCorrectionOfAFront(t *testing.T) {
 		t.Errorf("the error is 1, and its estimate %g", got)
 	}
 }
+
+// Norms that fall to a quarter each leave a third of the last change, times OfCycle; norms that do not fall, or that
+// are too few, say nothing.
+func TestErrorAfterTheLastChange(t *testing.T) {
+	for _, c := range []struct {
+		norms []float64
+		want  float64
+	}{
+		{[]float64{16, 3, 1}, accuracy.OfCycle},
+		{[]float64{16, 0}, 0},
+		{[]float64{1, 1}, math.Inf(1)},
+		{[]float64{1, 2}, math.Inf(1)},
+		{[]float64{1}, math.Inf(1)},
+		{nil, math.Inf(1)},
+	} {
+		var f accuracy.Fall
+		f.Add(c.norms)
+		if got := (accuracy.Run{}).OfChange(3, f); got != c.want && !(math.Abs(got-c.want) < 1e-12) {
+			t.Errorf("norms %v: %g, want %g", c.norms, got, c.want)
+		}
+	}
+}

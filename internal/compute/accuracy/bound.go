@@ -122,6 +122,20 @@ func (r Run) Rounded() float64 {
 // OfCycle is the factor between the correction of a cycle and the error that it corrects, which fits random problems.
 const OfCycle = 1.6
 
+// Sure is the contrast up to which OfChange can be relied on. Above it, errors that hardly show in changes and norms,
+// such as a constant in each of several conducting regions, may be a hundred times as large.
+const Sure = 20000
+
+// OfChange estimates the error at the worst point from the largest change of the last cycle with conjugate gradients:
+// later changes shrink as the norms have done. It is infinite if these have not.
+func (r Run) OfChange(change float64, f Fall) float64 {
+	rate := f.rate()
+	if !(rate < 1) {
+		return math.Inf(1)
+	}
+	return OfCycle * change * rate / (1 - rate)
+}
+
 // About estimates the error at the worst point. correction is that of the blocks, or that of the next cycle times
 // OfCycle. It lacks the part of the error that only the finest mesh has, for which the norm stands: at a single point
 // that part would be as large as the norm, and evenly spread over N points as large as the norm divided by the root of

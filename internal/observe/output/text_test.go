@@ -206,6 +206,15 @@ func TestSummary(t *testing.T) {
 			r.Accuracy = &AccuracyReport{Error: new(2e-9), AtMost: new(5e-8)}
 			r.Residual = NewResidual(*r.Norm, 4, 2.5e6)
 		}},
+		{"uncertain", 1, func(r *Report) {
+			r.Method, r.Sweeps, r.RelativeTolerance, r.StopReason = "multigrid", 48, 1e-8, solver.Converged
+			r.Decisive = &DecisiveReport{Sweep: 48, Norm: *r.Norm}
+			r.Accuracy = &AccuracyReport{Error: new(1e-3), Uncertain: true, AtMost: new(2e5)}
+		}},
+		{"useless_bound", 1, func(r *Report) {
+			r.Results = &results.Results{Max: results.Point{Value: 1}}
+			r.Accuracy = &AccuracyReport{AtMost: new(4e2), Why: "points have coefficients of their own"}
+		}},
 		{"floor", 1, func(r *Report) {
 			r.Method, r.Sweeps, r.Tolerance, r.RelativeTolerance = "multigrid", 11, 0, 1e-8
 			r.StopReason, r.Verdict = solver.Stalled, configs.Met

@@ -37,7 +37,12 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 		return nil, err
 	}
 	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank}
-	c.Correction = func(ctx context.Context) (float64, error) { return multigrid.Correction(ctx, c.Device, l) }
+	c.Correction = func(ctx context.Context) (float64, error) {
+		if c.search != nil && o.Operator.Weighted { // its first coarser mesh has other unknowns
+			return multigrid.Change(ctx, c.search, l)
+		}
+		return multigrid.Correction(ctx, c.Device, l)
+	}
 	return c, nil
 }
 

@@ -58,7 +58,7 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 	if a.Operator.Weighted {
 		whole := o.Comm.Whole()
 		a.Contrast = o.Problem.Contrast(problem.Maxima{Centre: whole.Centre, Barrier: whole.Barrier})
-		return weighted(a)
+		return o.weighted(a, n.Correction)
 	}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {
@@ -78,12 +78,28 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 	return rep
 }
 
-// weighted states the error of the field of a weighted operator: what its correction looks like depends on the
-// coefficients, so there is a bound only.
-func weighted(a accuracy.Run) *output.AccuracyReport {
-	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor(), Why: "points have coefficients of their own"}
-	if most := a.AtMost(); !math.IsInf(most, 1) {
+// weighted states the error of the field of a weighted operator. After cycles with conjugate gradients the estimate
+// follows from the largest change that the last of them has made; otherwise there is a bound only.
+func (o *Outputs) weighted(a accuracy.Run, change float64) *output.AccuracyReport {
+	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
+	if most := a.AtMost(); math.IsInf(most, 1) {
+		rep.Why = "only points inside the mesh determine the constant"
+	} else {
 		rep.AtMost = &most
+	}
+	accelerated := o.Correction != nil && o.Config.Solver.Accelerated(true)
+	about, rounded := a.OfChange(change, o.fall), a.Rounded()
+	switch {
+	case !accelerated:
+		rep.Why = "points have coefficients of their own"
+	case math.IsInf(about, 1):
+		rep.Why = "the cycles have not reduced the norm"
+	case rep.Rounding && math.IsInf(rounded, 1):
+		rep.Why = "only rounding is left of the norm"
+	case rep.Rounding && rounded > about:
+		rep.Error, rep.ByRounding = &rounded, true
+	default:
+		rep.Error, rep.Uncertain = &about, a.Contrast > accuracy.Sure
 	}
 	return rep
 }

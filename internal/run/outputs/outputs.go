@@ -11,6 +11,7 @@ import (
 	"jacobi/configs"
 	"jacobi/halo"
 	"jacobi/internal/base/awake"
+	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/film"
@@ -44,8 +45,8 @@ type Options struct {
 	// Many says that the run is one of many of a session: no viewer sees it, its report is not published, and its field
 	// is hashed only if Hash is set.
 	Many, Hash bool
-	// Correction returns the largest correction that the next iteration would make to this rank's rows. It is nil for
-	// a method whose norm tells that.
+	// Correction returns the largest correction that the next iteration would make to this rank's rows; with a weighted
+	// operator, that the last one has made. It is nil for a method whose norm tells that.
 	Correction func(context.Context) (float64, error)
 }
 
@@ -67,6 +68,7 @@ type Outputs struct {
 	film      *film.Film     // nil if no animation is written
 	readyAt   time.Time
 	trace     *trace.Gathering // nil without output.trace
+	fall      accuracy.Fall    // of the norms, on rank 0
 }
 
 // Open creates the files, with their space reserved so that a full disk is found before the sweeps, and opens the
@@ -162,6 +164,7 @@ func (o *Outputs) AddNorms(norms []float64) error {
 	if o.viewers != nil {
 		o.viewers.Add(norms)
 	}
+	o.fall.Add(norms)
 	if o.files.history == nil {
 		return nil
 	}
