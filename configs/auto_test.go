@@ -92,8 +92,8 @@ func TestSquare(t *testing.T) {
 	}
 }
 
-// A drawing has a point for each of its pixels unless the numbers of points are given. The ranks get both numbers.
-func TestPointsOfADrawing(t *testing.T) {
+// The mesh has a point for each pixel of a picture unless the numbers of points are given. The ranks get both numbers.
+func TestPointsOfAPicture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drawing.png")
 	f, err := os.Create(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestPointsOfADrawing(t *testing.T) {
 		nx, ny int
 	}{
 		{[]string{"problem.drawing=" + path}, 30, 20},
-		{[]string{"problem.drawing=" + path, "grid.width=2"}, 30, 20},
+		{[]string{"problem.fixed=" + path, "grid.width=2"}, 30, 20},
 		{[]string{"problem.drawing=" + path, "grid.nx=16384", "grid.ny=16384"}, 16384, 16384},
 		{[]string{"problem.drawing=" + path, "grid.ny=40"}, 40, 40},
 		{[]string{"problem.drawing=" + path + ".gone.png"}, 16384, 16384},
