@@ -100,7 +100,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 	if err != nil {
 		return err
 	}
-	s := &serving{base: base, queue: make(chan request, maxQueue), owners: map[int]*client{}}
+	s := &serving{base: base, queue: make(chan request, maxQueue), pending: map[int]request{}}
 	var socket *socket
 	if o.socket != "" {
 		if socket, err = listenAt(o.socket); err != nil {
@@ -129,14 +129,18 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 	if err != nil {
 		return err
 	}
+	why := "the ranks have ended"
 	if end.Err != nil {
+		why += ": " + end.Err.Error()
 		scr.fail(end.Err.Error())
 	}
-	switch code := end.ExitCode(); {
-	case code != launch.ExitOK:
-		return launch.ExitError{Code: code}
-	case !e.Complete():
-		return launch.ExitError{Code: launch.ExitFailed}
+	code := end.ExitCode()
+	if code == launch.ExitOK && !e.Complete() {
+		code = launch.ExitFailed
 	}
-	return nil
+	if code == launch.ExitOK {
+		return nil
+	}
+	s.dismiss(code, why)
+	return launch.ExitError{Code: code}
 }

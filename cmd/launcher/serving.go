@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,9 +23,9 @@ type serving struct {
 	queue  chan request
 	cancel func(ctx context.Context, job int) error // a job that ranks have
 
-	mu     sync.Mutex
-	number int             // of the last job
-	owners map[int]*client // of jobs without an end
+	mu      sync.Mutex
+	number  int             // of the last job
+	pending map[int]request // by job, those without an end
 }
 
 // give returns the next request as a job.
@@ -38,7 +39,7 @@ func (s *serving) give(ctx context.Context) (study.Job, bool, error) {
 		s.mu.Lock()
 		s.number++
 		job.ID, job.Tag = s.number, r.ID
-		s.owners[job.ID] = r.from
+		s.pending[job.ID] = r
 		s.mu.Unlock()
 		if !r.from.give(string(r.ID), job.ID) {
 			err = errors.New("the request was cancelled")
@@ -101,7 +102,7 @@ func checkPaths(keys study.Keys) error {
 func (s *serving) owner(job int) *client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owners[job]
+	return s.pending[job].from
 }
 
 // event passes the progress of a request on.
@@ -116,7 +117,7 @@ func (s *serving) event(j study.Job, e roster.Event) {
 func (s *serving) done(j study.Job, r study.Result) error {
 	c := s.owner(j.ID)
 	s.mu.Lock()
-	delete(s.owners, j.ID)
+	delete(s.pending, j.ID)
 	s.mu.Unlock()
 	end := events.End{ExitCode: launch.ExitFailed, Error: r.Refused + r.Failed}
 	if rep := r.Report; rep != nil {
@@ -139,4 +140,26 @@ func (s *serving) done(j study.Job, r study.Result) error {
 	}
 	c.end(string(j.Tag))
 	return c.tell(j.Tag, events.Event{Event: "end", End: &end})
+}
+
+// notDone is the verdict of a request that the ranks, which have ended, did not come to.
+const notDone = "not_done"
+
+// dismiss ends the requests that wait, in the order in which they came. code is the exit code of the launcher.
+func (s *serving) dismiss(code int, why string) {
+	s.mu.Lock()
+	var waiting []request
+	for _, job := range slices.Sorted(maps.Keys(s.pending)) {
+		waiting = append(waiting, s.pending[job])
+	}
+	s.mu.Unlock()
+	for range len(s.queue) {
+		if r, ok := <-s.queue; ok {
+			waiting = append(waiting, r)
+		}
+	}
+	for _, r := range waiting {
+		end := events.End{ExitCode: code, Verdict: notDone, Error: why}
+		_ = r.from.tell(r.ID, events.Event{Event: "end", End: &end}) // the launcher ends with code all the same
+	}
 }

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"jacobi/internal/observe/events"
@@ -194,6 +196,38 @@ func TestServeEndsWithTheCodeOfTheSignal(t *testing.T) {
 	_ = c.cmd.Wait() // an error for the exit code, which is checked
 	if code := c.cmd.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
+	}
+}
+
+// Where a rank dies and may not start again, the requests that wait end too.
+func TestServeEndsRequestsThatWait(t *testing.T) {
+	t.Parallel()
+	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
+		"-np", "2")...)
+	for id := range 4 {
+		c.ask(`{"id": %d, "progress": true, "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1,`+
+			` "solver.max_iterations": 1000000000}}`, id)
+	}
+	c.until("progress")
+	ranks := (&live{t: t, cmd: c.cmd}).allRanks(2)
+	if err := syscall.Kill(ranks[1], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for id := range 4 {
+		line, _ := c.until("end")
+		verdict, before := "not_done", "the ranks have ended: "
+		if id == 0 {
+			verdict, before = "", ""
+		}
+		e := line.End
+		if string(line.ID) != strconv.Itoa(id) || e.ExitCode != 1 || e.Verdict != verdict ||
+			!strings.HasPrefix(e.Error, before+"rank 1 ") || !strings.Contains(e.Error, "was killed by SIGKILL") {
+			t.Errorf("request %d: end of %s: %+v", id, line.ID, e)
+		}
+	}
+	_ = c.cmd.Wait() // an error for the exit code, which is checked
+	if code := c.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
 	}
 }
 

@@ -170,6 +170,8 @@ class Session:
                 raise
             finally:
                 r.remove()
+            if end.get("verdict") == "not_done":
+                raise SessionError(end["error"])
             code = end["exit_code"]
             if report is None or code not in (_EXIT_OK, _EXIT_MISSED):
                 self._take(report)

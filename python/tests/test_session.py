@@ -145,3 +145,17 @@ def test_a_plot_has_the_field(ranks):
         warnings.simplefilter("error")
         ax = r.plot()
     assert ax.images[0].get_array().shape == (17, 33)
+
+
+def test_a_problem_that_waits_when_a_rank_dies_is_an_error_of_the_session():
+    with jacobisolver.Session() as s:
+        s.solve(nx=33, top=1)
+        with open(f"/proc/{s._process.pid}/task/{s._process.pid}/children") as f:
+            rank = int(f.read())
+        requests = [s._send(jacobisolver.Problem(nx=4097, top=1), True, True) for _ in range(3)]  # seconds
+        os.kill(rank, signal.SIGKILL)
+        with pytest.raises(jacobisolver.JacobiError, match="was killed by SIGKILL"):
+            s._receive(requests[0])
+        for r in requests[1:]:
+            with pytest.raises(jacobisolver.SessionError, match="^the ranks have ended: rank 0 .*killed by SIGKILL"):
+                s._receive(r)

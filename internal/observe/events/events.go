@@ -76,7 +76,7 @@ type told = stats.Rank
 // End is the last line.
 type End struct {
 	ExitCode int    `json:"exit_code"`
-	Verdict  string `json:"verdict,omitempty"` // of the report
+	Verdict  string `json:"verdict,omitempty"` // of the report, or not_done
 	Error    string `json:"error,omitempty"`   // why nothing was started
 }
 

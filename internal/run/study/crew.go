@@ -157,7 +157,8 @@ func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 	}
 	e.mu.Lock()
 	e.number++
-	number, cancelled := e.number, job.ID == e.cancelled
+	number, cancelled := e.number, e.cancelled[job.ID]
+	delete(e.cancelled, job.ID)
 	job.number, job.rank = number, rank
 	e.mu.Unlock()
 	c.add(rank, 1)

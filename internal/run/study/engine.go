@@ -49,16 +49,15 @@ type Engine struct {
 	// Event, if not nil, takes events of a run that goes on.
 	Event func(Job, roster.Event)
 
-	mu      sync.Mutex
-	open    []*ordered // jobs that Done has not been given, in their order
-	again   []*ordered // those of open that ranks had when they died, but for the one at which they were
-	number  int
-	drained bool  // Next has no more jobs
-	fault   error // of Done
-	conn    *wire.Conn
-	runID   string
-	// cancelled is the last job that was cancelled while it was on its way to the ranks.
-	cancelled int
+	mu        sync.Mutex
+	open      []*ordered // jobs that Done has not been given, in their order
+	again     []*ordered // those of open that ranks had when they died, but for the one at which they were
+	number    int
+	drained   bool  // Next has no more jobs
+	fault     error // of Done
+	conn      *wire.Conn
+	runID     string
+	cancelled map[int]bool // jobs that were cancelled before ranks had them, by ID
 }
 
 // ordered is a job that Next has given.
@@ -189,7 +188,10 @@ func (e *Engine) Cancel(ctx context.Context, id int) error {
 			return roster.RequestStopOf(ctx, e.conn, e.runID, j.number)
 		}
 	}
-	e.cancelled = id
+	if e.cancelled == nil {
+		e.cancelled = map[int]bool{}
+	}
+	e.cancelled[id] = true
 	return nil
 }
 

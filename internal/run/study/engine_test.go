@@ -189,3 +189,17 @@ func TestStopOfOneRankStopsAll(t *testing.T) {
 		}
 	}
 }
+
+// Jobs that wait for new ranks may all be cancelled.
+func TestCancelOfJobsThatWait(t *testing.T) {
+	t.Parallel()
+	e := &Engine{open: []*ordered{{Job: Job{ID: 1}}, {Job: Job{ID: 2}}}}
+	for id := 1; id <= 2; id++ {
+		if err := e.Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !e.cancelled[1] || !e.cancelled[2] {
+		t.Errorf("cancelled: %v, want 1 and 2", e.cancelled)
+	}
+}
