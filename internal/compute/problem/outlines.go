@@ -19,6 +19,7 @@ func (p *Problem) Outlines() (lines [][4]float64, err error) {
 	columns := sides(p.mesh.NX, outlineCells)
 	rows := sides(p.mesh.NY, min(outlineCells, max(2, outlinePoints/p.mesh.NX)))
 	var above []look
+	down := make([]int, len(columns)) // by column: the place, from 1, of the line that reaches this row; 0 for none
 	for j, iy := range rows {
 		here, err := p.lookAt(iy, columns)
 		if err != nil {
@@ -26,9 +27,15 @@ func (p *Problem) Outlines() (lines [][4]float64, err error) {
 		}
 		top, bottom := edge(rows, j), edge(rows, j+1)
 		for i := 1; i < len(here); i++ {
-			if here[i].differs(here[i-1]) {
+			switch {
+			case !here[i].differs(here[i-1]):
+				down[i] = 0
+			case down[i] > 0:
+				lines[down[i]-1][3] = bottom
+			default:
 				x := edge(columns, i)
 				lines = append(lines, [4]float64{x, top, x, bottom})
+				down[i] = len(lines)
 			}
 		}
 		for i := 0; above != nil && i < len(here); i++ {
