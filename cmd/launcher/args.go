@@ -17,6 +17,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/suggest"
 	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/launch"
 )
 
 // mpiFlags are the flags that users of mpirun write with one dash.
@@ -105,6 +106,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	}
 	if a == "np" {
 		return errors.New(`argument "np": the number of ranks is given with -np, as in -np 2`)
+	}
+	if _, err := launch.ParseTag(a); err == nil && cmd.Flags().Changed("tag-output") {
+		return fmt.Errorf("argument %q: must be joined to its flag, as in --tag-output=%s", a, a)
 	}
 	if list, err := cmd.Flags().GetStringArray("set"); err == nil {
 		for _, s := range list {

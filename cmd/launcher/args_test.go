@@ -22,6 +22,7 @@ func TestClumsyCommandLines(t *testing.T) {
 		{[]string{"--set", "gird.nx=9"}, "unknown key gird.nx (--set): did you mean grid.nx?"},
 		{[]string{"run.yaml", "extra"}, `argument "run.yaml": a run file is given with --config run.yaml`},
 		{[]string{"solve", "run.yaml"}, `argument "run.yaml": a run file is given with --config run.yaml`},
+		{[]string{"--tag-output", "rank"}, `argument "rank": must be joined to its flag, as in --tag-output=rank`},
 		{[]string{"sovle"}, `unknown command "sovle"; see launcher --help`},
 		{[]string{"benhc"}, `unknown command "benhc": did you mean bench?`},
 		{[]string{"doctor", "run.yaml"}, `doctor: argument "run.yaml" is one too many; see launcher doctor --help`},
