@@ -115,6 +115,16 @@ func (e *Equations) Adrift(p Problem) (at int, ok bool) {
 	return 0, false
 }
 
+// Residual returns the 2-norm of b - A u, in units of the source, and the largest diagonal of A.
+func (e *Equations) Residual(u []float64) (norm, diagonal float64) {
+	squares := 0.0
+	for at, d := range e.Defect(u) {
+		r := d * e.diagonals[at]
+		squares, diagonal = squares+r*r, max(diagonal, e.diagonals[at])
+	}
+	return math.Sqrt(squares), diagonal
+}
+
 // Remainder returns what the fluxes through walls and fixed points of the field u add up to: the defects of all
 // equations as fluxes, less the integral of f - k2 u over the cells with a free corner. size is the sum of the sizes of
 // what is rounded.

@@ -218,6 +218,18 @@ func (c trial) check(t *testing.T, e *oracle.Equations, o outcome) bool {
 	if left, size := e.Remainder(c.Problem, o.field); math.Abs(o.fluxes()-left) > 0x1p-48*size {
 		fail("fluxes add up to %g, the defects to %g: more than %g apart", o.fluxes(), left, 0x1p-48*size)
 	}
+	residual, diagonal := e.Residual(o.field)
+	data := make([]float64, len(o.field)) // 0 where sweeps update: its residual is b
+	for at, v := range o.field {
+		if !e.Free(at) {
+			data[at] = v
+		}
+	}
+	right, _ := e.Residual(data)
+	if r := o.Residual; math.Abs(r.Norm-residual) > 1e-9*residual+diagonal*noise ||
+		right > 0 && math.Abs(*r.Relative-r.Norm/right) > 1e-9**r.Relative {
+		fail("residual %+v, want %g of %g", r, residual, right)
+	}
 	u, err := e.Solve()
 	if err != nil {
 		t.Logf("seed %d: %v: %s", c.seed, err, c)
@@ -265,7 +277,7 @@ func (c trial) compareFields(t *testing.T, one outcome) {
 	case err != nil:
 		t.Errorf("seed %d: %d ranks: %v\n\t%s", c.seed, c.ranks, err, c)
 	case o.FieldSHA256 != one.FieldSHA256 || o.Sweeps != one.Sweeps || *o.Norm != *one.Norm ||
-		!reflect.DeepEqual(o.Results, one.Results):
+		!reflect.DeepEqual(o.Results, one.Results) || !reflect.DeepEqual(o.Residual, one.Residual):
 		t.Errorf("seed %d: %d ranks: field %s after %d sweeps; 1 rank: %s after %d\n\t%s", c.seed, c.ranks,
 			o.FieldSHA256, o.Sweeps, one.FieldSHA256, one.Sweeps, c)
 	}

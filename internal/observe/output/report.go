@@ -51,8 +51,8 @@ type Report struct {
 	// NormSweep is the sweep of Norm, counted from 0 as in the history, if NormEvery is not 1.
 	NormSweep *int            `json:"norm_sweep,omitempty"`
 	Decisive  *DecisiveReport `json:"decisive"` // null unless a norm ended the run
-	// Residual is Norm as other solvers state it; absent without Norm, and where the diagonal of the equations differs
-	// between points.
+	// Residual is Norm as other solvers state it; absent without Norm. Where the diagonal of the equations differs
+	// between points it is that of the last field, and absent with output.results: false.
 	Residual *ResidualReport `json:"residual,omitempty"`
 
 	Accuracy *AccuracyReport `json:"accuracy"` // see there for what is unknown
@@ -91,9 +91,8 @@ type DecisiveReport struct {
 	Norm  float64 `json:"norm"`
 }
 
-// ResidualReport is the residual b - A u over the points that sweeps update, for the field to which Norm belongs. A is
-// the matrix of the discrete equations in the units of the source, and b has the source, the slopes and the values of
-// the points around.
+// ResidualReport is the residual b - A u over the points that sweeps update. A is the matrix of the discrete equations
+// in the units of the source, and b has the source, the slopes and the values of the points around.
 type ResidualReport struct {
 	Norm     float64  `json:"norm"`               // ‖b - A u‖, the 2-norm
 	Relative *float64 `json:"relative,omitempty"` // ‖b - A u‖/‖b‖; absent without a relative tolerance

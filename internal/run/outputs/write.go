@@ -60,6 +60,12 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
+	var residual *output.ResidualReport
+	if rows != nil && o.Problem.Weighted() {
+		if residual, err = o.residual(ctx, view); err != nil {
+			return nil, err
+		}
+	}
 	digest, err := o.digest(ctx, view, hash)
 	if err != nil {
 		return nil, err
@@ -95,6 +101,9 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
 	report.Results, report.Accuracy, report.Probed = found, o.accuracy(nearness, result), probed
+	if residual != nil {
+		report.Residual = residual
+	}
 	set := &outputSet{Outputs: o, result: result, report: &report}
 	if err := set.finish(whole, picture, file, begin); err != nil {
 		return nil, err
