@@ -225,6 +225,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 			[]string{`--nodes: 4 ranks .* there are 0, 4 too few: .*none answered`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // two wait 5 s for a server
 			dir := t.TempDir()
 			out := run(t, dir, c.launcher, slices.Concat([]string{"doctor", "--json"}, set("grid.nx=64", "grid.ny=96"),
 				c.args)...)
@@ -314,6 +315,7 @@ func TestDoctorOfGPUs(t *testing.T) {
 // On several hosts doctor predicts the links of the run. Hosts that cannot start ranks, and a checkpoint directory that
 // they do not share, are faults.
 func TestDoctorOfHosts(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "apart"), 0o777); err != nil {

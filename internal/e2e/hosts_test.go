@@ -26,6 +26,7 @@ func (c *cluster) begin(dir string, args ...string) *live {
 // Eight ranks on three hosts have the answer of one rank, and each pair of neighbours uses the fastest transport that
 // it can verify.
 func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	problem := set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200")
 	want, _ := solve(t, append(problem, "-np", "1")...)
@@ -88,6 +89,7 @@ func TestThreeHostsGiveTheAnswerOfOne(t *testing.T) {
 
 // Output, signals and the naming of failed ranks work on three hosts as on one.
 func TestRunOverHostsEndsAsOneOnThisMachine(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	three := []string{"--host", "a:1,b:2,c:1", "-np", "4"}
 	t.Run("interrupt", func(t *testing.T) {
@@ -215,6 +217,7 @@ func TestPulledCableIsSurvivedWithCheckpoints(t *testing.T) {
 
 // Hosts that cannot start ranks are an error in bounded time, before any rank starts. The error names all of them.
 func TestHostsThatDoNotWillAreNamed(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	other := t.TempDir() // programs of another version
 	build := exec.Command("go", "build", "-tags", "netgo,osusergo", "-ldflags",

@@ -152,6 +152,7 @@ func services(t *testing.T, u *url.URL, pids []int) {
 // Too few slots and missing agents are reported within --wait. The error says which agents were asked and which
 // answered.
 func TestTooFewSlots(t *testing.T) {
+	t.Parallel()
 	u := startServer(t)
 	dir := t.TempDir()
 	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30")
@@ -209,6 +210,7 @@ func TestRunWaitsForSlots(t *testing.T) {
 
 // A second run uses the remaining slots. Slots are free again at the end of a run.
 func TestSlotsAreTakenOnce(t *testing.T) {
+	t.Parallel()
 	u := startServer(t)
 	dir := t.TempDir()
 	a := startAgent(t, dir, u, "--slots", "3")

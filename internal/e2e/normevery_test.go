@@ -57,6 +57,7 @@ func TestNormsOfSomeSweeps(t *testing.T) {
 
 // The same between two and three hosts, over TCP and over NATS, with and without terms.
 func TestNormsOfSomeSweepsOverHosts(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	for i, name := range []string{"plain", "all terms"} {
 		base := everyBase(everyProblems[name])

@@ -320,6 +320,7 @@ func TestRendezvousFiles(t *testing.T) {
 
 // Ranks on three hosts find rank 0's server, with TLS, through a file system that they share.
 func TestScheduledRanksMeetOverHosts(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3)
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
 	dir := t.TempDir()
