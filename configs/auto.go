@@ -52,11 +52,11 @@ func (s Solver) MethodText() string {
 }
 
 // settle returns c with what its keys leave open; given reports whether the user has given a key. It depends on the
-// keys and the size of a picture alone, and so gives the same on all ranks.
+// keys and the sizes of files alone, and so gives the same on all ranks.
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
 //   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
-//   - One of grid.nx and grid.ny alone is both. Without either, the mesh has a point for each pixel of a picture.
+//   - One of grid.nx and grid.ny alone is both. Without either, the mesh has the size of a file of the problem.
 //   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
 //   - A tolerance that is not given is 0 if the other one is given.
 func (c Config) settle(given map[string]bool) Config {
@@ -70,7 +70,7 @@ func (c Config) settle(given map[string]bool) Config {
 	case ny && !nx && validSide(c.Grid.NY):
 		c.Grid.NX = c.Grid.NY
 	case !nx && !ny:
-		if size, ok := c.Problem.pictureSize(); ok {
+		if size, ok := c.Problem.size(); ok {
 			c.Grid.NX, c.Grid.NY = size.X, size.Y
 		}
 	}

@@ -92,9 +92,15 @@ func TestSquare(t *testing.T) {
 	}
 }
 
-// The mesh has a point for each pixel of a picture unless the numbers of points are given. The ranks get both numbers.
-func TestPointsOfAPicture(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "drawing.png")
+// The mesh has the size of a picture or array unless the numbers of points are given. The ranks get both numbers.
+func TestPointsOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	path, array := filepath.Join(dir, "drawing.png"), filepath.Join(dir, "a.npy")
+	header := "\x93NUMPY\x01\x00\x40\x00" + fmt.Sprintf("%-63s\n",
+		"{'descr': '<f8', 'fortran_order': False, 'shape': (25, 35), }")
+	if err := os.WriteFile(array, []byte(header), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -111,6 +117,10 @@ func TestPointsOfAPicture(t *testing.T) {
 		{[]string{"problem.drawing=" + path, "grid.nx=16384", "grid.ny=16384"}, 16384, 16384},
 		{[]string{"problem.drawing=" + path, "grid.ny=40"}, 40, 40},
 		{[]string{"problem.drawing=" + path + ".gone.png"}, 16384, 16384},
+		{[]string{"problem.source=" + array}, 35, 25},
+		{[]string{"problem.coefficient=" + array, "problem.top=1"}, 35, 25},
+		{[]string{"problem.initial=" + array, "problem.fixed=" + path}, 30, 20},
+		{[]string{"problem.initial=" + array + ".gone.npy"}, 16384, 16384},
 	} {
 		got, err := Load(Options{Set: c.set})
 		if err != nil || got.Grid.NX != c.nx || got.Grid.NY != c.ny {
