@@ -2,9 +2,6 @@ package configs
 
 import "fmt"
 
-// Presets lists the names of the presets.
-func Presets() []string { return []string{"gtc2019", "dirichlet"} }
-
 // Title names the problem: by its preset, or by its equation.
 func (p Problem) Title() string {
 	title := "Laplace equation"

@@ -41,8 +41,8 @@ type device struct {
 	closers []func() error
 }
 
-// open opens the GPU and allocates the fields. After an error the caller closes the device too.
-func (d *device) open(ptx bool) (err error) {
+// loadModule opens the GPU with a module image.
+func (d *device) loadModule(image []byte) (err error) {
 	if d.context, err = d.gpu.Retain(driver.ScheduleAuto); err != nil {
 		return err
 	}
@@ -51,7 +51,13 @@ func (d *device) open(ptx bool) (err error) {
 		return err
 	}
 	d.onClose(d.context.Unbind)
-	if d.module, err = d.context.Load(image(d.layout, d.gpu, ptx)); err != nil {
+	d.module, err = d.context.Load(image)
+	return err
+}
+
+// open opens the GPU and allocates the fields. After an error the caller closes the device too.
+func (d *device) open(ptx bool) (err error) {
+	if err := d.loadModule(image(d.layout, d.gpu, ptx)); err != nil {
 		return err
 	}
 	if err := d.openStreams(); err != nil {

@@ -52,16 +52,7 @@ func (l *level) arrays() []*field {
 }
 
 // left returns the rows of v that Down leaves for Up.
-func (l *level) left() solver.Stripe {
-	s := l.own
-	if l.neighbour[solver.Top] {
-		s.Lo -= multigrid.Sweeps
-	}
-	if l.neighbour[solver.Bottom] {
-		s.Hi += multigrid.Sweeps
-	}
-	return s
-}
+func (l *level) left() solver.Stripe { return multigrid.LeftRows(l.own, l.neighbour) }
 
 // span is struct Span in kernels/multigrid_level.cuh.
 type span struct {

@@ -73,15 +73,7 @@ func (v *Levels) checkLayout() error {
 // open loads the module image, which has kernels of the given shapes.
 func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 	d := v.dev
-	if d.context, err = d.gpu.Retain(driver.ScheduleAuto); err != nil {
-		return err
-	}
-	d.onClose(d.context.Close)
-	if err := d.context.Bind(); err != nil {
-		return err
-	}
-	d.onClose(d.context.Unbind)
-	if d.module, err = d.context.Load(image); err != nil {
+	if err := d.loadModule(image); err != nil {
 		return err
 	}
 	if v.stream, err = d.context.NewStream(0); err != nil {

@@ -75,12 +75,10 @@ type frame struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// put writes the frame to dst, which must have room for headerSize + len(payload) bytes, and returns the frame's
-// length.
-func (f *frame) put(dst, payload []byte) int {
+// put writes the frame to dst, which must have room for headerSize + len(payload) bytes.
+func (f *frame) put(dst, payload []byte) {
 	n := headerSize + copy(dst[headerSize:], payload)
 	f.encode(dst, dst[headerSize:n])
-	return n
 }
 
 // encode writes the header of a frame with payload, which may lie anywhere, to dst.

@@ -40,6 +40,18 @@ type Level struct {
 	Gain float64
 }
 
+// LeftRows returns the rows that Down leaves for Up on a device that owns the given ones, where a neighbour goes on
+// beyond a side.
+func LeftRows(own solver.Stripe, neighbour [2]bool) solver.Stripe {
+	if neighbour[solver.Top] {
+		own.Lo -= Sweeps
+	}
+	if neighbour[solver.Bottom] {
+		own.Hi += Sweeps
+	}
+	return own
+}
+
 // NewPlan returns the levels for a mesh in float64 with the given operator. They do not depend on its source and its
 // fixed points.
 func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {

@@ -14,14 +14,11 @@ import (
 // Options choose how a Backend works. They do not change any result.
 type Options struct {
 	Threads int    // 0: one for each core
-	Kernel  string // one of Kernels(); "": the best
+	Kernel  string // one of kernel.Names(); "": the best
 	Cache   int    // bytes of cache that a thread's scratch may fill; 0: half of the second-level cache
 	// ThreadsPerCore is the number of busy threads, of all ranks of the node, that take turns on a core; 0: 1.
 	ThreadsPerCore int
 }
-
-// Kernels returns the names of the kernels that run on this machine, the best first. "portable" runs everywhere.
-func Kernels() []string { return kernel.Names() }
 
 // Stores that bypass the caches pay if the backend's fields, with those of the ranks that share its cores, are larger
 // than streamCaches times the cache of its threads.

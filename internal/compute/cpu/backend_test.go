@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/solver"
 	"jacobi/solver/backendtest"
 )
@@ -11,11 +12,11 @@ import (
 // kinds opens a backend with each kernel of this machine. The number of threads, the width of windows and whether ranks
 // share cores vary from case to case.
 func kinds() (all []backendtest.Kind) {
-	for _, kernel := range Kernels() {
+	for _, name := range kernel.Names() {
 		n := 0
-		all = append(all, backendtest.Kind{Name: kernel, Open: func(l solver.Layout) (solver.Backend, error) {
+		all = append(all, backendtest.Kind{Name: name, Open: func(l solver.Layout) (solver.Backend, error) {
 			n++
-			return New(l, Options{Threads: 1 + n%3, Kernel: kernel, Cache: 1 << (10 + n%7),
+			return New(l, Options{Threads: 1 + n%3, Kernel: name, Cache: 1 << (10 + n%7),
 				ThreadsPerCore: 1 + n/3%2})
 		}})
 	}

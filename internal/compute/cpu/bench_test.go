@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/solver"
 )
 
@@ -74,12 +75,12 @@ func BenchmarkSweep(b *testing.B) {
 				{"layers", solver.Operator{Weighted: true, Values: layers{w}}},
 			}
 			for _, kind := range kinds {
-				for _, kernel := range Kernels() {
-					if kernel == "portable" {
+				for _, name := range kernel.Names() {
+					if name == "portable" {
 						continue
 					}
-					b.Run(fmt.Sprintf("%d/%v/%s/%s", n, t, kernel, kind.name), func(b *testing.B) {
-						benchmarkSweep(b, mesh, kind, kernel)
+					b.Run(fmt.Sprintf("%d/%v/%s/%s", n, t, name, kind.name), func(b *testing.B) {
+						benchmarkSweep(b, mesh, kind, name)
 					})
 				}
 			}
@@ -93,10 +94,10 @@ type benchKind struct {
 	op   solver.Operator
 }
 
-func benchmarkSweep(b *testing.B, mesh solver.Mesh, kind benchKind, kernel string) {
+func benchmarkSweep(b *testing.B, mesh solver.Mesh, kind benchKind, name string) {
 	const sweeps = 16
 	l := solver.Layout{Mesh: mesh, Stripe: mesh.Interior(), Depth: sweeps, Magnitude: 4, Operator: kind.op}
-	backend, err := New(l, Options{Threads: 1, Kernel: kernel})
+	backend, err := New(l, Options{Threads: 1, Kernel: name})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (t *Comm) collect(timeout time.Duration) (*list, error) {
 		}),
 	)
 	if err == nil {
-		_, err = t.encode("what a rank tells of itself", self)
+		err = t.fitsAsJSON("what a rank tells of itself", self)
 	}
 	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
@@ -144,7 +144,7 @@ func (c *collector) decide() (*list, error) {
 		c.answer(id, v)
 	}
 	c.mu.Unlock()
-	if _, err := c.comm.encode("the reason", v); err != nil { // too long to be sent to the other ranks
+	if err := c.comm.fitsAsJSON("the reason", v); err != nil { // too long to be sent to the other ranks
 		return nil, errors.New(v.Error)
 	}
 	c.waitAcks()

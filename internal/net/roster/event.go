@@ -161,25 +161,6 @@ func (t *Comm) Watch(ctx context.Context, f func(Event)) (stop func(), err error
 	return func() { set(nil) }, nil
 }
 
-// FirstCause returns the abort among events, in the order of their arrival, that explains the end of the run: the first
-// one that is no consequence of others, else the first.
-func FirstCause(events []Event) (Event, bool) {
-	var first Event
-	var found bool
-	for _, e := range events {
-		if e.Kind != Aborted {
-			continue
-		}
-		if !e.Consequence {
-			return e, true
-		}
-		if !found {
-			first, found = e, true
-		}
-	}
-	return first, found
-}
-
 // AbortAll ends every rank of the run with cause. A launcher calls it when a rank has died.
 func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) error {
 	cause.Cause = clip(cause.Cause)

@@ -83,7 +83,7 @@ func (t *Comm) ask(timeout time.Duration) (*list, error) {
 	answers, rosters := make(chan verdict, 16), make(chan receivedList, 1)
 	err := t.hear(answers, rosters)
 	if err == nil {
-		_, err = t.encode("what a rank tells of itself", hello{ID: t.id, Member: t.self})
+		err = t.fitsAsJSON("what a rank tells of itself", hello{ID: t.id, Member: t.self})
 	}
 	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
@@ -167,13 +167,13 @@ func (t *Comm) hear(answers chan<- verdict, rosters chan<- receivedList) error {
 	)
 }
 
-// encode returns v as JSON, or an error if that is too large for one message.
-func (t *Comm) encode(what string, v any) ([]byte, error) {
+// fitsAsJSON returns an error if v as JSON is too large for one message.
+func (t *Comm) fitsAsJSON(what string, v any) error {
 	data, err := json.Marshal(v)
 	if err == nil {
 		err = t.fits(what, data)
 	}
-	return data, err
+	return err
 }
 
 // fits returns an error if data is too large for one message.

@@ -53,8 +53,7 @@ func identify(n configs.NATS) ([]nats.Option, error) {
 		opts = append(opts, nats.Nkey(public,
 			func(nonce []byte) ([]byte, error) { return sign(n.NKey, nonce, seedKey) }))
 	}
-	more, err := trust(n)
-	return append(opts, more...), err
+	return append(opts, trust(n)...), nil
 }
 
 func userOf(creds string) (string, error) {
@@ -92,7 +91,7 @@ func sign(value string, nonce []byte, parse func([]byte) (nkeys.KeyPair, error))
 }
 
 // trust returns the options for TLS. With nats.ca or nats.cert a server without TLS is refused.
-func trust(n configs.NATS) ([]nats.Option, error) {
+func trust(n configs.NATS) (opts []nats.Option) {
 	authorities := func() (*x509.CertPool, error) {
 		if n.CA == "" {
 			return x509.SystemCertPool()
@@ -122,14 +121,13 @@ func trust(n configs.NATS) ([]nats.Option, error) {
 		}
 		return pair, nil
 	}
-	var opts []nats.Option
 	if n.CA != "" {
 		opts = append(opts, nats.ClientTLSConfig(nil, authorities))
 	}
 	if n.Cert != "" {
 		opts = append(opts, nats.ClientTLSConfig(own, authorities))
 	}
-	return opts, nil
+	return opts
 }
 
 // explain adds to an error of the server at n what the user can do about it.

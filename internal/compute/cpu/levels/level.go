@@ -139,16 +139,7 @@ func (l *level[F]) reach(s solver.Stripe) solver.Stripe {
 }
 
 // left returns the rows of v that Down leaves for Up.
-func (l *level[F]) left() solver.Stripe {
-	s := l.own
-	if l.neighbour[solver.Top] {
-		s.Lo -= multigrid.Sweeps
-	}
-	if l.neighbour[solver.Bottom] {
-		s.Hi += multigrid.Sweeps
-	}
-	return s
-}
+func (l *level[F]) left() solver.Stripe { return multigrid.LeftRows(l.own, l.neighbour) }
 
 // read sets s to the rows and the coefficients of the level for row y, whose source is b. It sets it in place: in small
 // levels copies of a stencil take as long as the row.
