@@ -123,7 +123,7 @@ func distance(a, b int) int { return max(a-b, b-a) }
 func line(from, to MeshPoint, points int) (all []MeshPoint) {
 	between := func(a, b, i int) int { // the nearest integer to a + (b-a) i/(points-1); halves go up
 		n := 2 * (points - 1)
-		return a + floorDiv(2*(b-a)*i+(points-1), n)
+		return a + solver.FloorDiv(2*(b-a)*i+(points-1), n)
 	}
 	for i := range min(points, maxProbed+1) {
 		if points == 1 {
@@ -132,14 +132,6 @@ func line(from, to MeshPoint, points int) (all []MeshPoint) {
 		all = append(all, MeshPoint{between(from.IX, to.IX, i), between(from.IY, to.IY, i)})
 	}
 	return all
-}
-
-func floorDiv(a, b int) int {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 // parsePoint reads (x,y) or [ix,iy].

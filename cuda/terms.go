@@ -47,14 +47,14 @@ func newOperator(l solver.Layout) operator {
 	m, rows := l.Mesh, l.Held()
 	pitch := pitchOf(m)
 	o := operator{source: field{rows: rows, pitch: pitch * max(1, l.Operator.ValuesPerPoint())},
-		lo: floorDiv(rows.Lo, solver.GroupRows)}
+		lo: solver.FloorDiv(rows.Lo, solver.GroupRows)}
 	if l.Operator.Values == nil {
 		o.source.rows.Hi = rows.Lo + 1
 	} else {
 		o.sourcePitch = uint32(o.source.pitch / m.DType.Size())
 	}
 	o.words = int32(pitch / m.DType.Size() / wordColumns)
-	o.groups = int32(floorDiv(rows.Hi-1, solver.GroupRows) - o.lo + 1)
+	o.groups = int32(solver.FloorDiv(rows.Hi-1, solver.GroupRows) - o.lo + 1)
 	o.left, o.right, o.top, o.bottom = nowhere, -nowhere, nowhere, -nowhere
 	if m.Walls.Left == solver.Neumann {
 		o.left = 0
@@ -98,12 +98,4 @@ func operatorBytes(l solver.Layout) int64 {
 	}
 	fixed, busy, source := newOperator(l).sizes(l)
 	return fixed + busy + source
-}
-
-// floorDiv returns the largest integer not above a/b, for b > 0.
-func floorDiv(a, b int) int {
-	if a < 0 {
-		return -((-a + b - 1) / b)
-	}
-	return a / b
 }

@@ -136,7 +136,7 @@ func setupBytes(level int) int {
 // the given rows. Rows of blocks begin at those of a group.
 func blocksOf(columns int, rows solver.Stripe, stepX, stepY int) (strips, blocks int) {
 	strips = (columns + stepX - 1) / stepX
-	first := floorDiv(rows.Lo, solver.GroupRows) * solver.GroupRows
+	first := solver.FloorDiv(rows.Lo, solver.GroupRows) * solver.GroupRows
 	return strips, strips * ((rows.Hi - first + stepY - 1) / stepY)
 }
 

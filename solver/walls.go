@@ -45,6 +45,15 @@ func first(w Wall) int {
 	return 1
 }
 
+// FloorDiv returns the largest integer not above a/b, for b > 0.
+func FloorDiv(a, b int) int {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
 // Intervals returns the number of intervals between n points in a direction that begins with the given wall. With
 // periodic walls it is also the number of points that a sweep updates.
 func Intervals(n int, w Wall) int {

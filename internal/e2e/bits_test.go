@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"jacobi/internal/compute/cpu"
+	"jacobi/internal/compute/cpu/kernel"
 )
 
 // The norms of the multi-GPU sample's problem match all known digits, for several numbers of ranks.
@@ -70,7 +70,7 @@ var problems = map[string][]string{
 // four problems, and with BITS=all every combination. That every kernel gives the bits of the reference at every depth,
 // and that every transport delivers what was sent, is proven without processes (solver/backendtest, halo/halotest).
 func TestSameBits(t *testing.T) {
-	kernels, ranks, depths := cpu.Kernels(), []int{1, 2, 3, 5, 8}, []int{1, 2, 5, 8}
+	kernels, ranks, depths := kernel.Names(), []int{1, 2, 3, 5, 8}, []int{1, 2, 5, 8}
 	shift := 0
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		for _, dtype := range []string{"float32", "float64"} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"jacobi/cuda/emulate/emulatetest"
-	"jacobi/internal/compute/cpu"
+	"jacobi/internal/compute/cpu/kernel"
 )
 
 // materials is a problem with a hole, two materials, a screening of points, a Robin wall and fixed points.
@@ -30,8 +30,8 @@ func TestSameBitsWithMaterials(t *testing.T) {
 				t.Fatalf("%d cycles (%s)", want.sweeps, want.reason)
 			}
 			ways := [][]string{{"2", "halo.transport=nats"}, {"3", "halo.transport=p2p"}, {"8", "halo.transport=nats"}}
-			for _, kernel := range cpu.Kernels() {
-				ways = append(ways, []string{"1", "device.kernel=" + kernel})
+			for _, name := range kernel.Names() {
+				ways = append(ways, []string{"1", "device.kernel=" + name})
 			}
 			for _, w := range ways {
 				if got, _ := solve(t, append(set(append(keys, w[1])...), "-np", w[0])...); got != want {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"jacobi/internal/compute/cpu"
+	"jacobi/internal/compute/cpu/kernel"
 )
 
 // wallPairs are the kinds of two opposite walls; the verbs are the names of the walls.
@@ -59,9 +59,9 @@ func TestSameBitsForAllWalls(t *testing.T) {
 	for _, np := range []string{"1", "2", "3", "5", "8"} {
 		for _, transport := range []string{"p2p", "nats"} {
 			for _, depth := range []string{"1", "3", "auto"} {
-				for _, kernel := range cpu.Kernels() {
+				for _, name := range kernel.Names() {
 					ways = append(ways, way{np, []string{"halo.transport=" + transport, "halo.depth=" + depth,
-						"device.kernel=" + kernel}})
+						"device.kernel=" + name}})
 				}
 			}
 		}

@@ -15,7 +15,7 @@ type Axis struct {
 // negative.
 func (a Axis) Between(i int) (coarse int, weight float32) {
 	n := i * a.Coarse
-	coarse = floorDiv(n, a.Fine)
+	coarse = solver.FloorDiv(n, a.Fine)
 	return coarse, float32(float64(n-coarse*a.Fine) / float64(a.Fine))
 }
 
@@ -25,7 +25,7 @@ const Taps = 4
 // Around returns the fine points that the restriction to coarse point I reads, those less than one coarse interval away
 // from it: first, first+1, ..., at most Taps; some may lie beyond the mesh.
 func (a Axis) Around(coarse int) (first, n int) {
-	first = floorDiv((coarse-1)*a.Fine, a.Coarse) + 1
+	first = solver.FloorDiv((coarse-1)*a.Fine, a.Coarse) + 1
 	return first, ceilDiv((coarse+1)*a.Fine, a.Coarse) - first
 }
 
@@ -51,12 +51,4 @@ func (a Axis) divide(stripes []solver.Stripe) []solver.Stripe {
 	return coarse
 }
 
-func floorDiv(a, b int) int {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
-func ceilDiv(a, b int) int { return -floorDiv(-a, b) }
+func ceilDiv(a, b int) int { return -solver.FloorDiv(-a, b) }

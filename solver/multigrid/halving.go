@@ -24,7 +24,7 @@ func (h Halving) At(i int) (coarse int, between bool) {
 	}
 	shift := 0
 	if h.Periodic {
-		round := floorDiv(i-1, h.Fine)
+		round := solver.FloorDiv(i-1, h.Fine)
 		i, shift = i-round*h.Fine, round*h.Coarse
 	}
 	switch {
@@ -33,7 +33,7 @@ func (h Halving) At(i int) (coarse int, between bool) {
 	case i == h.Fine:
 		return h.Coarse + shift, false
 	}
-	return floorDiv(i, 2) + shift, true
+	return solver.FloorDiv(i, 2) + shift, true
 }
 
 // On returns the fine point that lies on a coarse point.
@@ -43,7 +43,7 @@ func (h Halving) On(coarse int) int {
 	}
 	round := 0
 	if h.Periodic {
-		round = floorDiv(coarse-1, h.Coarse)
+		round = solver.FloorDiv(coarse-1, h.Coarse)
 	}
 	return min(2*(coarse-round*h.Coarse), h.Fine) + round*h.Fine
 }

@@ -38,13 +38,13 @@ func newSample(finest, mesh solver.Mesh, initial Initial, fixed FixedRuns) *samp
 // interpolation at i.
 func (a Axis) under(i int) (fine int, weight float64) {
 	n := i * a.Fine
-	fine = floorDiv(n, a.Coarse)
+	fine = solver.FloorDiv(n, a.Coarse)
 	return fine, float64(n-fine*a.Coarse) / float64(a.Coarse)
 }
 
 // near returns the fine points at most half a coarse interval away from coarse point i.
 func (a Axis) near(i int) (lo, hi int) {
-	return ceilDiv((2*i-1)*a.Fine, 2*a.Coarse), floorDiv((2*i+1)*a.Fine, 2*a.Coarse) + 1
+	return ceilDiv((2*i-1)*a.Fine, 2*a.Coarse), solver.FloorDiv((2*i+1)*a.Fine, 2*a.Coarse) + 1
 }
 
 // distance returns how far fine point k is from coarse point i, in units of 1/(Fine*Coarse) of the length.

@@ -181,14 +181,6 @@ func (a *Animation) Encode(name string, c Caption) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// WriteAnimation writes the animation to p and closes p.
-func WriteAnimation(p Partial, name string, data []byte) (FileReport, error) {
-	if err := finish(p, data); err != nil {
-		return FileReport{}, fmt.Errorf("write animation: %w", err)
-	}
-	return fileOf(name, data), nil
-}
-
 // changes returns the first picture and, of each later one, the part that differs from the picture before it.
 func changes(pictures []*image.Paletted) []*image.Paletted {
 	parts := pictures[:1:1]

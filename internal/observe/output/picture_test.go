@@ -71,7 +71,7 @@ func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := WritePicture(p, name, data)
+	done, err := WritePicture(p, "picture", name, data)
 	if err != nil {
 		t.Fatal(err)
 	}

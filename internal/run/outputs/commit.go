@@ -59,7 +59,7 @@ func (s *outputSet) finishPicture(d *drawing) {
 	data, err := d.wait()
 	var done output.FileReport
 	if err == nil {
-		done, err = output.WritePicture(s.files.picture, s.Config.Output.Picture, data)
+		done, err = output.WritePicture(s.files.picture, "picture", s.Config.Output.Picture, data)
 	}
 	s.record(s.files.picture.File(), s.Config.Output.Picture, done, err)
 }
@@ -77,7 +77,7 @@ func (s *outputSet) finishAnimation() {
 		s.failed(name, fmt.Errorf("create animation: %w", err))
 		return
 	}
-	done, err := output.WriteAnimation(p, name, data)
+	done, err := output.WritePicture(p, "animation", name, data)
 	if err != nil {
 		err = errors.Join(err, p.Abort())
 	}
