@@ -74,10 +74,8 @@ type api struct {
 
 	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventQuery, eventElapsedTime function
 
-	moduleLoadDataEx, moduleGetFunction, funcGetAttribute, funcSetAttribute, funcGetParamInfo,
-	occupancyMaxBlocks, launchKernel function
-
-	streamBeginCapture, streamEndCapture, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy function
+	moduleLoadDataEx, moduleGetFunction, funcSetAttribute, funcGetParamInfo, occupancyMaxBlocks,
+	launchKernel function
 }
 
 // names pairs the functions with their symbols. The suffix is that of CUDA 12.0, MinVersion.
@@ -145,17 +143,9 @@ func (a *api) names() map[string]*function {
 
 		"cuModuleLoadDataEx":                          &a.moduleLoadDataEx,
 		"cuModuleGetFunction":                         &a.moduleGetFunction,
-		"cuFuncGetAttribute":                          &a.funcGetAttribute,
 		"cuFuncSetAttribute":                          &a.funcSetAttribute,
 		"cuLaunchKernel":                              &a.launchKernel,
 		"cuOccupancyMaxActiveBlocksPerMultiprocessor": &a.occupancyMaxBlocks,
-
-		"cuStreamBeginCapture_v2":     &a.streamBeginCapture,
-		"cuStreamEndCapture":          &a.streamEndCapture,
-		"cuGraphInstantiateWithFlags": &a.graphInstantiate,
-		"cuGraphLaunch":               &a.graphLaunch,
-		"cuGraphExecDestroy":          &a.graphExecDestroy,
-		"cuGraphDestroy":              &a.graphDestroy,
 	}
 }
 

@@ -24,14 +24,6 @@ func BenchmarkGPU(b *testing.B) {
 	out, first, scale := p, uint32(5), 0.5
 	args := must(f.Args(&out, &first, &scale))(b)
 	launch := func() error { return f.Launch(s, Dim{X: 1}, Dim{X: 32}, 0, args) }
-	graph := must(s.Capture(func() error {
-		for range 16 {
-			if err := launch(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))(b)
 	// The host's cost alone: the stream is held back. It takes 1,024 launches before a launch blocks the host.
 	b.Run("LaunchHeld", func(b *testing.B) {
 		check(b, c.Bind()) // each benchmark is a goroutine of its own
@@ -69,7 +61,6 @@ func BenchmarkGPU(b *testing.B) {
 			}
 			return s.Synchronize()
 		}},
-		{"GraphOf16", func() error { return graph.Launch(s) }},
 		{"Record", func() error { return e.Record(s) }},
 		{"WaitEvent", func() error { return s.Wait(e) }},
 		{"WriteValue", func() error { value++; return s.WriteValue(p+4096, value) }},

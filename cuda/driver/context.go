@@ -8,12 +8,10 @@ import (
 // Schedule is the way in which a thread waits for the device in Synchronize.
 type Schedule uint32
 
-// The schedules. Spin returns soonest but occupies a core; Block sleeps and returns about 20 us later.
+// The schedules that callers use. Spin returns soonest but occupies a core.
 const (
-	ScheduleAuto  Schedule = 0 // the driver spins if there are more cores than contexts
-	ScheduleSpin  Schedule = 1
-	ScheduleYield Schedule = 2
-	ScheduleBlock Schedule = 4
+	ScheduleAuto Schedule = 0 // the driver spins if there are more cores than contexts
+	ScheduleSpin Schedule = 1
 )
 
 // Context is the primary context of a device: this process's state and memory on it.

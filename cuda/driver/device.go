@@ -27,18 +27,11 @@ type Device struct {
 // Attribute is a CUdevice_attribute.
 type Attribute int32
 
-// The attributes that callers use. Others are fields of Device or can be given by number.
+// The attributes that the fields and methods of Device tell of.
 const (
-	WarpSize               Attribute = 10
-	ClockKHz               Attribute = 13
-	AsyncEngines           Attribute = 40 // number of copies that can run at once, and concurrently with kernels
-	ThreadsPerSM           Attribute = 39
-	SharedBytesPerSM       Attribute = 81
-	RegistersPerSM         Attribute = 82
-	PersistingL2Bytes      Attribute = 108
+	multiprocessors        Attribute = 16
 	memoryClockKHz         Attribute = 36
 	memoryBusBits          Attribute = 37
-	multiprocessors        Attribute = 16
 	l2Bytes                Attribute = 38
 	capabilityMajor        Attribute = 75
 	capabilityMinor        Attribute = 76

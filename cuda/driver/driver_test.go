@@ -35,6 +35,9 @@ func TestDevices(t *testing.T) {
 	if s := devices[1].String(); s != "GPU 1 (Fake 11, 0000:0B:00.0)" {
 		t.Error(s)
 	}
+	if rate := devices[0].MemoryRate(); rate != 2*10036e3*10037/8 {
+		t.Errorf("%g bytes a second from memory", rate)
+	}
 	for i, want := range []bool{false, true} {
 		if can := must(devices[0].CanAccessPeer(&devices[i]))(t); can != want {
 			t.Errorf("0 can access %d: %v", i, can)
@@ -158,9 +161,7 @@ func TestStreamsAndEvents(t *testing.T) {
 	}
 	_, err = Elapsed(plain, to)
 	checkError(t, err, ErrInvalidValue, "cuEventElapsedTime: invalid argument (CUDA_ERROR_INVALID_VALUE)")
-	g := must(s.Capture(func() error { return s.Fill32(0, 0, 0) }))(t)
-	check(t, g.Launch(s))
-	for _, e := range []interface{ Close() error }{g, from, to, plain, s} {
+	for _, e := range []interface{ Close() error }{from, to, plain, s} {
 		check(t, e.Close())
 	}
 }
@@ -211,10 +212,6 @@ func TestModules(t *testing.T) {
 		t.Errorf("half a packed module: %v", err)
 	}
 	f := must(m.Function("sum"))(t)
-	if r, want := must(f.Resources())(t), (Resources{MaxThreads: 400, Registers: 404, LocalBytes: 403,
-		SharedBytes: 401}); r != want {
-		t.Errorf("got %+v", r)
-	}
 	if n := must(f.BlocksPerSM(256, 512))(t); n != 8 {
 		t.Errorf("%d blocks", n)
 	}

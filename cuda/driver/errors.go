@@ -30,10 +30,8 @@ const (
 	ErrPeerAccessUnsupported Code = 217 // the two GPUs cannot map each other's memory
 	ErrInvalidPTX            Code = 218 // Error.Detail holds the compiler's log
 	ErrUnsupportedPTX        Code = 222 // the PTX is newer than the driver
-	ErrInvalidHandle         Code = 400
 	ErrNotFound              Code = 500 // a module has no function of that name
 	ErrPeerAccessEnabled     Code = 704 // EnablePeer was called before for the same contexts
-	ErrNotPermitted          Code = 800
 	ErrNotSupported          Code = 801 // for example IPC, where the system does not offer it
 )
 

@@ -14,27 +14,6 @@ type Function struct {
 	handle uintptr
 }
 
-// Resources are the resources that a thread or block of a kernel uses.
-type Resources struct {
-	MaxThreads  int // of the largest block
-	Registers   int // of a thread
-	LocalBytes  int // of a thread: spilled registers, and arrays
-	SharedBytes int // of a block, static
-}
-
-// Resources returns the resources that the compiled kernel uses.
-func (f *Function) Resources() (Resources, error) {
-	const maxThreads, sharedBytes, localBytes, registers = 0, 1, 3, 4 // CUfunction_attribute
-	var n [5]int32
-	for _, a := range []int{maxThreads, sharedBytes, localBytes, registers} {
-		err := f.driver.call(&f.driver.api.funcGetAttribute, uintptr(unsafe.Pointer(&n[a])), uintptr(a), f.handle)
-		if err != nil {
-			return Resources{}, fmt.Errorf("kernel %s: %w", f.Name, err)
-		}
-	}
-	return Resources{int(n[maxThreads]), int(n[registers]), int(n[localBytes]), int(n[sharedBytes])}, nil
-}
-
 // SetDynamicShared allows launches with up to n bytes of dynamic shared memory. The default limit is 48 KiB less the
 // static shared memory.
 func (f *Function) SetDynamicShared(n int) error {

@@ -35,7 +35,6 @@ const (
 	frameMagic = 0x5453424a // "JBST"
 	frameHead  = 4 + 4 + 4*8
 	frameTail  = 4
-	maxLabel   = 255
 	takenAt    = 16 // offset of taken and held in an encoded frame
 
 	// chunkBytes is the maximum size of a chunk. NATS has its best throughput near it.

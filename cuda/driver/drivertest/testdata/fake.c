@@ -330,10 +330,6 @@ int cuModuleGetFunction(intptr_t* f, intptr_t m, const char* name) {
   *f = 40;
   return m != 30 ? 1 : strcmp(name, "sum") && !run ? 500 : 0;
 }
-int cuFuncGetAttribute(int* v, int a, intptr_t f) {
-  *v = 10 * f + a;
-  return 0;
-}
 int cuFuncSetAttribute(intptr_t f, int a, int v) { return f != 40 || a != 8 || v > 100000; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, intptr_t f, int threads, size_t shared) {
   *n = 2048 / threads;
@@ -370,16 +366,3 @@ int cuLaunchKernel(intptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned b
   memcpy(*(void**)args[0], out, sizeof out);
   return 0;
 }
-
-int cuStreamBeginCapture_v2(intptr_t s, int mode) { return s != 7 || mode != 1; }
-int cuStreamEndCapture(intptr_t s, intptr_t* g) {
-  *g = 50;
-  return s != 7;
-}
-int cuGraphInstantiateWithFlags(intptr_t* e, intptr_t g, uint64_t flags) {
-  *e = 60;
-  return g != 50 || flags;
-}
-int cuGraphLaunch(intptr_t e, intptr_t s) { return e != 60 || s != 7; }
-int cuGraphExecDestroy(intptr_t e) { return e != 60; }
-int cuGraphDestroy(intptr_t g) { return g != 50; }
