@@ -12,9 +12,6 @@ import (
 // = b. In the terms of solver.Operator, X is h(1-q) and Y is hq.
 type Couplings struct{ X, Y float64 }
 
-// MaxSlots is the largest number of points in a block of a Direct: Neumann walls at both ends of the intervals.
-const MaxSlots = coarsestIntervals + 1
-
 // Direct solves the coarsest level by block elimination in float64. A block is a row or a column of the level, across
 // its longer direction; slots are its points. With block i's couplings to its neighbours, Low and High, the equations
 // are

@@ -168,54 +168,9 @@ func spread(s solver.Stripe) []int {
 	return list
 }
 
-// MaxAbs returns the largest absolute value in rows [lo, hi), including the boundary, rounded to the field's type.
-// Without rows it returns 0. It evaluates each value once, and a constant only once for all rows. It stops when ctx
-// ends.
-func (p *Problem) MaxAbs(ctx context.Context, lo, hi int) (float64, error) {
-	if lo < 0 || hi > p.mesh.NY {
-		return 0, fmt.Errorf("rows %s: the mesh has rows %s", solver.Stripe{Lo: lo, Hi: hi},
-			solver.Stripe{Lo: 0, Hi: p.mesh.NY})
-	}
-	largest, err := p.maxColumns(ctx, lo, hi)
-	if err != nil {
-		return 0, err
-	}
-	inner, err := p.largestOf(ctx, p.initial.constant(), solver.Stripe{Lo: lo, Hi: hi},
-		solver.Stripe{Lo: 0, Hi: p.mesh.NY}, p.maxInner)
-	return max(largest, inner), err
-}
-
-// largestOf returns the largest value of f, which is not negative, over rows s, worked out on all cores. If the rows of
-// the mesh are alike but for the first and the last of all, it calls f for these and for one of the others.
-func (p *Problem) largestOf(ctx context.Context, alike bool, s, all solver.Stripe,
-	f func(context.Context, int) (float64, error)) (largest float64, err error) {
-	if alike {
-		for iy := s.Lo; iy < s.Hi; iy++ {
-			v, err := f(ctx, iy)
-			if err != nil {
-				return 0, err
-			}
-			largest = max(largest, v)
-			if iy > all.Lo {
-				iy = max(iy, min(s.Hi, all.Hi-1)-1) // skip to the last row
-			}
-		}
-		return largest, nil
-	}
-	values := make([]float64, max(0, s.Rows()))
-	err = parallel.Each(len(values), func(i int) (err error) {
-		values[i], err = f(ctx, s.Lo+i)
-		return err
-	})
-	for _, v := range values {
-		largest = max(largest, v)
-	}
-	return largest, err
-}
-
 // MaxSource returns the largest absolute value of the source of the operator in rows [lo, hi), rounded to the field's
-// type. It stops when ctx ends.
-func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
+// type, worked out on all cores. It stops when ctx ends.
+func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (largest float64, err error) {
 	interior := p.mesh.Interior()
 	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
 	if !p.sourced() {
@@ -225,9 +180,28 @@ func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (float64, error) {
 		m, err := p.Maxima(ctx, lo, hi)
 		return m.Source, err
 	}
-	// Rows are alike but for the first and the last one.
-	constant := p.source.constant() && !p.left.node.onY && !p.right.node.onY
-	return p.largestOf(ctx, constant, solver.Stripe{Lo: lo, Hi: hi}, interior, p.maxSource)
+	if p.source.constant() && !p.left.node.onY && !p.right.node.onY { // only the first and the last row differ
+		for iy := lo; iy < hi; iy++ {
+			v, err := p.maxSource(ctx, iy)
+			if err != nil {
+				return 0, err
+			}
+			largest = max(largest, v)
+			if iy > interior.Lo {
+				iy = max(iy, min(hi, interior.Hi-1)-1) // skip to the last row
+			}
+		}
+		return largest, nil
+	}
+	values := make([]float64, max(0, hi-lo))
+	err = parallel.Each(len(values), func(i int) (err error) {
+		values[i], err = p.maxSource(ctx, lo+i)
+		return err
+	})
+	for _, v := range values {
+		largest = max(largest, v)
+	}
+	return largest, err
 }
 
 // maxSource returns the largest absolute value of the source in interior row iy, rounded to the field's type.

@@ -46,11 +46,11 @@ func TestInitialFile(t *testing.T) {
 			p := open(t, config(4, 5, dtype, configs.Problem{Initial: path, Left: "-1", Right: "-2"}))
 			equal(t, field(t, p), [][]float64{{-1, 1, 1, -2}, {-1, 5, 6, -2}, {-1, 9, 10, -2}, {-1, 13, 14, -2},
 				{-1, 0, 0, -2}})
-			if m, err := p.MaxAbs(t.Context(), 0, 5); m != 14 || err != nil {
-				t.Errorf("MaxAbs %v, %v", m, err)
+			if m, _, err := p.MaxGuess(t.Context(), 0, 5); m != 14 || err != nil {
+				t.Errorf("MaxGuess %v, %v", m, err)
 			}
-			if m, err := p.MaxAbs(t.Context(), 1, 3); m != 10 || err != nil {
-				t.Errorf("MaxAbs %v, %v", m, err)
+			if m, _, err := p.MaxGuess(t.Context(), 1, 3); m != 10 || err != nil {
+				t.Errorf("MaxGuess %v, %v", m, err)
 			}
 			if err := p.Check(context.Background()); err != nil {
 				t.Error(err)
@@ -175,8 +175,8 @@ func TestInitialFileIsConverted(t *testing.T) {
 			}
 		}
 		equal(t, field(t, p), want)
-		if m, err := p.MaxAbs(t.Context(), 0, 5); m != want[3][2] || err != nil {
-			t.Errorf("%v: MaxAbs %v, %v", c, m, err)
+		if m, _, err := p.MaxGuess(t.Context(), 0, 5); m != want[3][2] || err != nil {
+			t.Errorf("%v: MaxGuess %v, %v", c, m, err)
 		}
 		if err := p.Check(t.Context()); err != nil {
 			t.Errorf("%v: %v", c, err)

@@ -49,7 +49,7 @@ func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0
 
 // New parses the expressions of cfg and opens its files. The error has one line per fault with the key, its value and
 // the cause. A problem returned with an error has only Mesh and Name, and a plain operator. New does not evaluate
-// expressions that depend on a point; Check, Row, ValueRow, FixedRow and MaxAbs do.
+// expressions that depend on a point; Check, Row, ValueRow, FixedRow and MaxGuess do.
 func New(cfg configs.Config) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {

@@ -254,9 +254,6 @@ type Group struct {
 	End   int
 }
 
-// Ranks returns the number of ranks of the group.
-func (g Group) Ranks() int { return g.End - g.First.Rank }
-
 func (l *list) groups() []Group {
 	groups := make([]Group, len(l.spans))
 	for i, s := range l.spans {
