@@ -38,7 +38,7 @@ func serveMetrics(c configs.Config, origin roster.Origin, measures bool, log *za
 	}
 	c.Run.Ranks = origin.Size
 	run := metrics.NewRun()
-	run.Begin(metrics.InfoOf(c))
+	run.Begin(metrics.InfoOf(c, c.Working()))
 	if s.server, err = metrics.Listen(c.Metrics.Listen, run); err == nil {
 		log.Info("metrics: " + s.server.URL())
 	}

@@ -205,7 +205,7 @@ func (b *bench) failed(p *plan.Plan, err error) error {
 // progress shows a bar on a terminal. Elsewhere the line that follows each run suffices.
 func (b *bench) progress(p *plan.Plan) attempt.Progress {
 	if style.IsTerminal(b.screen.stderr) && !b.screen.quiet && !b.screen.json {
-		return newProgress(b.screen, p.Config)
+		return newProgress(b.screen, p.Config.Solver, len(p.Ranks))
 	}
 	return noProgress{}
 }

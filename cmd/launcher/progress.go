@@ -14,14 +14,14 @@ import (
 const lineInterval = 5 * time.Second
 
 // newProgress shows progress on s: as a bar on a terminal, else in lines.
-func newProgress(s *screen, c configs.Config) attempt.Progress {
+func newProgress(s *screen, c configs.Solver, ranks int) attempt.Progress {
 	switch {
 	case s.quiet:
 		return noProgress{}
 	case s.barred():
-		b := newRunBar(s.stderr, c.Solver)
+		b := newRunBar(s.stderr, c)
 		s.show(b.bar)
-		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, c.Working())}
+		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, ranks)}
 	}
 	return newLineProgress(s.aside, time.Now)
 }

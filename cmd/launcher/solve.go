@@ -37,7 +37,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 			}
 		}
 		if m != nil {
-			m.Run().Begin(metrics.InfoOf(p.Config))
+			m.Run().Begin(metrics.InfoOf(p.Config, len(p.Ranks)))
 			all = append(all, measured{m.Run()})
 		}
 		return append(all, announce(ctx, p, scr))
@@ -84,7 +84,7 @@ func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 	if e.Hint != "" {
 		scr.Say(e.Hint)
 	}
-	return newProgress(scr, p.Config)
+	return newProgress(scr, p.Config.Solver, len(p.Ranks))
 }
 
 // conclude prints how the run ended, and returns its exit code as an error.

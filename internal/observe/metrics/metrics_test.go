@@ -40,9 +40,9 @@ func full(t *testing.T) *Run {
 	c.Run.Name, c.Run.Ranks, c.Grid.NX, c.Grid.NY = "a \"name\"\n", 2, 64, 32
 	r := NewRun()
 	r.now = func() time.Time { return time.UnixMilli(1700000000250) }
-	r.Begin(InfoOf(c))
+	r.Begin(InfoOf(c, c.Run.Ranks))
 	r.Event(event(t, 0, stats.Rank{Final: true, Sweeps: 1}))
-	r.Begin(InfoOf(c)) // forgets the first start
+	r.Begin(InfoOf(c, c.Run.Ranks)) // forgets the first start
 	r.Event(roster.Event{Kind: roster.Progress, Sweeps: 12, Norm: 0.5, End: 20, Left: 3 * time.Second})
 	r.Event(event(t, 0, stats.Rank{Host: "a", Backend: "cuda", Device: "H200\x1b", Stripe: [2]int{1, 16}, Elapsed: 2,
 		Sweeps: 10, Updates: 9600, HaloWait: new(0.5), NormWait: 0.25,
@@ -96,7 +96,7 @@ func TestSamples(t *testing.T) {
 	got := scrape(t, serve(t, full(t)).URL())
 	want := map[string]string{
 		`jacobi_run_info{dtype="float32",method="jacobi",name="a \"name\"\\n",nx="64",ny="32",` +
-			`problem="gtc2019",ranks="2",version="` + InfoOf(configs.Default()).Version + `"}`: "1",
+			`problem="gtc2019",ranks="2",version="` + InfoOf(configs.Default(), 1).Version + `"}`: "1",
 		"jacobi_restarts_total": "1", "jacobi_norm": "0.5", "jacobi_tolerance": "1e-08",
 		"jacobi_max_iterations": "1000", "jacobi_expected_iterations": "20", "jacobi_remaining_seconds": "3",
 		`jacobi_rank_info{backend="cuda",device="H200\\x1b",host="a",rank="0"}`: "1",

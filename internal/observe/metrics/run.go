@@ -25,10 +25,10 @@ type Info struct {
 	MaxIterations                         int
 }
 
-// InfoOf returns the Info of a run with configuration c.
-func InfoOf(c configs.Config) Info {
+// InfoOf returns the Info of a run with configuration c on that many working ranks.
+func InfoOf(c configs.Config, ranks int) Info {
 	return Info{Name: c.Run.Name, Version: version.String(), Method: c.Solver.Method, Problem: c.Problem.Title(),
-		DType: c.Grid.DType, NX: c.Grid.NX, NY: c.Grid.NY, Ranks: c.Working(), Tolerance: c.Solver.Tolerance,
+		DType: c.Grid.DType, NX: c.Grid.NX, NY: c.Grid.NY, Ranks: ranks, Tolerance: c.Solver.Tolerance,
 		MaxIterations: c.Solver.MaxIterations}
 }
 
