@@ -86,7 +86,7 @@ func next(n int) int {
 // unlike is the contrast from which on larger levels do their cycles twice. Layers of unlike materials act on coarse
 // levels as a material that conducts much better along them than across, of which sweeps of points smooth little, so
 // that one cycle corrects little (docs/notebook/figures.md).
-const unlike = 16
+const unlike = 50
 
 // twice returns Plan.Twice of a weighted operator: levels of about 64 x 64 or 256 x 256 intervals.
 func twice(contrast float64) int {

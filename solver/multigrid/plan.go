@@ -19,8 +19,8 @@ type Plan struct {
 	Coarsest Couplings
 	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
 	Weighted bool
-	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice.
-	// NewPlan sets it.
+	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice
+	// (see Times). NewPlan sets it.
 	Twice int
 
 	next solver.Operator // of level 1, in float64
@@ -231,9 +231,15 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	return divided, agglomerated
 }
 
-// Times returns how often a cycle does the cycle of a level that is held as a whole. The coarsest one is solved once.
+// Times returns how often a cycle does the cycle of a level that is held as a whole: twice on the first three levels
+// that have at most Twice points. On all smaller ones it would be many times, for GPUs at the price of a larger level.
+// The coarsest level is solved once.
 func (p *Plan) Times(level int) int {
-	if m := p.Levels[level].Mesh; p.Weighted && level < len(p.Levels)-1 && m.NX*m.NY <= p.Twice {
+	first, coarsest := 1, len(p.Levels)-1
+	for m := p.Levels[1].Mesh; first < coarsest && m.NX*m.NY > p.Twice; m = p.Levels[first].Mesh {
+		first++
+	}
+	if p.Weighted && first <= level && level < min(first+3, coarsest) {
 		return 2
 	}
 	return 1
