@@ -56,7 +56,8 @@ func newBar(terminal io.Writer, percent func() string, beside func(width int) st
 	style := mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding(" ").Rbound("]")
 	b.bar = b.container.New(barSteps, style,
 		mpb.BarWidth(32),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return percent() })),
+		// The terminal may have echoed a key, as in ^C, where the line begins.
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return "\r" + percent() })),
 		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return beside(s.AvailableWidth - minBar) })))
 	return b
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,19 @@ func TestBesideBar(t *testing.T) {
 	const want = "500 of 1000 sweeps, norm 7.2100e-02, 5.214 GLUP/s, about 10 s left"
 	if got := besideBar(e, 0, "", 100); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A line of the bar begins in the first column also where the terminal has echoed a key, as in ^C.
+func TestBarBeginsInTheFirstColumn(t *testing.T) {
+	var terminal bytes.Buffer
+	b := newBar(&terminal, func() string { return percentOf(0.5) }, func(int) string { return " now" },
+		mpb.WithAutoRefresh())
+	b.fill(0.5)
+	b.bar.Abort(false)
+	b.container.Wait()
+	if got := terminal.String(); !strings.HasPrefix(got, "\r 50% [") || !strings.HasSuffix(got, "]  now\n") {
+		t.Errorf("%q", got)
 	}
 }
 
