@@ -64,6 +64,18 @@ func TestAuto(t *testing.T) {
 	}
 }
 
+// loadsPoints checks the numbers of points with keys that --set sets, also as the ranks get them.
+func loadsPoints(t *testing.T, set []string, nx, ny int) {
+	t.Helper()
+	got, err := Load(Options{Set: set})
+	if err != nil || got.Grid.NX != nx || got.Grid.NY != ny {
+		t.Errorf("%q: %d x %d, %v; want %d x %d", set, got.Grid.NX, got.Grid.NY, err, nx, ny)
+	}
+	if again, err := Load(Options{Environ: Environ(got)}); err != nil || again.Grid.NX != nx || again.Grid.NY != ny {
+		t.Errorf("%q, through the environment: %+v, %v", set, again.Grid, err)
+	}
+}
+
 // A mesh of which one number is named is square, from whichever sources the two come; the ranks get both.
 func TestSquare(t *testing.T) {
 	for _, c := range []struct {
@@ -77,14 +89,7 @@ func TestSquare(t *testing.T) {
 		{[]string{"grid.nx=33", "grid.ny=17"}, 33, 17},
 		{[]string{"grid.nx=2"}, 2, 16384},
 	} {
-		got, err := Load(Options{Set: c.set})
-		if err != nil || got.Grid.NX != c.nx || got.Grid.NY != c.ny {
-			t.Errorf("%q: %d x %d, %v; want %d x %d", c.set, got.Grid.NX, got.Grid.NY, err, c.nx, c.ny)
-		}
-		if again, err := Load(Options{Environ: Environ(got)}); err != nil || again.Grid.NX != c.nx ||
-			again.Grid.NY != c.ny {
-			t.Errorf("%q, through the environment: %+v, %v", c.set, again.Grid, err)
-		}
+		loadsPoints(t, c.set, c.nx, c.ny)
 	}
 	got := mustMerge(t, "run.yaml", "grid: {nx: 33}", Options{Environ: []string{"JACOBI_GRID_NY=17"}})
 	if got.Grid.NX != 33 || got.Grid.NY != 17 {
@@ -122,14 +127,7 @@ func TestPointsOfFiles(t *testing.T) {
 		{[]string{"problem.initial=" + array, "problem.fixed=" + path}, 30, 20},
 		{[]string{"problem.initial=" + array + ".gone.npy"}, 16384, 16384},
 	} {
-		got, err := Load(Options{Set: c.set})
-		if err != nil || got.Grid.NX != c.nx || got.Grid.NY != c.ny {
-			t.Errorf("%q: %d x %d, %v; want %d x %d", c.set, got.Grid.NX, got.Grid.NY, err, c.nx, c.ny)
-		}
-		if again, err := Load(Options{Environ: Environ(got)}); err != nil || again.Grid.NX != c.nx ||
-			again.Grid.NY != c.ny {
-			t.Errorf("%q, through the environment: %+v, %v", c.set, again.Grid, err)
-		}
+		loadsPoints(t, c.set, c.nx, c.ny)
 	}
 	base, err := LoadBase(Options{})
 	if err != nil {

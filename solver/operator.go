@@ -27,8 +27,9 @@ type Operator struct {
 	// the plain average and for weighted points.
 	Scale, Blend float64
 	// Weighted is set if each point has weights of its own. Ratio is then (hx/hy)^2, by which multigrid chooses the
-	// directions that it coarsens, and Contrast is problem.Contrast, from which it chooses the levels whose cycles are
-	// done twice; 0 if that is not known. Sweeps need neither.
+	// directions that it coarsens. Contrast is the largest diagonal over that of equal coefficients with the least
+	// weight above 0, from which multigrid chooses the levels whose cycles are done twice; 0 if that is not known.
+	// Sweeps need neither.
 	Weighted        bool
 	Ratio, Contrast float64
 	// Values yields the values that a point has besides that of the field. For the general operator they are b, and nil

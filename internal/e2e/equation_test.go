@@ -353,7 +353,7 @@ func TestExamplesOfProblems(t *testing.T) {
 		"flow":       {"1,487 points at 0.5"},
 		"microstrip": {"Materials      board 4.4", "strip at 1, 21 points: flux 9.367439838"},
 		"studs":      {"Flux           left 0, right 0, top -8.362064666, bottom 8.362064682"},
-		"hole":       {"Flux           left 0.7743611161, right -0.7743610491, top 0, bottom 0"},
+		"hole":       {"Flux           left 0.7743611161, right -0.774361113, top 0, bottom 0"},
 		"pair": {"Fixed points   1,170: configs/pair.png: minus -1, plus 1",
 			"plus at 1, 585 points: flux 5.549084005", "minus at -1, 585 points: flux -5.549084005"},
 	} {

@@ -96,6 +96,15 @@ func (c *client) until(event string) (line served, r report) {
 	return line, r
 }
 
+// exits waits until launcher serve has ended, and checks its exit code.
+func (c *client) exits(want int) {
+	c.t.Helper()
+	_ = c.cmd.Wait() // an error for the exit code, which is checked
+	if code := c.cmd.ProcessState.ExitCode(); code != want {
+		c.t.Errorf("exit code %d, want %d", code, want)
+	}
+}
+
 // Requests are answered in their order: those that are none or that a run would refuse with an error, all others with
 // the bits of a run alone.
 func TestServe(t *testing.T) {
@@ -193,10 +202,7 @@ func TestServeEndsWithTheCodeOfTheSignal(t *testing.T) {
 	if end, _ := c.until("end"); end.End.ExitCode != 130 || end.End.Verdict != "interrupted" {
 		t.Errorf("%+v, want 130 and interrupted", end.End)
 	}
-	_ = c.cmd.Wait() // an error for the exit code, which is checked
-	if code := c.cmd.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("exit code %d, want 130", code)
-	}
+	c.exits(130)
 }
 
 // Where a rank dies and may not start again, the requests that wait end too.
@@ -225,10 +231,7 @@ func TestServeEndsRequestsThatWait(t *testing.T) {
 			t.Errorf("request %d: end of %s: %+v", id, line.ID, e)
 		}
 	}
-	_ = c.cmd.Wait() // an error for the exit code, which is checked
-	if code := c.cmd.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("exit code %d, want 1", code)
-	}
+	c.exits(1)
 }
 
 // A program that goes away without an answer ends the run that it has asked for, and the ranks.

@@ -17,7 +17,7 @@ type Run struct {
 	Norm     float64 // the last one
 	Later    int     // sweeps from the field before the sweep of Norm to the last field
 	Largest  float64 // absolute value of the field
-	Contrast float64 // of a weighted operator: see problem.Contrast
+	Open     bool    // points that a weighted operator updates border on points without material
 }
 
 // unit returns half a unit in the last place of 1.
@@ -64,12 +64,15 @@ func (r Run) damping() float64 {
 	return math.Pow(2*r.Operator.General().Scale*(1+1e-12), float64(r.Later))
 }
 
-// least returns the least eigenvalue of A without fixed points inside, rounded down.
+// least returns the least eigenvalue of A without fixed points inside, rounded down; 0 if it is not known.
 func (r Run) least() float64 {
+	if r.Open {
+		return 0
+	}
 	w, o := r.Mesh.Walls, r.Operator.General()
 	contrast := 1.0
 	if o.Weighted {
-		o.Scale, o.Blend, contrast = 0.5, o.Ratio/(1+o.Ratio), r.Contrast
+		o.Scale, o.Blend, contrast = 0.5, o.Ratio/(1+o.Ratio), o.Contrast
 	}
 	x := slowest(solver.Intervals(r.Mesh.NX, w.Left), w.Left, w.Right)
 	y := slowest(solver.Intervals(r.Mesh.NY, w.Top), w.Top, w.Bottom)

@@ -79,3 +79,29 @@ func TestNormThatMisleads(t *testing.T) {
 		t.Errorf("%v after %d cycles, fluxes %g and %g, accuracy %+v", o.StopReason, o.Sweeps, left, right, a)
 	}
 }
+
+// What is said of a field where no cycle was done, and around a hole, which is no contrast: coefficients are 1 or none.
+func TestErrorWithoutContrast(t *testing.T) {
+	for _, c := range []struct {
+		keys          []string
+		about, atMost bool
+		why           string
+	}{
+		{[]string{"problem.coefficient=1+x", "problem.preset=dirichlet", "problem.initial=1", "problem.left=1",
+			"problem.right=1", "problem.top=1", "problem.bottom=1"}, false, true, "no cycle was done"},
+		{[]string{"problem.coefficient=1+x"}, false, true, "no cycle was done"},
+		{[]string{"problem.coefficient=hypot(x-0.5, y-0.5) < 0.2 ? 0 : 1", "problem.left=1"}, true, false,
+			"points outside the material border on others"},
+	} {
+		for _, ranks := range []int{1, 3} {
+			o, err := run(t, ranks, append([]string{"grid.nx=65", "grid.ny=65"}, c.keys...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := o.Accuracy
+			if (a.Error != nil) != c.about || (a.AtMost != nil) != c.atMost || a.Why != c.why || a.Uncertain {
+				t.Errorf("%q on %d ranks: %+v", c.keys, ranks, a)
+			}
+		}
+	}
+}

@@ -18,7 +18,8 @@ type stencil struct {
 	held        []bool       // of these, points beside one that keeps a value
 	hold        []float64    // the part of D that the screening and Robin walls contribute, divided by D
 	outside     int64        // points of the interior without material
-	weakest     float64      // the least coefficient of a face of a free point; infinite without one
+	weakest     float64      // the least coefficient above 0 of a face of a free point; infinite without one
+	open        bool         // a free point has a face without a coefficient
 }
 
 // stencil returns the stencil of row iy, which is canonical.
@@ -123,7 +124,13 @@ func (p *Problem) weights(iy int, st *stencil, here *material, north []float64) 
 			east = last - 1
 		}
 		w, e, n, s := st.east[west]/x, st.east[east]/x, north[ix]/y, st.south[ix]/y
-		st.weakest = min(st.weakest, st.east[west], st.east[east], north[ix], st.south[ix])
+		for _, c := range [4]float64{st.east[west], st.east[east], north[ix], st.south[ix]} {
+			if c > 0 {
+				st.weakest = min(st.weakest, c)
+			} else {
+				st.open = true
+			}
+		}
 		hold := k2[ix] + st.diagonal[ix] // what wallTerms has left there
 		d := float64((w+e)+(n+s)) + hold
 		if d == 0 { // alone among points without material: CheckIslands refuses it

@@ -78,12 +78,13 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, dst []floa
 	}
 }
 
-// Maxima are largest values of rows of the operator, 0 without any. The last three are those of a weighted one.
+// Maxima are largest values of rows of the operator, 0 without any. The last four are those of a weighted one.
 type Maxima struct {
 	Source   float64 // the absolute value of the source, as MaxSource has it
 	Diagonal float64 // of solver.Diagonal
 	Centre   float64 // the diagonal D of the equation of a point (docs/numerics.md)
-	Barrier  float64 // 1/c of a face of a free point, math.MaxFloat64 if c is 0
+	Barrier  float64 // 1/c of a face of a free point with a coefficient c above 0
+	Open     bool    // a free point has a face without a coefficient
 }
 
 // Maxima returns those of rows [lo, hi). It stops when ctx ends.
@@ -107,24 +108,14 @@ func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) 
 			return err
 		}
 		rows[i] = Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, lo+i),
-			Centre: slices.Max(st.diagonal), Barrier: min(1/st.weakest, math.MaxFloat64)}
+			Centre: slices.Max(st.diagonal), Barrier: min(1/st.weakest, math.MaxFloat64), Open: st.open}
 		return nil
 	})
 	for _, r := range rows {
 		m.Source, m.Diagonal = max(m.Source, r.Source), max(m.Diagonal, r.Diagonal)
-		m.Centre, m.Barrier = max(m.Centre, r.Centre), max(m.Barrier, r.Barrier)
+		m.Centre, m.Barrier, m.Open = max(m.Centre, r.Centre), max(m.Barrier, r.Barrier), m.Open || r.Open
 	}
 	return m, err
-}
-
-// Contrast returns by what factor the least eigenvalue of a weighted operator may be less than that of equal
-// coefficients, from the maxima of the whole mesh. It is infinite where there is no material.
-func (p *Problem) Contrast(m Maxima) float64 {
-	if m.Barrier == math.MaxFloat64 {
-		return math.Inf(1)
-	}
-	hx, hy := p.numbers.hx, p.numbers.hy
-	return m.Centre * m.Barrier / (2/float64(hx*hx) + 2/float64(hy*hy)) * (1 + 1e-12)
 }
 
 // largestOfRow returns the largest absolute value of the source of a row, rounded to the field's type.
@@ -146,9 +137,10 @@ func (p *Problem) maxDiagonal(st *stencil, iy int) (largest float64) {
 }
 
 // SetMaxima sets the power of two by which Diagonal, EastFace and SouthFace are divided, from the maxima of the whole
-// mesh, so that the largest Diagonal lies between 1/2 and 1. It sets Contrast of the operator too. It is called before
-// Operator and before rows of these are read.
+// mesh, so that the largest Diagonal lies between 1/2 and 1. It sets the contrast of the operator, too. It is called
+// before Operator and before rows of these are read.
 func (p *Problem) SetMaxima(whole Maxima) {
 	_, p.unit = math.Frexp(whole.Diagonal)
-	p.contrast = p.Contrast(whole)
+	hx, hy := p.numbers.hx, p.numbers.hy
+	p.contrast = whole.Centre * whole.Barrier / (2/float64(hx*hx) + 2/float64(hy*hy)) * (1 + 1e-12)
 }

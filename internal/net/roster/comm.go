@@ -56,6 +56,7 @@ type Part struct {
 	Diagonal float64 `json:"diagonal,omitempty"`
 	Centre   float64 `json:"centre,omitempty"`
 	Barrier  float64 `json:"barrier,omitempty"`
+	Open     bool    `json:"open,omitempty"`
 }
 
 // add makes p the part of both.
@@ -63,7 +64,7 @@ func (p *Part) add(q Part) {
 	p.MaxAbs, p.MaxGuess = max(p.MaxAbs, q.MaxAbs), max(p.MaxGuess, q.MaxGuess)
 	p.MaxSource, p.Fixed = max(p.MaxSource, q.MaxSource), p.Fixed+q.Fixed
 	p.Diagonal, p.Centre = max(p.Diagonal, q.Diagonal), max(p.Centre, q.Centre)
-	p.Barrier = max(p.Barrier, q.Barrier)
+	p.Barrier, p.Open = max(p.Barrier, q.Barrier), p.Open || q.Open
 }
 
 func (m Member) String() string {

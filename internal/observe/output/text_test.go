@@ -336,3 +336,14 @@ func TestGLUPS(t *testing.T) {
 		t.Errorf("%v GLUP/s in no time", got)
 	}
 }
+
+// A field of one value has no range that a bound could exceed.
+func TestBoundOfAConstantField(t *testing.T) {
+	one := results.Point{Value: 1}
+	r := Report{Results: &results.Results{Min: one, Max: one},
+		Accuracy: &AccuracyReport{AtMost: new(1e-10), Why: "no cycle was done"}}
+	const want = "at most 1e-10 from the solution of the discrete equations; no estimate, as no cycle was done"
+	if got := accuracy(r); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"jacobi/internal/compute/accuracy"
-	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
@@ -56,9 +55,8 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 		a.Later = result.Iterations - o.lastNormed(result)
 	}
 	if a.Operator.Weighted {
-		whole := o.Comm.Whole()
-		a.Contrast = o.Problem.Contrast(problem.Maxima{Centre: whole.Centre, Barrier: whole.Barrier})
-		return o.weighted(a, n.Correction)
+		a.Open = o.Comm.Whole().Open
+		return o.weighted(a, n.Correction, result)
 	}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {
@@ -80,26 +78,32 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 
 // weighted states the error of the field of a weighted operator. After cycles with conjugate gradients the estimate
 // follows from the largest change that the last of them has made; otherwise there is a bound only.
-func (o *Outputs) weighted(a accuracy.Run, change float64) *output.AccuracyReport {
+func (o *Outputs) weighted(a accuracy.Run, change float64, result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
-	if most := a.AtMost(); math.IsInf(most, 1) {
+	switch most := a.AtMost(); {
+	case a.Open:
+		rep.Why = "points outside the material border on others"
+	case math.IsInf(most, 1):
 		rep.Why = "only points inside the mesh determine the constant"
-	} else {
+	default:
 		rep.AtMost = &most
 	}
 	accelerated := o.Correction != nil && o.Config.Solver.Accelerated(true)
 	about, rounded := a.OfChange(change, o.fall), a.Rounded()
+	unknown := math.IsInf(about, 1)
 	switch {
 	case !accelerated:
 		rep.Why = "points have coefficients of their own"
-	case math.IsInf(about, 1):
-		rep.Why = "the cycles have not reduced the norm"
+	case result.Iterations == 0:
+		rep.Why = "no cycle was done"
 	case rep.Rounding && math.IsInf(rounded, 1):
 		rep.Why = "only rounding is left of the norm"
-	case rep.Rounding && rounded > about:
+	case rep.Rounding && (unknown || rounded > about):
 		rep.Error, rep.ByRounding = &rounded, true
+	case unknown:
+		rep.Why = "the cycles have not reduced the norm"
 	default:
-		rep.Error, rep.Uncertain = &about, a.Contrast > accuracy.Sure
+		rep.Error, rep.Uncertain = &about, a.Operator.Contrast > accuracy.Sure
 	}
 	return rep
 }

@@ -67,7 +67,8 @@ func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part rost
 	if err != nil {
 		return part, err
 	}
-	part.MaxSource, part.Diagonal, part.Centre, part.Barrier = m.Source, m.Diagonal, m.Centre, m.Barrier
+	part.MaxSource, part.Diagonal = m.Source, m.Diagonal
+	part.Centre, part.Barrier, part.Open = m.Centre, m.Barrier, m.Open
 	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)
 	return part, err
 }
