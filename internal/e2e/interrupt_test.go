@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"jacobi/internal/observe/events"
 )
 
 // SIGINT stops all ranks after the same sweep. They write their files, and the report is marked as interrupted.
@@ -100,16 +102,18 @@ func TestReaderOfTheOutputIsGone(t *testing.T) {
 	}
 }
 
-// --timeout stops a run as a signal does.
+// --timeout stops a run as a signal does. The run has not missed a tolerance then.
 func TestTimeoutStopsTheRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append(set(endless...), "-np", "2", "--timeout", "5s")...)
-	if out.code != 124 {
-		t.Errorf("exit code %d, want 124\n%s%s", out.code, out.stdout, out.stderr)
+	out := run(t, dir, "launcher", append(set(endless...), "--json", "-np", "1", "--timeout", "10s")...)
+	all, _ := eventsOf(t, out.stdout)
+	want := events.End{ExitCode: 124, Verdict: "interrupted"}
+	if end := *all[len(all)-1].End; out.code != want.ExitCode || end != want {
+		t.Errorf("exit code %d, end %+v, want %+v\n%s", out.code, end, want, out.stderr)
 	}
-	if r := readReport(t, filepath.Join(dir, "out")); r.StopReason != "interrupted" {
-		t.Errorf("stop reason %s, want interrupted", r.StopReason)
+	if r := readReport(t, filepath.Join(dir, "out")); r.StopReason != "interrupted" || r.Verdict != want.Verdict {
+		t.Errorf("%s, stop reason %s, want interrupted", r.Verdict, r.StopReason)
 	}
 }
 

@@ -107,7 +107,7 @@ func TestDryRunKeepsTheVerdict(t *testing.T) {
 	}
 }
 
-// A run that was to do iterations does not miss a tolerance, nor does a run that was interrupted.
+// A run that was to do iterations does not miss a tolerance.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	stalls := set("problem.preset=dirichlet", "grid.nx=16", "grid.ny=16", "grid.dtype=float32",
@@ -123,8 +123,6 @@ func TestVerdicts(t *testing.T) {
 		{"missed", set("problem.preset=gtc2019", "grid.nx=64", "grid.ny=64", "solver.max_iterations=20",
 			"solver.tolerance=1e-5"), 4},
 		{"missed", append(slices.Clone(stalls), set("problem.initial=x*(1-y)")...), 4},
-		{"interrupted", append(set("problem.preset=dirichlet", "grid.nx=512", "grid.ny=512", "grid.dtype=float64",
-			"solver.max_iterations=1000000000"), "--timeout", "1s"), 124},
 	} {
 		dir := t.TempDir()
 		out := run(t, dir, "launcher", append(c.args, "--json", "-np", "2")...)
