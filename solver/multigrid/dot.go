@@ -87,6 +87,50 @@ func (d *Dot) AddScaled(n int64, shift int) {
 	}
 }
 
+// DotTerms adds many terms to a Dot, up to 2^31 between two calls of Total. It keeps a sum for each exponent, so a term
+// takes no carries.
+type DotTerms struct {
+	e     solver.Magnitude
+	least int // the exponent of terms of the first sum, as in their bits: below it they are cut
+	// The sums by exponent, each as its lowest 32 bits, which carry into none, and the rest.
+	sums [DotBits - 52][2]int64
+	rest Dot // of other terms
+}
+
+// NewDotTerms returns one without terms for a problem of magnitude e.
+func NewDotTerms(e solver.Magnitude) *DotTerms {
+	return &DotTerms{e: e, least: 1075 - DotUnit + 2*int(e)}
+}
+
+// Add adds a term.
+func (t *DotTerms) Add(v float64) {
+	b := math.Float64bits(v)
+	exp := int(b >> 52 & 0x7ff)
+	i := exp - t.least
+	if uint(i) >= uint(len(t.sums)) || exp == 0 || exp == 0x7ff {
+		t.rest.Add(v, t.e)
+		return
+	}
+	sign := int64(b) >> 63
+	n := (int64(b&(1<<52-1)|1<<52) ^ sign) - sign
+	s := &t.sums[i]
+	s[0] += n & (1<<32 - 1)
+	s[1] += n >> 32
+}
+
+// Total returns the sum of the terms and begins anew.
+func (t *DotTerms) Total() Dot {
+	total := t.rest
+	for i, s := range t.sums {
+		if s != [2]int64{} {
+			total.AddScaled(s[0], i)
+			total.AddScaled(s[1], i+32)
+		}
+	}
+	t.sums, t.rest = [len(t.sums)][2]int64{}, Dot{}
+	return total
+}
+
 // Spoil makes the sum NaN, as a bad term does.
 func (d *Dot) Spoil() { d.bad = true }
 

@@ -36,6 +36,35 @@ func TestDot(t *testing.T) {
 	}
 }
 
+// Terms that are added by exponent give the sum that they give one by one: of all sizes and both signs, cut ones, zeros
+// and ones that are bad.
+func TestDotTerms(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, e := range []solver.Magnitude{0, 40, -300, 400, -440, 500} {
+		terms := NewDotTerms(e)
+		for round := range 100 {
+			var want Dot
+			for range 1 + r.IntN(60) {
+				v := math.Ldexp(2*r.Float64()-1, 2*int(e)+r.IntN(400)-300)
+				switch r.IntN(20) {
+				case 0:
+					v = math.Copysign(0, v)
+				case 1:
+					v = math.Ldexp(v, -1100) // denormal for some
+				}
+				if round == 90 {
+					v = []float64{math.Inf(1), math.NaN(), -math.MaxFloat64, v}[r.IntN(4)]
+				}
+				want.Add(v, e)
+				terms.Add(v)
+			}
+			if got := terms.Total(); got != want {
+				t.Fatalf("magnitude %d: %v, want %v", e, got, want)
+			}
+		}
+	}
+}
+
 // Numbers of both signs, at all places, add up as those of unlimited precision do.
 func TestDotAddScaled(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

@@ -3,6 +3,7 @@ package levels
 import (
 	"context"
 	"sync"
+	"unsafe"
 
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
@@ -20,10 +21,10 @@ type CG struct {
 // lane is the memory of one thread.
 type lane struct {
 	engine
-	z        [4][]float64 // rows of z by row mod 4
-	d        [3][]float64 // d of z, p and x in a row
-	acc      [len(multigrid.Products{})][]float64
-	products multigrid.Products
+	z     [4][]float64 // rows of z by row mod 4
+	d     [3][]float64 // d of z, p and x in a row
+	acc   [len(multigrid.Products{})][]float64
+	terms [len(multigrid.Products{})]*multigrid.DotTerms
 }
 
 // NewCG returns the CG of d.
@@ -36,6 +37,9 @@ func NewCG(d *Device) *CG {
 		rows = rows[copy(k.z[:], rows):]
 		rows = rows[copy(k.d[:], rows):]
 		copy(k.acc[:], rows)
+		for i := range k.terms {
+			k.terms[i] = multigrid.NewDotTerms(d.layout.Magnitude)
+		}
 		s.lanes = append(s.lanes, k)
 	}
 	return s
@@ -63,13 +67,16 @@ func (s *CG) Keep(context.Context) error {
 
 // Products implements multigrid.CG.
 func (s *CG) Products(context.Context) (total multigrid.Products, err error) {
-	for _, k := range s.lanes {
-		k.products = multigrid.Products{}
-	}
-	s.each(s.level.own, func(k *lane, rows solver.Stripe) { s.multiply(k, rows) })
+	s.each(s.level.own, func(k *lane, rows solver.Stripe) {
+		if s.level.points != nil && k.f64 != nil && k.f64.pointProducts != nil {
+			s.multiplyPoints(k, rows)
+		} else {
+			s.multiply(k, rows)
+		}
+	})
 	for _, k := range s.lanes {
 		for i := range total {
-			total[i].Merge(k.products[i])
+			total[i].Merge(k.terms[i].Total())
 		}
 	}
 	return total, nil
@@ -84,6 +91,43 @@ func (s *CG) each(rows solver.Stripe, run func(k *lane, rows solver.Stripe)) {
 	}
 	run(s.lanes[0], parts[0])
 	helpers.Wait()
+}
+
+// multiplyPoints is multiply for points with couplings of their own, with one function for all of a row.
+func (s *CG) multiplyPoints(k *lane, rows solver.Stripe) {
+	l, a := s.level, &k.args
+	acc := [3][]float64{k.acc[0], k.acc[1], k.acc[2]} // each of two sums
+	a.n = len(k.acc[0])
+	a.dst, a.dst2, a.ahead2 = address(acc[0], 0), address(acc[1], 0), address(acc[2], 0)
+	for y := rows.Lo; y < rows.Hi; y++ {
+		if y == rows.Lo || y%solver.GroupRows == 0 {
+			for _, sums := range acc {
+				clear(sums)
+			}
+		}
+		points, from := l.points.at(y), func(v array[float64], y int) unsafe.Pointer { return address(s.row(v, y), 0) }
+		centre := points.centre
+		if l.Mesh.PeriodicColumns() { // columns that are copies do not count
+			copy(k.d[0], centre)
+			k.d[0][0], k.d[0][l.Mesh.NX-1] = 0, 0
+			centre = k.d[0]
+		}
+		a.a, a.b, a.c = from(l.u, y), from(l.u, y-1), from(l.u, y+1)
+		a.d, a.e, a.f = from(s.x, y), from(s.x, y-1), from(s.x, y+1)
+		a.p, a.pNorth, a.pSouth = from(s.p, y), from(s.p, y-1), from(s.p, y+1)
+		a.ahead, a.centre = address(l.b.at(y), 0), address(centre, 0)
+		a.rows = [len(a.rows)]unsafe.Pointer{address(points.diagonal, 0), address(points.east, 0),
+			address(points.north, 0), address(points.south, 0)}
+		k.f64.pointProducts(a)
+		if y < rows.Hi-1 && (y+1)%solver.GroupRows != 0 {
+			continue
+		}
+		for g := 0; g < len(acc[0]); g += 4 {
+			for i, t := range k.terms {
+				t.Add(acc[i/2][g+i%2])
+			}
+		}
+	}
 }
 
 // multiply adds the products of rows to those of a lane.
@@ -156,7 +200,7 @@ func (s *CG) weigh(k *lane, d []float64, y int) {
 func (s *CG) collect(k *lane) {
 	for i, acc := range k.acc {
 		for _, v := range groups(&k.engine, acc) {
-			k.products[i].Add(v, s.layout.Magnitude)
+			k.terms[i].Add(v)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type rowArgs struct {
 	x, y, z               uint64 // constants: bits of a float64, or of a float32 in the lowest bytes
 	ahead, dst2, ahead2   unsafe.Pointer
 	rows                  [8]unsafe.Pointer // of couplings or of weights
+	centre, p             unsafe.Pointer    // of products, like those that follow
+	pNorth, pSouth        unsafe.Pointer
 }
 
 // functions work through rows of one type of value, at least lanes of them.
@@ -30,7 +32,7 @@ type functions struct {
 	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
 	subtract, products, step                                  func(*rowArgs)
 	// nil: plain Go does it
-	sweepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect func(*rowArgs)
+	sweepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect, pointProducts func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go
 }

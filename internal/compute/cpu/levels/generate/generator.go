@@ -36,6 +36,10 @@ const (
 	argSouthWest
 	argNorthEast
 	argNorthWest
+	argCentre
+	argP
+	argPNorth
+	argPSouth
 )
 
 // generator writes functions for one instruction set and one type of value. Each takes a pointer to rowArgs and works

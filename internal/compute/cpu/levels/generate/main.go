@@ -55,6 +55,7 @@ func main() {
 			g.subtract()
 			g.products()
 			g.step()
+			g.pointProducts()
 		} else {
 			g.scale()
 			g.addScaled()

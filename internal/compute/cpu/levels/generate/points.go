@@ -52,6 +52,86 @@ func (g *generator) points(name string, sweeps bool) {
 	})
 }
 
+// pointProducts writes the function of CG.multiplyPoints: u, x and p are A to C, D to F and the rows from argP on, each
+// with the rows above and below; argAhead is the source of x. For each group of four columns it adds two sums to two
+// equal pairs of values, in each of dst, dst2 and argAhead2. n is a multiple of 8.
+func (g *generator) pointProducts() {
+	g.function("pointProducts")
+	type rows struct{ centre, north, south reg.GPVirtual }
+	u := rows{g.pointer(argA), g.pointer(argB), g.pointer(argC)}
+	x := rows{g.pointer(argD), g.pointer(argE), g.pointer(argF)}
+	p, east := g.pointer(argP), g.pointer(argEast)
+	other := g.GP64()
+	at := func(arg int) operand.Mem { // too many rows for the registers
+		g.MOVQ(operand.Mem{Base: g.args, Disp: 8 * arg}, other)
+		return g.at(other, 0)
+	}
+	d, k, left, right := [3]reg.VecPhysical{g.v[0], g.v[1], g.v[2]}, g.v[3], g.v[4], g.v[5]
+	v := [3]reg.VecPhysical{g.v[6], g.v[7], g.v[8]}
+	term := func(coupling, u, x operand.Mem, p func() operand.Mem) {
+		g.mov(coupling, k)
+		g.mov(x, right)
+		g.mov(u, left)
+		g.minus(right, left, left)
+		g.VFMADD231PD(left, k, d[0])
+		g.VFMADD231PD(p(), k, d[1])
+		g.VFMADD231PD(right, k, d[2])
+	}
+	odd := operand.U8(0xf)
+	if g.wide {
+		odd = operand.U8(0xff)
+	}
+	// product sets r to the sum of the products of the first two and, 2 lanes on, of the last two values of a group.
+	product := func(d, oddD, v, oddV, r reg.VecPhysical) {
+		g.times(d, v, r)
+		g.VFMADD231PD(oddD, oddV, r)
+	}
+	sums := func(a, b reg.VecPhysical, arg int) {
+		g.VUNPCKLPD(b, a, a)
+		g.VPERMPD(operand.U8(0x4e), a, b)
+		g.plus(b, a, a)
+		to := at(arg)
+		g.plus(to, a, a)
+		g.mov(a, to)
+	}
+	g.loop(func() {
+		g.zero(d[0])
+		g.zero(d[1])
+		g.mov(at(argAhead), d[2])
+		term(at(argSouth), g.at(u.south, 0), g.at(x.south, 0), func() operand.Mem { return at(argPSouth) })
+		term(at(argNorth), g.at(u.north, 0), g.at(x.north, 0), func() operand.Mem { return at(argPNorth) })
+		for _, shift := range []int{1, -1} {
+			term(g.at(east, min(shift, 0)), g.at(u.centre, shift), g.at(x.centre, shift),
+				func() operand.Mem { return g.at(p, shift) })
+		}
+		g.mov(g.at(x.centre, 0), v[2])
+		g.mov(g.at(u.centre, 0), v[0])
+		g.minus(v[2], v[0], v[0])
+		g.mov(g.at(p, 0), v[1])
+		g.mov(at(argDiagonal), left)
+		g.mov(at(argCentre), right)
+		for i, t := range d {
+			g.VFMSUB213PD(v[i], left, t)
+			g.times(right, t, t)
+		}
+		odds := []reg.VecPhysical{g.v[9], g.v[10], g.v[11], g.v[12], g.v[13]}
+		for i, w := range []reg.VecPhysical{v[0], v[1], d[0], d[1], d[2]} {
+			g.VPERMILPD(odd, w, odds[i])
+		}
+		zz, zp, pp, zx := g.v[3], g.v[4], g.v[5], g.v[8]
+		product(d[0], odds[2], v[0], odds[0], zz)
+		product(d[1], odds[3], v[0], odds[0], zp)
+		sums(zz, zp, argDst)
+		product(d[1], odds[3], v[1], odds[1], pp)
+		product(d[2], odds[4], v[0], odds[0], zx)
+		sums(pp, zx, argDst2)
+		px := g.v[3]
+		product(d[2], odds[4], v[1], odds[1], px)
+		g.mov(px, g.v[4])
+		sums(px, g.v[4], argAhead2)
+	})
+}
+
 // multiply writes the function for dst = a b.
 func (g *generator) multiply() {
 	g.function("multiply")
