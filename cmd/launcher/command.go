@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
-	"jacobi/internal/base/version"
 	"jacobi/internal/observe/events"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/hosts"
@@ -39,6 +38,7 @@ type options struct {
 	restarts  int // maximal number of restarts
 	dryRun    bool
 	long      bool
+	version   bool
 	view      bool
 	verbose   bool
 	quiet     bool
@@ -88,11 +88,13 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		Short:         "Solve a run file with N ranks",
 		Long:          about,
 		Example:       examples,
-		Version:       version.String(),
 		Args:          noArguments,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.version {
+				return printVersion(stdout)
+			}
 			if err := o.check(cmd); err != nil {
 				return err
 			}
@@ -105,7 +107,6 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.SetContext(context.Background())
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	cmd.SetVersionTemplate("launcher {{.Version}}\n")
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SuggestionsMinimumDistance = 2
 
@@ -118,6 +119,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.BoolVar(&o.long, "long", false, "print all of the summary on a terminal, too: ranks, devices, links, memory")
 	f.BoolVar(&o.view, "view", false, "show the run in a browser, at the URL on standard error (view.listen, else "+
 		"any free port of 127.0.0.1)")
+	f.BoolVar(&o.version, "version", false, "print the version")
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
 		newStudyCommand(stdout, stderr), newServeCommand(stdout, stderr),

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -24,12 +25,16 @@ func newVersionCommand() *cobra.Command {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(build{"launcher", version.String(), runtime.Version(),
 					runtime.GOOS + "/" + runtime.GOARCH, events.Schema})
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "launcher", version.String())
-			return err
+			return printVersion(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+func printVersion(w io.Writer) error {
+	_, err := fmt.Fprintln(w, "launcher", version.String())
+	return err
 }
 
 // build is what version --json prints.

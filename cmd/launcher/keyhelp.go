@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -122,8 +124,19 @@ func fitHelp(cmd *cobra.Command) {
 	for _, c := range append(cmd.Commands(), cmd) {
 		c.Long = reflow(c.Long)
 	}
-	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), "FlagUsages ",
-		fmt.Sprintf("FlagUsagesWrapped %d ", helpColumns)))
+	// Not a template of cobra: a program with package text/template keeps all exported methods of all its types.
+	usage := cmd.UsageFunc()
+	cmd.SetUsageFunc(func(c *cobra.Command) error {
+		out := c.OutOrStderr()
+		var b strings.Builder
+		c.SetOut(&b)
+		err := usage(c)
+		c.SetOut(out)
+		flags := c.LocalFlags()
+		wide, fitting := flags.FlagUsages(), flags.FlagUsagesWrapped(helpColumns)
+		_, werr := io.WriteString(out, strings.Replace(b.String(), strings.TrimSpace(wide), strings.TrimSpace(fitting), 1))
+		return errors.Join(err, werr)
+	})
 }
 
 // reflow fits text to helpColumns: paragraphs are filled again, and those with indented lines keep their lines.

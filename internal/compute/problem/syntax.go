@@ -10,55 +10,36 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/expr-lang/expr/file"
 )
-
-// syntax explains in the user's words why the parser refused text with err.
-func syntax(text string, err error) error {
-	if strings.TrimSpace(text) == "" {
-		return errors.New("a number or an expression is missing")
-	}
-	list := tokens(text)
-	for _, t := range list {
-		if fault := t.mistake(); fault != "" {
-			return fmt.Errorf("column %d: %s", t.column, fault)
-		}
-	}
-	var at *file.Error
-	if !errors.As(err, &at) {
-		return err
-	}
-	if strings.Contains(at.Message, "EOF") {
-		return unfinished(list)
-	}
-	for i, t := range list {
-		if t.column == at.From+1 {
-			return fmt.Errorf("column %d: %s", t.column, unexpected(list[:i], t, list[i+1:]))
-		}
-	}
-	return fmt.Errorf("column %d: %s", at.Column+1, at.Message)
-}
 
 // token is a word of an expression.
 type token struct {
 	text   string
+	start  int // in bytes
 	column int // from 1, in characters
 }
 
 // split matches a token: a number with what is written close to it, a name, an operator of this or another language, or
-// any other character. Only errors need it.
+// any other character.
 var split = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`0[xXbBoO][\pL\p{Nd}_]+|[0-9.][0-9._]*(?:[eE][-+]?[0-9]+)?[\pL_]*|` +
+	return regexp.MustCompile(`0[xXbBoO][\pL\p{Nd}_]+|\.?[0-9][0-9._]*(?:[eE][-+]?[0-9]+)?[\pL_]*|` +
 		`[\pL_$][\pL\p{Nd}_$]*|` +
 		`===|=<|=>|<>|~=|\^\^|&&|\|\||==|!=|<=|>=|\*\*|\S`)
 })
 
-func tokens(text string) (list []token) {
+// tokens splits text. It fails at the first token that no expression has.
+func tokens(text string) (list []token, err error) {
 	for _, at := range split().FindAllStringIndex(text, -1) {
-		list = append(list, token{text[at[0]:at[1]], utf8.RuneCountInString(text[:at[0]]) + 1})
+		t := token{text[at[0]:at[1]], at[0], utf8.RuneCountInString(text[:at[0]]) + 1}
+		if fault := t.mistake(); fault != "" {
+			return nil, fmt.Errorf("column %d: %s", t.column, fault)
+		}
+		list = append(list, t)
 	}
-	return list
+	if len(list) == 0 {
+		return nil, errors.New("a number or an expression is missing")
+	}
+	return list, nil
 }
 
 // instead returns what expressions write for an operator of other languages, or "".
@@ -83,8 +64,10 @@ func (t token) mistake() string {
 		return "√ is not an operator; did you mean sqrt(…)?"
 	case t.text == "|":
 		return "| is not an operator; write || for or, and abs(…) for the absolute value"
-	case unicode.IsDigit(first):
+	case t.isNumber():
 		return t.badNumber()
+	case t.text == `"`, t.text == "'":
+		return "an expression has no text in quotes"
 	case size == len(t.text) && !unicode.IsLetter(first) && !strings.ContainsRune("+-*/%^<>!?:.,()", first):
 		return t.text + " is not allowed in an expression"
 	}
@@ -94,16 +77,26 @@ func (t token) mistake() string {
 // choice says how a choice is written.
 const choice = "a choice is written condition ? value : value"
 
+// number returns the value of a token that is a number.
+func (t token) number() (float64, error) {
+	digits := strings.ReplaceAll(t.text, "_", "")
+	if len(digits) > 1 && digits[0] == '0' && unicode.IsLetter(rune(digits[1])) && digits[1]|0x20 != 'e' {
+		v, err := strconv.ParseInt(digits, 0, 64)
+		return float64(v), err
+	}
+	if !t.isNumber() {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(digits, 64)
+}
+
 // badNumber says what is wrong with a number, or "".
 func (t token) badNumber() string {
+	_, err := t.number()
 	digits := strings.TrimRightFunc(t.text, unicode.IsLetter)
-	_, whole := strconv.ParseInt(t.text, 0, 64)
-	_, err := strconv.ParseFloat(t.text, 64)
 	switch {
-	case whole == nil || err == nil && strings.ContainsAny(t.text, ".eE"):
-		return ""
 	case err == nil:
-		return fmt.Sprintf("%s is too large for a whole number; write %s.0", t.text, t.text)
+		return ""
 	case errors.Is(err, strconv.ErrRange):
 		return t.text + " is too large"
 	case digits != t.text && !strings.HasPrefix(t.text, "0x") && t.text != digits+"e" && strings.Count(digits, ".") < 2:
@@ -115,65 +108,78 @@ func (t token) badNumber() string {
 	return t.text + " is not a number"
 }
 
+// isNumber and isName report the kind of a token; isValue whether a value begins with it.
+
+func (t token) isNumber() bool {
+	digit, _ := utf8.DecodeRuneInString(strings.TrimPrefix(t.text, "."))
+	return '0' <= digit && digit <= '9'
+}
+
+func (t token) isName() bool {
+	first, _ := utf8.DecodeRuneInString(t.text)
+	return !t.operator() && (unicode.IsLetter(first) || first == '_' || first == '$')
+}
+
+func (t token) isValue() bool { return t.isNumber() || t.isName() }
+
 // operator reports whether t needs a value behind it.
 func (t token) operator() bool {
-	return strings.Contains("+-*/%^<>!=&|?:,(", t.text[:1]) || slices.Contains([]string{"and", "or", "not"}, t.text)
+	return t.text != "" && strings.Contains("+-*/%^<>!=&|?:,(", t.text[:1]) ||
+		slices.Contains([]string{".", "and", "or", "not"}, t.text)
 }
 
-// unfinished says what is missing at the end of an expression.
-func unfinished(list []token) error {
-	if last := list[len(list)-1]; last.operator() {
-		return fmt.Errorf("column %d: a value is missing after %s", last.column, last.text)
+// unexpected fails at the next token, which cannot follow the tokens before it.
+func (c *compiler) unexpected() {
+	if c.err != nil {
+		return
 	}
-	var open []token
-	for _, t := range list {
-		switch {
-		case strings.Contains("([{", t.text):
-			open = append(open, t)
-		case strings.Contains(")]}", t.text) && len(open) > 0:
-			open = open[:len(open)-1]
-		}
+	before := c.tokens[:c.next]
+	if c.next == len(c.tokens) {
+		c.unfinished(before)
+		return
 	}
-	if len(open) > 0 {
-		t := open[len(open)-1]
-		return fmt.Errorf("column %d: this %s is not closed", t.column, t.text)
-	}
-	for _, t := range list {
-		if t.text == "?" {
-			return fmt.Errorf("column %d: %s", t.column, choice)
-		}
-	}
-	return errors.New("the end is missing")
-}
-
-// unexpected says why t cannot follow the tokens before it.
-func unexpected(before []token, t token, after []token) string {
 	var last token
 	if len(before) > 0 {
 		last = before[len(before)-1]
 	}
-	value := len(before) > 0 && !last.operator()
+	t, after, value := c.tokens[c.next], c.tokens[c.next+1:], len(before) > 0 && !last.operator()
 	switch {
-	case t.text == "," && value && len(after) > 0 && isNumber(last.text) && isNumber(after[0].text):
-		return fmt.Sprintf("a comma stands only between the arguments of a function; is %s.%s meant?", last.text,
-			after[0].text)
+	case t.text == "," && value && len(after) > 0 && last.isNumber() && after[0].isNumber():
+		c.fail(t, "a comma stands only between the arguments of a function; is %s.%s meant?", last.text, after[0].text)
 	case t.text == "," && value:
-		return "a comma stands only between the arguments of a function"
-	case value && isNumber(last.text) && isNumber(t.text):
-		return fmt.Sprintf("a number has no spaces; is %s%s meant?", last.text, t.text)
+		c.fail(t, "a comma stands only between the arguments of a function")
+	case value && last.isNumber() && t.isNumber():
+		c.fail(t, "a number has no spaces; is %s%s meant?", last.text, t.text)
 	case t.text == ")" && value:
-		return "this ) has no ("
+		c.fail(t, "this ) has no (")
 	case t.operator() && t.text != "(", t.text == ")":
-		return "a value is missing before " + t.text
-	case isFunction(last.text):
-		return fmt.Sprintf("%s takes its arguments in parentheses: %s(…)", last.text, last.text)
+		c.fail(t, "a value is missing before %s", t.text)
 	case value:
-		return fmt.Sprintf("an operator, such as *, is missing before %s", t.text)
+		c.fail(t, "an operator, such as *, is missing before %s", t.text)
+	default:
+		c.fail(t, "%s is not expected here", t.text)
 	}
-	return t.text + " is not expected here"
 }
 
-func isNumber(text string) bool {
-	_, err := strconv.ParseFloat(text, 64)
-	return err == nil
+// unfinished fails at the end of all tokens, where something is missing.
+func (c *compiler) unfinished(all []token) {
+	if last := all[len(all)-1]; last.operator() {
+		c.fail(last, "a value is missing after %s", last.text)
+		return
+	}
+	var open []token // parentheses, and ? without :
+	for _, t := range all {
+		switch t.text {
+		case "(", "?":
+			open = append(open, t)
+		case ")", ":":
+			open = open[:len(open)-1]
+		}
+	}
+	switch t := open[len(open)-1]; t.text {
+	case "(":
+		c.fail(t, "this ( is not closed")
+	default:
+		c.fail(t, "%s", choice)
+	}
 }

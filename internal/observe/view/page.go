@@ -3,9 +3,10 @@ package view
 import (
 	"bytes"
 	"embed"
-	"html/template"
+	"html"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"time"
 
 	"jacobi/internal/observe/output"
@@ -14,19 +15,17 @@ import (
 //go:embed page
 var files embed.FS
 
-// index serves the page. Its assets carry the token as the page does.
+// index serves the page. Its assets carry the token as the page does. The page is no template: a program with package
+// text/template keeps all exported methods of all its types.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
-	t, err := template.ParseFS(files, "page/index.html")
-	var b bytes.Buffer
-	if err == nil {
-		err = t.Execute(&b, s.token)
-	}
+	page, err := fs.ReadFile(files, "page/index.html")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes()) // to a client that may be gone
+	token := html.EscapeString(url.QueryEscape(s.token))
+	_, _ = w.Write(bytes.ReplaceAll(page, []byte("TOKEN"), []byte(token))) // to a client that may be gone
 }
 
 // asset serves a file of the page.

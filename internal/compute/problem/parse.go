@@ -1,0 +1,183 @@
+package problem
+
+import "math"
+
+// The levels at which operators bind, loosest first.
+const (
+	bindsOr = iota + 1
+	bindsAnd
+	bindsNot
+	bindsComparison
+	bindsSum
+	bindsProduct
+	bindsSign
+	bindsPower
+)
+
+// binds returns the level of the operator between two values, or 0 if text is none.
+func binds(text string) int {
+	switch text {
+	case "||", "or":
+		return bindsOr
+	case "&&", "and":
+		return bindsAnd
+	case "<", "<=", ">", ">=", "==", "!=":
+		return bindsComparison
+	case "+", "-":
+		return bindsSum
+	case "*", "/", "%":
+		return bindsProduct
+	case "^", "**":
+		return bindsPower
+	}
+	return 0
+}
+
+// operand is a compiled part of an expression.
+type operand struct {
+	node
+	first token // its first token
+	end   int   // of its text, in bytes
+}
+
+// peek returns the next token: an empty one at the end and after a fault, so that parsing ends there.
+func (c *compiler) peek() token {
+	if c.err != nil || c.next == len(c.tokens) {
+		return token{start: len(c.text)}
+	}
+	return c.tokens[c.next]
+}
+
+// take skips the next token if it is text.
+func (c *compiler) take(text string) bool {
+	found := c.peek().text == text
+	if found {
+		c.next++
+	}
+	return found
+}
+
+// expect skips text, or fails.
+func (c *compiler) expect(text string) {
+	if !c.take(text) {
+		c.unexpected()
+	}
+}
+
+// ended completes an operand that ends before the next token.
+func (c *compiler) ended(n node, first token) operand {
+	if c.err != nil {
+		return operand{node: constant(0), first: first, end: first.start}
+	}
+	last := c.tokens[c.next-1]
+	return operand{node: c.folded(n), first: first, end: last.start + len(last.text)}
+}
+
+// expression parses and compiles condition ? value : value, or what binds closer.
+func (c *compiler) expression() operand {
+	cond := c.operation(bindsOr)
+	question := c.peek()
+	if !c.take("?") {
+		return cond
+	}
+	yes := c.expression()
+	c.expect(":")
+	no := c.expression()
+	if yes.isBool != no.isBool {
+		c.fail(question, "one branch gives a number and the other true or false")
+	}
+	return c.ended(choose(c.boolean(cond), yes.node, no.node), cond.first)
+}
+
+// operation parses and compiles operators that bind at the given level or closer.
+func (c *compiler) operation(level int) operand {
+	left := c.signed()
+	for {
+		operator := c.peek()
+		at := binds(operator.text)
+		if at < level || at == 0 {
+			return left
+		}
+		c.next++
+		switch at {
+		case bindsComparison:
+			left = c.comparisons(left, operator.text)
+		case bindsPower: // groups from the right
+			left = c.ended(c.binary(operator.text, left, c.operation(at)), left.first)
+		default:
+			left = c.ended(c.binary(operator.text, left, c.operation(at+1)), left.first)
+		}
+	}
+}
+
+// comparisons compiles a < b == c as a < b and b == c.
+func (c *compiler) comparisons(left operand, operator string) operand {
+	var all node
+	for first := left.first; ; {
+		right := c.operation(bindsComparison + 1)
+		op, _ := comparison(operator)
+		one := compared(apply2(op, c.number(left), c.number(right)))
+		if all.eval != nil {
+			one = compared(apply2(math.Min, all, one))
+		}
+		all, left, operator = one, right, c.peek().text
+		if binds(operator) != bindsComparison {
+			return c.ended(all, first)
+		}
+		c.next++
+	}
+}
+
+// signed parses and compiles a value with the signs before it.
+func (c *compiler) signed() operand {
+	first := c.peek()
+	switch {
+	case c.take("+"):
+		return c.ended(c.number(c.operation(bindsSign)), first)
+	case c.take("-"):
+		a := c.number(c.operation(bindsSign))
+		return c.ended(apply1(func(v float64) float64 { return -v }, a), first)
+	case c.take("!"), c.take("not"):
+		a := c.boolean(c.operation(bindsNot))
+		return c.ended(compared(apply1(func(v float64) float64 { return 1 - v }, a)), first)
+	}
+	return c.value()
+}
+
+// value parses and compiles a number, a name, a call, or an expression in parentheses.
+func (c *compiler) value() operand {
+	first := c.peek()
+	if c.take("(") {
+		inner := c.expression()
+		c.expect(")")
+		inner.first, inner.end = first, c.peek().start
+		return inner
+	}
+	if v, err := first.number(); err == nil {
+		c.next++
+		return c.ended(constant(v), first)
+	}
+	if !first.isName() {
+		c.unexpected()
+		return c.ended(node{}, first)
+	}
+	c.next++
+	if c.take(".") {
+		if t := c.peek(); t.isName() {
+			c.member(t)
+		}
+		c.unexpected()
+		return c.ended(node{}, first)
+	}
+	if !c.take("(") {
+		return c.ended(c.name(first), first)
+	}
+	var args []operand
+	for !c.take(")") && c.err == nil {
+		if len(args) > 0 {
+			c.expect(",")
+		}
+		args = append(args, c.expression())
+	}
+	return c.ended(c.call(first, args), first)
+}
