@@ -133,8 +133,8 @@ func fitHelp(cmd *cobra.Command) {
 		err := usage(c)
 		c.SetOut(out)
 		flags := c.LocalFlags()
-		wide, fitting := flags.FlagUsages(), flags.FlagUsagesWrapped(helpColumns)
-		_, werr := io.WriteString(out, strings.Replace(b.String(), strings.TrimSpace(wide), strings.TrimSpace(fitting), 1))
+		wide, fitting := strings.TrimSpace(flags.FlagUsages()), strings.TrimSpace(flags.FlagUsagesWrapped(helpColumns))
+		_, werr := io.WriteString(out, strings.Replace(b.String(), wide, fitting, 1))
 		return errors.Join(err, werr)
 	})
 }

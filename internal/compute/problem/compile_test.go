@@ -35,7 +35,8 @@ func TestExpressions(t *testing.T) {
 		"not (x < 0.1) ? 1 : 0": 1, "!(x < 0.1) ? 1 : 0": 1, "not x < 0.1 and not y < 0.1 ? 1 : 0": 1,
 		"2^3^2": 512, "2^-x^2": elementary.Pow(2, -elementary.Pow(x, 2)), "-2*-3": 6, "1_000": 1000, "0b11 + 0o17": 18,
 		"99999999999999999999": 1e20, "x < 1 ? y < 1 ? 5 : 6 : 7": 5, "y > 1 ? 5 : x > 1 ? 6 : 7": 7,
-		"0.25 < x == 0.375 ? 1 : 0": 1, "x == 0.375 < 0.3 ? 1 : 0": 0, "x != y == 0.5 ? 1 : 0": 1, "(ix + iy) % 2 == 0 ? 1 : -1": -1,
+		"0.25 < x == 0.375 ? 1 : 0": 1,
+		"x == 0.375 < 0.3 ? 1 : 0":  0, "x != y == 0.5 ? 1 : 0": 1, "(ix + iy) % 2 == 0 ? 1 : -1": -1,
 		"x == 0.375 ? 4 : 1 / 0": 4, "true ? 1 : 0": 1, "(x < y ? y < x : true) ? 1 : 0": 0,
 		"x - y - 1": -1.125, "x / y / 2": 0.375, "1 - (2 - (3 - (4 - x)))": 1 - (2 - (3 - (4 - x))), "+x": x,
 		"width": 3, "height": 0.5,
@@ -135,7 +136,8 @@ func TestBadExpressions(t *testing.T) {
 		"1; 2":              `column 2: ; is not allowed in an expression`,
 		"1 + neumann(0)": `column 5: neumann(…) is allowed only as the whole value of problem.left, ` +
 			`right, top or bottom`,
-		"nil":                            "column 1: unknown name nil; launcher help expressions lists the names and functions",
+		"nil": `column 1: unknown name nil; launcher help expressions lists the names ` +
+			`and functions`,
 		strings.Repeat("1+", 3000) + "1": `6001 characters; at most 4096 are allowed`,
 	} {
 		if _, err := compileNumber(text, solver.Mesh{NX: 9, NY: 5, DType: solver.Float64}, 1, 1); err == nil ||

@@ -13,7 +13,7 @@ const barSlack = 5e-4
 // ticks returns about n round values on the bar, and their labels.
 func (s colourScale) ticks(n int) (values []float64, labels []string) {
 	if s.kind == ScaleLinear {
-		return ticks(s.min, s.max, n)
+		return Ticks(s.min, s.max, n)
 	}
 	for _, d := range s.roundDistances(1 / (1.5 * float64(n))) {
 		values, labels = append(values, s.centre+d), append(labels, s.label(d))

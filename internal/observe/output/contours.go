@@ -57,7 +57,7 @@ func (c contours) levels(col *colours) []color.RGBA {
 
 // contours draws lines between pixels in different parts of the range. Between the middles of cells the value of a
 // pixel is interpolated.
-func (pic canvas) contours(r image.Rectangle, cells [][]float64, s scale, c contours, col *colours) {
+func (pic sheet) contours(r image.Rectangle, cells [][]float64, s scale, c contours, col *colours) {
 	if c.count == 0 {
 		return
 	}

@@ -11,7 +11,7 @@ func (a axis) edge(i float64) int { return int(math.Round((i + 0.5) * a.perPoint
 
 // outlines draws lines of Caption.Outlines over the mesh at r: two pixels of ink between pale ones, which are readable
 // on every shade and unlike a contour.
-func (pic canvas) outlines(r image.Rectangle, s scale, lines [][4]float64) {
+func (pic sheet) outlines(r image.Rectangle, s scale, lines [][4]float64) {
 	if len(lines) == 0 {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"jacobi/internal/base/canvas"
 	"jacobi/internal/base/parallel"
 )
 
@@ -124,7 +125,7 @@ func (c *colours) barTicks(height int) ([]float64, []string) {
 func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typefaces, c Caption) *image.RGBA {
 	values, labels := col.barTicks(l.mesh.Dy())
 	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
-	pic := newCanvas(l.size.X, l.size.Y)
+	pic := sheet{canvas.New(l.size.X, l.size.Y)}
 	pic.heading(l, faces)
 	pic.mesh(l.mesh, cells, t.scale, col)
 	pic.contours(l.mesh, cells, t.scale, lines, col)
@@ -137,16 +138,16 @@ func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typef
 func (t *Thumbnail) layout(title string, caption []string, faces typefaces, meshSize image.Point, barLabels []string,
 ) layout {
 	_, yLabels := t.yTicks(meshSize.Y, faces.tick)
-	left := margin + faces.tick.width("y") + faces.tick.widest(yLabels) + 3*tickGap + tickSize
-	right := tickSize + tickGap + faces.tick.widest(barLabels) + margin
+	left := margin + faces.tick.Width("y") + faces.tick.Widest(yLabels) + 3*canvas.TickGap + canvas.TickSize
+	right := canvas.TickSize + canvas.TickGap + faces.tick.Widest(barLabels) + margin
 	width := max(left+meshSize.X+barGap+barWidth+right, left+minTextWidth+margin)
 
 	l := layout{lines: wrap(caption, faces.caption, width-left-margin)}
-	l.title = faces.title.fit(title, width-left-margin)
-	top := margin + faces.title.lineHeight() + len(l.lines)*faces.caption.lineHeight() + 14
+	l.title = faces.title.Fit(title, width-left-margin)
+	top := margin + faces.title.LineHeight() + len(l.lines)*faces.caption.LineHeight() + 14
 	l.mesh = image.Rectangle{Max: meshSize}.Add(image.Pt(left, top))
 	l.bar = image.Rect(l.mesh.Max.X+barGap, top, l.mesh.Max.X+barGap+barWidth, l.mesh.Max.Y)
-	bottom := tickSize + tickGap + 2*faces.tick.lineHeight() + margin/2
+	bottom := canvas.TickSize + canvas.TickGap + 2*faces.tick.LineHeight() + margin/2
 	l.size = image.Pt(width, l.mesh.Max.Y+bottom)
 	return l
 }
@@ -192,10 +193,10 @@ func plural(n int, what string) string {
 }
 
 // wrap arranges parts into lines of at most the given number of pixels. A part that is wider gets its own line.
-func wrap(parts []string, t typeface, pixels int) [][]string {
+func wrap(parts []string, t canvas.Typeface, pixels int) [][]string {
 	var lines [][]string
 	for _, p := range parts {
-		if n := len(lines); n > 0 && t.width(strings.Join(append(lines[n-1 : n : n][0], p), separator)) <= pixels {
+		if n := len(lines); n > 0 && t.Width(strings.Join(append(lines[n-1 : n : n][0], p), separator)) <= pixels {
 			lines[n-1] = append(lines[n-1], p)
 		} else {
 			lines = append(lines, []string{p})
@@ -204,37 +205,37 @@ func wrap(parts []string, t typeface, pixels int) [][]string {
 	return lines
 }
 
-func (pic canvas) heading(l layout, faces typefaces) {
-	y := margin + faces.title.capHeight()
-	pic.text(faces.title, l.title, l.mesh.Min.X, y, rightOf, ink)
+func (pic sheet) heading(l layout, faces typefaces) {
+	y := margin + faces.title.CapHeight()
+	pic.Text(faces.title, l.title, l.mesh.Min.X, y, canvas.RightOf, ink)
 	y += 8
 	for _, parts := range l.lines {
-		y += faces.caption.lineHeight()
+		y += faces.caption.LineHeight()
 		x := l.mesh.Min.X
 		for i, p := range parts {
 			if i > 0 {
-				x = pic.text(faces.caption, separator, x, y, rightOf, faint)
+				x = pic.Text(faces.caption, separator, x, y, canvas.RightOf, faint)
 			}
 			if p == interrupted {
-				x = pic.text(faces.caption, p, x, y, rightOf, alarm)
+				x = pic.Text(faces.caption, p, x, y, canvas.RightOf, alarm)
 			} else {
-				x = pic.text(faces.caption, p, x, y, rightOf, faint)
+				x = pic.Text(faces.caption, p, x, y, canvas.RightOf, faint)
 			}
 		}
 	}
 }
 
-func (pic canvas) mesh(r image.Rectangle, cells [][]float64, s scale, col *colours) {
+func (pic sheet) mesh(r image.Rectangle, cells [][]float64, s scale, col *colours) {
 	bands := min(r.Dy(), runtime.GOMAXPROCS(0))
 	_ = parallel.Each(bands, func(b int) error { // never fails
 		pic.band(r, r.Dy()*b/bands, r.Dy()*(b+1)/bands, cells, s, col)
 		return nil
 	})
-	pic.frame(r)
+	pic.Frame(r)
 }
 
 // band draws rows [lo, hi) of pixels of the mesh.
-func (pic canvas) band(r image.Rectangle, lo, hi int, cells [][]float64, s scale, col *colours) {
+func (pic sheet) band(r image.Rectangle, lo, hi int, cells [][]float64, s scale, col *colours) {
 	shades, shown := make([]color.RGBA, len(cells[0])), -1
 	for y := lo; y < hi; y++ {
 		row := pic.Pix[pic.PixOffset(r.Min.X, r.Min.Y+y):][:4*r.Dx()]
@@ -256,57 +257,57 @@ func (pic canvas) band(r image.Rectangle, lo, hi int, cells [][]float64, s scale
 
 // axes draws the x and y axes, which show the distances from the first column and the first row. Like the rows, y
 // increases downwards.
-func (pic canvas) axes(r image.Rectangle, t *Thumbnail, face typeface) {
-	below := r.Max.Y + tickSize + tickGap + face.capHeight()
+func (pic sheet) axes(r image.Rectangle, t *Thumbnail, face canvas.Typeface) {
+	below := r.Max.Y + canvas.TickSize + canvas.TickGap + face.CapHeight()
 	values, labels := t.xTicks(r.Dx(), face)
 	for i, v := range values {
 		x := r.Min.X + t.scale.x.pixel(v/t.hx, t.mesh.NX)
-		pic.fill(image.Rect(x, r.Max.Y, x+1, r.Max.Y+tickSize), ink)
-		pic.text(face, labels[i], x, below, centred, ink)
+		pic.Fill(image.Rect(x, r.Max.Y, x+1, r.Max.Y+canvas.TickSize), ink)
+		pic.Text(face, labels[i], x, below, canvas.Centred, ink)
 	}
-	pic.text(face, "x", r.Min.X+r.Dx()/2, below+face.lineHeight(), centred, ink)
+	pic.Text(face, "x", r.Min.X+r.Dx()/2, below+face.LineHeight(), canvas.Centred, ink)
 
 	values, labels = t.yTicks(r.Dy(), face)
 	for i, v := range values {
 		y := r.Min.Y + t.scale.y.pixel(v/t.hy, t.mesh.NY)
-		pic.fill(image.Rect(r.Min.X-tickSize, y, r.Min.X, y+1), ink)
-		pic.text(face, labels[i], r.Min.X-tickSize-tickGap, y+face.capHeight()/2, leftOf, ink)
+		pic.Fill(image.Rect(r.Min.X-canvas.TickSize, y, r.Min.X, y+1), ink)
+		pic.Text(face, labels[i], r.Min.X-canvas.TickSize-canvas.TickGap, y+face.CapHeight()/2, canvas.LeftOf, ink)
 	}
-	left := r.Min.X - tickSize - 3*tickGap - face.widest(labels)
-	pic.text(face, "y", left, r.Min.Y+r.Dy()/2+face.capHeight()/2, leftOf, ink)
+	left := r.Min.X - canvas.TickSize - 3*canvas.TickGap - face.Widest(labels)
+	pic.Text(face, "y", left, r.Min.Y+r.Dy()/2+face.CapHeight()/2, canvas.LeftOf, ink)
 }
 
 // xTicks returns the ticks of an x axis of the given number of pixels, with room for their labels.
-func (t *Thumbnail) xTicks(pixels int, face typeface) ([]float64, []string) {
-	return axisTicks(float64(t.mesh.NX-1)*t.hx, pixels, face.widest)
+func (t *Thumbnail) xTicks(pixels int, face canvas.Typeface) ([]float64, []string) {
+	return axisTicks(float64(t.mesh.NX-1)*t.hx, pixels, face.Widest)
 }
 
 // yTicks returns the ticks of the y axis.
-func (t *Thumbnail) yTicks(pixels int, face typeface) ([]float64, []string) {
-	return axisTicks(float64(t.mesh.NY-1)*t.hy, pixels, func([]string) int { return face.lineHeight() })
+func (t *Thumbnail) yTicks(pixels int, face canvas.Typeface) ([]float64, []string) {
+	return axisTicks(float64(t.mesh.NY-1)*t.hy, pixels, func([]string) int { return face.LineHeight() })
 }
 
 // axisTicks returns ticks from 0 to a length on an axis of the given number of pixels, with room for their labels.
 func axisTicks(length float64, pixels int, room func(labels []string) int) (values []float64, labels []string) {
 	for steps := max(2, min(pixels/80, 5)); steps > 0; steps /= 2 {
 		values, labels = ticksOf(0, length, roundStep(0.9*length/float64(steps)), steps+1)
-		if len(labels)*(room(labels)+tickGap) <= pixels {
+		if len(labels)*(room(labels)+canvas.TickGap) <= pixels {
 			break
 		}
 	}
 	return values, labels
 }
 
-func (pic canvas) bar(r image.Rectangle, col *colours, face typeface, values []float64, labels []string) {
+func (pic sheet) bar(r image.Rectangle, col *colours, face canvas.Typeface, values []float64, labels []string) {
 	last := r.Dy() - 1
 	for i := range r.Dy() {
 		shade := col.table[(last-i)*(shades-1)/last]
-		pic.fill(image.Rect(r.Min.X, r.Min.Y+i, r.Max.X, r.Min.Y+i+1), shade)
+		pic.Fill(image.Rect(r.Min.X, r.Min.Y+i, r.Max.X, r.Min.Y+i+1), shade)
 	}
-	pic.frame(r)
+	pic.Frame(r)
 	for i, v := range values {
 		y := r.Max.Y - 1 - int(math.Round(col.at(v)*float64(last)))
-		pic.fill(image.Rect(r.Max.X, y, r.Max.X+tickSize, y+1), ink)
-		pic.text(face, labels[i], r.Max.X+tickSize+tickGap, y+face.capHeight()/2, rightOf, ink)
+		pic.Fill(image.Rect(r.Max.X, y, r.Max.X+canvas.TickSize, y+1), ink)
+		pic.Text(face, labels[i], r.Max.X+canvas.TickSize+canvas.TickGap, y+face.CapHeight()/2, canvas.RightOf, ink)
 	}
 }

@@ -139,12 +139,12 @@ func TestTitleFits(t *testing.T) {
 	face := faces.title
 	for _, s := range []string{"", "short", strings.Repeat("wide ", 10000), strings.Repeat("i", 300)} {
 		for _, pixels := range []int{0, 10, 300, 1200} {
-			got := face.fit(s, pixels)
+			got := face.Fit(s, pixels)
 			kept := strings.TrimSuffix(got, "…")
-			if !strings.HasPrefix(s, kept) || got != s && kept != "" && face.width(got) > pixels {
+			if !strings.HasPrefix(s, kept) || got != s && kept != "" && face.Width(got) > pixels {
 				t.Fatalf("%d characters in %d pixels: %q", len(s), pixels, got)
 			}
-			if got != s && face.width(s[:len(kept)+1]+"…") <= pixels {
+			if got != s && face.Width(s[:len(kept)+1]+"…") <= pixels {
 				t.Errorf("%d characters in %d pixels: %q, and one more fits", len(s), pixels, got)
 			}
 		}

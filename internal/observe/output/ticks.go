@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// ticks returns round values from lo to hi, about n steps at most, and labels of equal precision.
-func ticks(lo, hi float64, n int) (values []float64, labels []string) {
+// Ticks returns round values from lo to hi, about n steps at most, and labels of equal precision.
+func Ticks(lo, hi float64, n int) (values []float64, labels []string) {
 	return ticksOf(lo, hi, roundStep((hi/2-lo/2)/float64(n)*2), n+1) // hi-lo may overflow
 }
 

@@ -22,7 +22,7 @@ func TestTicks(t *testing.T) {
 		{1, 1.0001, 2, "[1.00000 1.00005 1.00010]"},
 		{-math.MaxFloat64, math.MaxFloat64, 4, "[−1e+308 0 1e+308]"},
 	} {
-		_, labels := ticks(c.lo, c.hi, c.n)
+		_, labels := Ticks(c.lo, c.hi, c.n)
 		if got := fmt.Sprint(labels); got != c.want {
 			t.Errorf("%v to %v: %s, want %s", c.lo, c.hi, got, c.want)
 		}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"gonum.org/v1/plot/plotter"
-
 	"jacobi/internal/tools/probe/gpu"
 )
 
@@ -315,7 +313,7 @@ func drawOverlap(data []byte) ([]byte, error) {
 			c := curve{name: map[bool]string{true: "pinned, ", false: "pageable, "}[pinned] + string(order)}
 			for _, run := range o.Runs {
 				if run.Pinned == pinned && (run.Order == order || run.Chunks == 1) {
-					c.at = append(c.at, plotter.XY{X: float64(run.Chunks), Y: 1e3 * run.Seconds})
+					c.at = append(c.at, point{float64(run.Chunks), 1e3 * run.Seconds})
 				}
 			}
 			if len(c.at) > 0 {
@@ -326,8 +324,8 @@ func drawOverlap(data []byte) ([]byte, error) {
 	bound, both := curve{name: "longest stage alone", dash: true}, curve{name: "both copies at once", dash: true}
 	for chunks := 1; chunks <= mostChunks; chunks *= 2 {
 		ticks = append(ticks, float64(chunks))
-		bound.at = append(bound.at, plotter.XY{X: float64(chunks), Y: 1e3 * o.longest()})
-		both.at = append(both.at, plotter.XY{X: float64(chunks), Y: 1e3 * o.bound()})
+		bound.at = append(bound.at, point{float64(chunks), 1e3 * o.longest()})
+		both.at = append(both.at, point{float64(chunks), 1e3 * o.bound()})
 	}
 	title := fmt.Sprintf("GPU %d: copy in, kernel, copy out of %s", o.GPU, size(int64(valueBytes*o.Values)))
 	return chart(title, "chunks, each on a stream of its own", "milliseconds", ticks, append(curves, bound, both))

@@ -92,7 +92,7 @@ func drawPeers(data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, &d); err != nil || len(d.Pairs) == 0 {
 		return nil, err
 	}
-	h := heatMap{title: "Copies between GPUs, GB/s\n(a row sends, a column receives)"}
+	h := heatMap{title: "Copies between GPUs, GB/s (a row sends, a column receives)"}
 	for _, i := range d.GPUs {
 		row := []float64{}
 		for _, j := range d.GPUs {

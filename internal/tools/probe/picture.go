@@ -3,16 +3,25 @@ package probe
 import (
 	"bytes"
 	"fmt"
+	"image"
 	"image/color"
+	"image/png"
 	"math"
 
-	"gonum.org/v1/plot"
+	"golang.org/x/image/font/gofont/goregular"
 	"gonum.org/v1/plot/palette/moreland"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+
+	"jacobi/internal/base/canvas"
+	"jacobi/internal/observe/output"
+)
+
+// Sizes of a picture in pixels.
+const (
+	textSize   = 18
+	margin     = 24
+	cellSize   = 96
+	plotWidth  = 720
+	plotHeight = 420
 )
 
 // heatMap is a matrix drawn in colours, with its values. The first row is on top. Zeros stay empty.
@@ -22,118 +31,134 @@ type heatMap struct {
 	cells  [][]float64
 }
 
-// Dims, Z, X and Y implement plotter.GridXYZ.
-
-func (h heatMap) Dims() (columns, rows int) { return len(h.labels), len(h.labels) }
-func (h heatMap) X(c int) float64           { return float64(c) }
-func (h heatMap) Y(r int) float64           { return float64(r) }
-func (h heatMap) Z(c, r int) float64 {
-	v := h.cells[len(h.cells)-1-r][c]
-	if v == 0 {
-		return math.NaN()
-	}
-	return v
-}
-
 // png draws the map.
 func (h heatMap) png() ([]byte, error) {
-	p := newPlot(h.title)
-	colours := moreland.ExtendedBlackBody().Palette(256)
-	grid := plotter.NewHeatMap(h, colours)
-	grid.NaN = color.Gray{0xdd}
-	// A link that is a little slower looks a little darker. The end of the palette is white.
-	grid.Min, grid.Max = 0, 1.25*grid.Max
-	p.Add(grid)
-	marks := plotter.XYLabels{}
-	n := len(h.labels)
-	var columns, rows []plot.Tick
-	for r := range n {
-		columns = append(columns, plot.Tick{Value: float64(r), Label: h.labels[r]})
-		rows = append(rows, plot.Tick{Value: float64(r), Label: h.labels[n-1-r]})
-		for c := range n {
-			if v := h.Z(c, r); !math.IsNaN(v) {
-				marks.XYs = append(marks.XYs, plotter.XY{X: float64(c), Y: float64(r)})
-				marks.Labels = append(marks.Labels, digits(v))
-			}
-		}
-	}
-	values, err := plotter.NewLabels(marks)
+	face, err := canvas.NewTypeface(goregular.TTF, textSize)
 	if err != nil {
 		return nil, err
 	}
-	for i := range values.TextStyle {
-		style := &values.TextStyle[i]
-		style.Color = color.Black
-		at := marks.XYs[i]
-		if v := h.Z(int(at.X), int(at.Y)); v < (grid.Min+grid.Max)/2 { // the dark half of the palette
-			style.Color = color.White
+	most := 0.0
+	for _, row := range h.cells {
+		for _, v := range row {
+			most = max(most, v)
 		}
-		style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
-		style.Font.Variant, style.Font.Size = "Sans", 11
 	}
-	p.Add(values)
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(columns), plot.ConstantTicks(rows)
-	side := vg.Length(180 + 60*n)
-	return encode(p, side+40, side)
+	// A link that is a little slower looks a little darker. The end of the palette is white.
+	shades := moreland.ExtendedBlackBody().Palette(256).Colors()
+	side, left := cellSize*len(h.labels), margin+face.Widest(h.labels)+canvas.TickGap
+	top := margin + 2*face.LineHeight()
+	c := canvas.New(max(left+side, margin+face.Width(h.title))+margin, top+side+2*face.LineHeight())
+	c.Text(face, h.title, margin, margin+face.CapHeight(), canvas.RightOf, canvas.Ink)
+	c.Frame(image.Rect(left, top, left+side, top+side))
+	for r, row := range h.cells {
+		middle := cellSize/2 + face.CapHeight()/2
+		c.Text(face, h.labels[r], left-canvas.TickGap, top+r*cellSize+middle, canvas.LeftOf, canvas.Ink)
+		c.Text(face, h.labels[r], left+r*cellSize+cellSize/2, top+side+face.LineHeight(), canvas.Centred, canvas.Ink)
+		for i, v := range row {
+			cell := image.Rect(0, 0, cellSize, cellSize).Add(image.Pt(left+i*cellSize, top+r*cellSize))
+			if v == 0 {
+				c.Fill(cell, color.Gray{0xdd})
+				continue
+			}
+			shade := int(v / (1.25 * most) * float64(len(shades)-1))
+			c.Fill(cell, shades[shade])
+			ink := color.Color(color.Black)
+			if shade < len(shades)/2 {
+				ink = color.White
+			}
+			c.Text(face, digits(v), cell.Min.X+cellSize/2, cell.Min.Y+middle, canvas.Centred, ink)
+		}
+	}
+	return encode(c)
 }
+
+// point is a point of a curve.
+type point struct{ x, y float64 }
 
 // curve is one line of a chart.
 type curve struct {
 	name string
-	at   plotter.XYs
+	at   []point
 	dash bool
 }
 
-// chart draws curves over a logarithmic scale to base 2.
+// curveColours are those of the curves of a chart, in turn.
+var curveColours = []color.RGBA{{0x1f, 0x77, 0xb4, 0xff}, {0xd6, 0x27, 0x28, 0xff}, {0x2c, 0xa0, 0x2c, 0xff},
+	{0x94, 0x67, 0xbd, 0xff}, {0x55, 0x55, 0x55, 0xff}, {0xff, 0x7f, 0x0e, 0xff}}
+
+// chart draws curves over a logarithmic scale from the first of ticks to the last.
 func chart(title, x, y string, ticks []float64, curves []curve) ([]byte, error) {
-	p := newPlot(title)
-	p.X.Label.Text, p.Y.Label.Text = x, y
-	p.X.Scale, p.Y.Min = plot.LogScale{}, 0
-	var marks []plot.Tick
-	for _, v := range ticks {
-		marks = append(marks, plot.Tick{Value: v, Label: fmt.Sprint(v)})
+	face, err := canvas.NewTypeface(goregular.TTF, textSize)
+	if err != nil {
+		return nil, err
 	}
-	p.X.Tick.Marker = plot.ConstantTicks(marks)
-	shades := []color.Color{color.RGBA{0x1f, 0x77, 0xb4, 0xff}, color.RGBA{0xd6, 0x27, 0x28, 0xff},
-		color.RGBA{0x2c, 0xa0, 0x2c, 0xff}, color.RGBA{0x94, 0x67, 0xbd, 0xff}, color.RGBA{0x55, 0x55, 0x55, 0xff},
-		color.RGBA{0xff, 0x7f, 0x0e, 0xff}}
-	for i, c := range curves {
-		line, points, err := plotter.NewLinePoints(c.at)
-		if err != nil {
-			return nil, err
+	most := 0.0
+	for _, cv := range curves {
+		for _, p := range cv.at {
+			most = max(most, p.y)
 		}
-		line.Color, points.Color, line.Width = shades[i%len(shades)], shades[i%len(shades)], 2
-		if c.dash {
-			line.Dashes = []vg.Length{6, 4}
-			p.Add(line)
-			p.Legend.Add(c.name, line)
+	}
+	values, labels := output.Ticks(0, most, 6)
+	line := face.LineHeight()
+	left, top := margin+face.Widest(labels)+canvas.TickGap, margin+(3+len(curves))*line
+	plot := image.Rect(left, top, left+plotWidth, top+plotHeight)
+	c := canvas.New(plot.Max.X+margin, plot.Max.Y+3*line)
+	c.Text(face, title, left, margin+face.CapHeight(), canvas.RightOf, canvas.Ink)
+	c.Text(face, y, left, top-canvas.TickGap, canvas.RightOf, canvas.Ink)
+	c.Text(face, x, (plot.Min.X+plot.Max.X)/2, plot.Max.Y+2*line+canvas.TickGap, canvas.Centred, canvas.Ink)
+	place := func(p point) (float64, float64) {
+		along := math.Log(p.x/ticks[0]) / math.Log(ticks[len(ticks)-1]/ticks[0])
+		return float64(left) + along*plotWidth, float64(plot.Max.Y) - p.y/(1.05*most)*plotHeight
+	}
+	for _, v := range ticks {
+		px, _ := place(point{v, 0})
+		c.Line(px, float64(plot.Max.Y), px, float64(plot.Max.Y+canvas.TickSize), 1, canvas.Ink)
+		c.Text(face, fmt.Sprint(v), int(px), plot.Max.Y+line, canvas.Centred, canvas.Ink)
+	}
+	for i, v := range values {
+		_, py := place(point{ticks[0], v})
+		c.Line(float64(left), py, float64(plot.Max.X), py, 1, color.Gray{0xdd})
+		c.Text(face, labels[i], left-canvas.TickGap, int(py)+face.CapHeight()/2, canvas.LeftOf, canvas.Ink)
+	}
+	c.Frame(plot)
+	for i, cv := range curves {
+		col := curveColours[i%len(curveColours)]
+		py := margin + (i+2)*line
+		cv.draw(c, col, func(p point) (float64, float64) { return float64(left) + p.x, float64(py) + p.y },
+			[]point{{0, 0}, {60, 0}})
+		c.Text(face, cv.name, left+72, py+face.CapHeight()/2, canvas.RightOf, canvas.Ink)
+		cv.draw(c, col, place, cv.at)
+	}
+	return encode(c)
+}
+
+// draw draws the curve through points at their places on c.
+func (cv curve) draw(c canvas.Canvas, col color.Color, place func(point) (x, y float64), points []point) {
+	const dash = 10
+	for i := range points {
+		x1, y1 := place(points[i])
+		if !cv.dash {
+			c.Fill(image.Rect(int(x1)-3, int(y1)-3, int(x1)+4, int(y1)+4), col)
+		}
+		if i == 0 {
 			continue
 		}
-		p.Add(line, points)
-		p.Legend.Add(c.name, line, points)
+		x0, y0 := place(points[i-1])
+		length := math.Hypot(x1-x0, y1-y0)
+		if !cv.dash {
+			c.Line(x0, y0, x1, y1, 2, col)
+			continue
+		}
+		for at := 0.0; at < length; at += 2 * dash {
+			from, to := at/length, min(1, (at+dash)/length)
+			c.Line(x0+from*(x1-x0), y0+from*(y1-y0), x0+to*(x1-x0), y0+to*(y1-y0), 2, col)
+		}
 	}
-	p.Legend.Top = true
-	p.Y.Max *= 1.4 // room for the legend
-	return encode(p, 640, 420)
 }
 
-func newPlot(title string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text = title
-	p.Title.Padding = 8
-	for _, f := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label,
-		&p.Y.Tick.Label, &p.Legend.TextStyle} {
-		f.Font.Variant = "Sans"
-	}
-	return p
-}
-
-// encode draws a plot of the given size in points on a white ground.
-func encode(p *plot.Plot, width, height vg.Length) ([]byte, error) {
-	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
-	p.Draw(draw.New(c))
+func encode(c canvas.Canvas) ([]byte, error) {
 	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
+	if err := png.Encode(&b, c.RGBA); err != nil {
 		return nil, fmt.Errorf("encode the picture: %w", err)
 	}
 	return b.Bytes(), nil
