@@ -92,6 +92,7 @@ func functionsAVX2F64() *functions {
 	t.subtract = subtractAVX2F64
 	t.products = productsAVX2F64
 	t.step = stepAVX2F64
+	t.sweepKeepPoints = sweepKeepPointsAVX2F64
 	t.pointProducts = pointProductsAVX2F64
 	return t
 }
@@ -140,6 +141,9 @@ func productsAVX2F64(r *rowArgs)
 
 //go:noescape
 func stepAVX2F64(r *rowArgs)
+
+//go:noescape
+func sweepKeepPointsAVX2F64(r *rowArgs)
 
 //go:noescape
 func pointProductsAVX2F64(r *rowArgs)

@@ -286,53 +286,47 @@ TEXT ·sweepPointsAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	MOVQ         112(AX), R8
-	MOVQ         120(AX), R9
-	MOVQ         128(AX), R10
-	MOVQ         136(AX), R11
+	MOVQ         24(AX), BX
+	MOVQ         120(AX), BX
 	VBROADCASTSS 80(AX), Y0
-	MOVQ         56(AX), R12
-	XORQ         R14, R14
-	LEAQ         -8(R12), R13
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         160(AX), R9
+	MOVQ         168(AX), R10
+	XORQ         R11, R11
 
 loop:
-	VMOVUPS      (DI)(R14*4), Y1
-	VMOVUPS      (DX)(R14*4), Y2
-	MOVQ         144(AX), R15
-	VMOVUPS      (R15)(R14*4), Y3
-	VFMADD231PS  4(SI)(R14*4), Y3, Y1
-	MOVQ         152(AX), R15
-	VMOVUPS      (R15)(R14*4), Y3
-	VFMADD231PS  -4(SI)(R14*4), Y3, Y1
-	MOVQ         160(AX), R15
-	VMOVUPS      4(R15)(R14*4), Y3
-	VFMADD231PS  4(BX)(R14*4), Y3, Y1
-	MOVQ         168(AX), R15
-	VMOVUPS      -4(R15)(R14*4), Y3
-	VFMADD231PS  -4(BX)(R14*4), Y3, Y1
-	VMOVUPS      (R11)(R14*4), Y3
-	VFMADD231PS  (SI)(R14*4), Y3, Y1
-	VMOVUPS      (R10)(R14*4), Y3
-	VFMADD231PS  (BX)(R14*4), Y3, Y1
-	VMOVUPS      (R9)(R14*4), Y3
-	VFMADD231PS  4(DX)(R14*4), Y3, Y1
-	VMOVUPS      -4(R9)(R14*4), Y3
-	VFMADD231PS  -4(DX)(R14*4), Y3, Y1
-	VMOVUPS      (R8)(R14*4), Y3
-	VFNMADD231PS Y2, Y3, Y1
-	VFMADD213PS  Y2, Y0, Y1
-	VMOVUPS      Y1, (CX)(R14*4)
-	ADDQ         $0x08, R14
-	CMPQ         R14, R13
-	JLE          loop
-	CMPQ         R14, R12
-	JGE          done
-	MOVQ         R13, R14
-	JMP          loop
-
-done:
+	MOVQ         32(AX), SI
+	VMOVUPS      (SI)(R11*4), Y1
+	MOVQ         144(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  4(R8)(R11*4), Y2, Y1
+	MOVQ         152(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  -4(R8)(R11*4), Y2, Y1
+	VMOVUPS      4(R9)(R11*4), Y2
+	VFMADD231PS  4(DI)(R11*4), Y2, Y1
+	VMOVUPS      -4(R10)(R11*4), Y2
+	VFMADD231PS  -4(DI)(R11*4), Y2, Y1
+	MOVQ         136(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  (R8)(R11*4), Y2, Y1
+	MOVQ         128(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  (DI)(R11*4), Y2, Y1
+	VMOVUPS      (BX)(R11*4), Y2
+	VFMADD231PS  4(DX)(R11*4), Y2, Y1
+	VMOVUPS      -4(BX)(R11*4), Y2
+	VFMADD231PS  -4(DX)(R11*4), Y2, Y1
+	VMOVUPS      (DX)(R11*4), Y3
+	MOVQ         112(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFNMADD231PS Y3, Y2, Y1
+	VFMADD213PS  Y3, Y0, Y1
+	VMOVUPS      Y1, (CX)(R11*4)
+	ADDQ         $0x08, R11
+	CMPQ         R11, 56(AX)
+	JLT          loop
 	VZEROUPPER
 	RET
 
@@ -343,51 +337,45 @@ TEXT ·defectPointsAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
-	MOVQ 24(AX), SI
-	MOVQ 32(AX), DI
-	MOVQ 112(AX), R8
-	MOVQ 120(AX), R9
-	MOVQ 128(AX), R10
-	MOVQ 136(AX), R11
-	MOVQ 56(AX), R12
-	XORQ R14, R14
-	LEAQ -8(R12), R13
+	MOVQ 24(AX), BX
+	MOVQ 120(AX), BX
+	MOVQ 16(AX), DI
+	MOVQ 24(AX), R8
+	MOVQ 160(AX), R9
+	MOVQ 168(AX), R10
+	XORQ R11, R11
 
 loop:
-	VMOVUPS      (DI)(R14*4), Y1
-	VMOVUPS      (DX)(R14*4), Y2
-	MOVQ         144(AX), R15
-	VMOVUPS      (R15)(R14*4), Y3
-	VFMADD231PS  4(SI)(R14*4), Y3, Y1
-	MOVQ         152(AX), R15
-	VMOVUPS      (R15)(R14*4), Y3
-	VFMADD231PS  -4(SI)(R14*4), Y3, Y1
-	MOVQ         160(AX), R15
-	VMOVUPS      4(R15)(R14*4), Y3
-	VFMADD231PS  4(BX)(R14*4), Y3, Y1
-	MOVQ         168(AX), R15
-	VMOVUPS      -4(R15)(R14*4), Y3
-	VFMADD231PS  -4(BX)(R14*4), Y3, Y1
-	VMOVUPS      (R11)(R14*4), Y3
-	VFMADD231PS  (SI)(R14*4), Y3, Y1
-	VMOVUPS      (R10)(R14*4), Y3
-	VFMADD231PS  (BX)(R14*4), Y3, Y1
-	VMOVUPS      (R9)(R14*4), Y3
-	VFMADD231PS  4(DX)(R14*4), Y3, Y1
-	VMOVUPS      -4(R9)(R14*4), Y3
-	VFMADD231PS  -4(DX)(R14*4), Y3, Y1
-	VMOVUPS      (R8)(R14*4), Y3
-	VFNMADD231PS Y2, Y3, Y1
-	VMOVUPS      Y1, (CX)(R14*4)
-	ADDQ         $0x08, R14
-	CMPQ         R14, R13
-	JLE          loop
-	CMPQ         R14, R12
-	JGE          done
-	MOVQ         R13, R14
-	JMP          loop
-
-done:
+	MOVQ         32(AX), SI
+	VMOVUPS      (SI)(R11*4), Y1
+	MOVQ         144(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  4(R8)(R11*4), Y2, Y1
+	MOVQ         152(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  -4(R8)(R11*4), Y2, Y1
+	VMOVUPS      4(R9)(R11*4), Y2
+	VFMADD231PS  4(DI)(R11*4), Y2, Y1
+	VMOVUPS      -4(R10)(R11*4), Y2
+	VFMADD231PS  -4(DI)(R11*4), Y2, Y1
+	MOVQ         136(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  (R8)(R11*4), Y2, Y1
+	MOVQ         128(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFMADD231PS  (DI)(R11*4), Y2, Y1
+	VMOVUPS      (BX)(R11*4), Y2
+	VFMADD231PS  4(DX)(R11*4), Y2, Y1
+	VMOVUPS      -4(BX)(R11*4), Y2
+	VFMADD231PS  -4(DX)(R11*4), Y2, Y1
+	VMOVUPS      (DX)(R11*4), Y3
+	MOVQ         112(AX), SI
+	VMOVUPS      (SI)(R11*4), Y2
+	VFNMADD231PS Y3, Y2, Y1
+	VMOVUPS      Y1, (CX)(R11*4)
+	ADDQ         $0x08, R11
+	CMPQ         R11, 56(AX)
+	JLT          loop
 	VZEROUPPER
 	RET
 
@@ -1004,40 +992,32 @@ TEXT ·sweepPointsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	MOVQ         112(AX), R8
-	MOVQ         120(AX), R9
+	MOVQ         120(AX), DI
+	MOVQ         32(AX), R8
+	MOVQ         112(AX), R9
 	MOVQ         128(AX), R10
 	MOVQ         136(AX), R11
 	VBROADCASTSD 80(AX), Y0
-	MOVQ         56(AX), AX
-	XORQ         R13, R13
-	LEAQ         -4(AX), R12
+	XORQ         R12, R12
 
 loop:
-	VMOVUPD     (DI)(R13*8), Y1
-	VMOVUPD     (DX)(R13*8), Y2
-	VMOVUPD     (R11)(R13*8), Y3
-	VFMADD231PD (SI)(R13*8), Y3, Y1
-	VMOVUPD     (R10)(R13*8), Y3
-	VFMADD231PD (BX)(R13*8), Y3, Y1
-	VMOVUPD     (R9)(R13*8), Y3
-	VFMADD231PD 8(DX)(R13*8), Y3, Y1
-	VMOVUPD     -8(R9)(R13*8), Y3
-	VFMADD231PD -8(DX)(R13*8), Y3, Y1
-	VMOVUPD     (R8)(R13*8), Y3
-	VFMSUB213PD Y2, Y3, Y1
-	VFMADD213PD Y2, Y0, Y1
-	VMOVUPD     Y1, (CX)(R13*8)
-	ADDQ        $0x04, R13
-	CMPQ        R13, R12
-	JLE         loop
-	CMPQ        R13, AX
-	JGE         done
-	MOVQ        R12, R13
-	JMP         loop
-
-done:
+	VMOVUPD     (R8)(R12*8), Y1
+	VMOVUPD     (R11)(R12*8), Y2
+	VFMADD231PD (SI)(R12*8), Y2, Y1
+	VMOVUPD     (R10)(R12*8), Y2
+	VFMADD231PD (BX)(R12*8), Y2, Y1
+	VMOVUPD     (DI)(R12*8), Y2
+	VFMADD231PD 8(DX)(R12*8), Y2, Y1
+	VMOVUPD     -8(DI)(R12*8), Y2
+	VFMADD231PD -8(DX)(R12*8), Y2, Y1
+	VMOVUPD     (DX)(R12*8), Y3
+	VMOVUPD     (R9)(R12*8), Y2
+	VFMSUB213PD Y3, Y2, Y1
+	VFMADD213PD Y3, Y0, Y1
+	VMOVUPD     Y1, (CX)(R12*8)
+	ADDQ        $0x04, R12
+	CMPQ        R12, 56(AX)
+	JLT         loop
 	VZEROUPPER
 	RET
 
@@ -1049,38 +1029,30 @@ TEXT ·defectPointsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
 	MOVQ 24(AX), SI
-	MOVQ 32(AX), DI
-	MOVQ 112(AX), R8
-	MOVQ 120(AX), R9
+	MOVQ 120(AX), DI
+	MOVQ 32(AX), R8
+	MOVQ 112(AX), R9
 	MOVQ 128(AX), R10
 	MOVQ 136(AX), R11
-	MOVQ 56(AX), AX
-	XORQ R13, R13
-	LEAQ -4(AX), R12
+	XORQ R12, R12
 
 loop:
-	VMOVUPD     (DI)(R13*8), Y1
-	VMOVUPD     (DX)(R13*8), Y2
-	VMOVUPD     (R11)(R13*8), Y3
-	VFMADD231PD (SI)(R13*8), Y3, Y1
-	VMOVUPD     (R10)(R13*8), Y3
-	VFMADD231PD (BX)(R13*8), Y3, Y1
-	VMOVUPD     (R9)(R13*8), Y3
-	VFMADD231PD 8(DX)(R13*8), Y3, Y1
-	VMOVUPD     -8(R9)(R13*8), Y3
-	VFMADD231PD -8(DX)(R13*8), Y3, Y1
-	VMOVUPD     (R8)(R13*8), Y3
-	VFMSUB213PD Y2, Y3, Y1
-	VMOVUPD     Y1, (CX)(R13*8)
-	ADDQ        $0x04, R13
-	CMPQ        R13, R12
-	JLE         loop
-	CMPQ        R13, AX
-	JGE         done
-	MOVQ        R12, R13
-	JMP         loop
-
-done:
+	VMOVUPD     (R8)(R12*8), Y1
+	VMOVUPD     (R11)(R12*8), Y2
+	VFMADD231PD (SI)(R12*8), Y2, Y1
+	VMOVUPD     (R10)(R12*8), Y2
+	VFMADD231PD (BX)(R12*8), Y2, Y1
+	VMOVUPD     (DI)(R12*8), Y2
+	VFMADD231PD 8(DX)(R12*8), Y2, Y1
+	VMOVUPD     -8(DI)(R12*8), Y2
+	VFMADD231PD -8(DX)(R12*8), Y2, Y1
+	VMOVUPD     (DX)(R12*8), Y3
+	VMOVUPD     (R9)(R12*8), Y2
+	VFMSUB213PD Y3, Y2, Y1
+	VMOVUPD     Y1, (CX)(R12*8)
+	ADDQ        $0x04, R12
+	CMPQ        R12, 56(AX)
+	JLT         loop
 	VZEROUPPER
 	RET
 
@@ -1293,6 +1265,45 @@ loop:
 	JMP         loop
 
 done:
+	VZEROUPPER
+	RET
+
+// func sweepKeepPointsAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·sweepKeepPointsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         120(AX), DI
+	MOVQ         32(AX), R9
+	MOVQ         112(AX), R10
+	MOVQ         128(AX), R11
+	MOVQ         136(AX), R12
+	VBROADCASTSD 80(AX), Y0
+	XORQ         R13, R13
+
+loop:
+	VMOVUPD     (R9)(R13*8), Y1
+	VMOVUPD     (R12)(R13*8), Y2
+	VFMADD231PD (SI)(R13*8), Y2, Y1
+	VMOVUPD     (R11)(R13*8), Y2
+	VFMADD231PD (BX)(R13*8), Y2, Y1
+	VMOVUPD     (DI)(R13*8), Y2
+	VFMADD231PD 8(DX)(R13*8), Y2, Y1
+	VMOVUPD     -8(DI)(R13*8), Y2
+	VFMADD231PD -8(DX)(R13*8), Y2, Y1
+	VMOVUPD     (DX)(R13*8), Y3
+	VMOVUPD     (R10)(R13*8), Y2
+	VFMSUB213PD Y3, Y2, Y1
+	MOVQ        96(AX), R8
+	VMOVUPD     Y1, (R8)(R13*8)
+	VFMADD213PD Y3, Y0, Y1
+	VMOVUPD     Y1, (CX)(R13*8)
+	ADDQ        $0x04, R13
+	CMPQ        R13, 56(AX)
+	JLT         loop
 	VZEROUPPER
 	RET
 

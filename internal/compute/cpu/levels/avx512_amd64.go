@@ -80,6 +80,7 @@ func functionsAVX512F64() *functions {
 	t.subtract = subtractAVX512F64
 	t.products = productsAVX512F64
 	t.step = stepAVX512F64
+	t.sweepKeepPoints = sweepKeepPointsAVX512F64
 	t.pointProducts = pointProductsAVX512F64
 	return t
 }
@@ -128,6 +129,9 @@ func productsAVX512F64(r *rowArgs)
 
 //go:noescape
 func stepAVX512F64(r *rowArgs)
+
+//go:noescape
+func sweepKeepPointsAVX512F64(r *rowArgs)
 
 //go:noescape
 func pointProductsAVX512F64(r *rowArgs)

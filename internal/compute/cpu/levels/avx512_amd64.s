@@ -286,108 +286,152 @@ TEXT ·sweepPointsAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         (AX), CX
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	MOVQ         112(AX), R8
-	MOVQ         120(AX), R9
-	MOVQ         128(AX), R10
-	MOVQ         136(AX), R11
+	MOVQ         24(AX), BX
+	MOVQ         120(AX), BX
 	VBROADCASTSS 80(AX), Z0
-	MOVQ         56(AX), R12
-	XORQ         R14, R14
-	LEAQ         -16(R12), R13
+	MOVQ         16(AX), DI
+	MOVQ         24(AX), R8
+	MOVQ         160(AX), R9
+	MOVQ         168(AX), R10
+	XORQ         R11, R11
+	VMOVUPS      -64(DX)(R11*4), Z4
+	VMOVUPS      (DX)(R11*4), Z5
+	VMOVUPS      -64(BX)(R11*4), Z7
+	VMOVUPS      -64(DI)(R11*4), Z10
+	VMOVUPS      (DI)(R11*4), Z11
+	VMOVUPS      -64(R8)(R11*4), Z13
+	VMOVUPS      (R8)(R11*4), Z14
+	VMOVUPS      (R9)(R11*4), Z17
+	VMOVUPS      -64(R10)(R11*4), Z19
 
 loop:
-	VMOVUPS      (DI)(R14*4), Z1
-	VMOVUPS      (DX)(R14*4), Z2
-	MOVQ         144(AX), R15
-	VMOVUPS      (R15)(R14*4), Z3
-	VFMADD231PS  4(SI)(R14*4), Z3, Z1
-	MOVQ         152(AX), R15
-	VMOVUPS      (R15)(R14*4), Z3
-	VFMADD231PS  -4(SI)(R14*4), Z3, Z1
-	MOVQ         160(AX), R15
-	VMOVUPS      4(R15)(R14*4), Z3
-	VFMADD231PS  4(BX)(R14*4), Z3, Z1
-	MOVQ         168(AX), R15
-	VMOVUPS      -4(R15)(R14*4), Z3
-	VFMADD231PS  -4(BX)(R14*4), Z3, Z1
-	VMOVUPS      (R11)(R14*4), Z3
-	VFMADD231PS  (SI)(R14*4), Z3, Z1
-	VMOVUPS      (R10)(R14*4), Z3
-	VFMADD231PS  (BX)(R14*4), Z3, Z1
-	VMOVUPS      (R9)(R14*4), Z3
-	VFMADD231PS  4(DX)(R14*4), Z3, Z1
-	VMOVUPS      -4(R9)(R14*4), Z3
-	VFMADD231PS  -4(DX)(R14*4), Z3, Z1
-	VMOVUPS      (R8)(R14*4), Z3
-	VFNMADD231PS Z2, Z3, Z1
-	VFMADD213PS  Z2, Z0, Z1
-	VMOVUPS      Z1, (CX)(R14*4)
-	ADDQ         $0x10, R14
-	CMPQ         R14, R13
-	JLE          loop
-	CMPQ         R14, R12
-	JGE          done
-	MOVQ         R13, R14
-	JMP          loop
-
-done:
+	VMOVUPS      64(DX)(R11*4), Z6
+	VMOVUPS      (BX)(R11*4), Z8
+	VMOVUPS      64(DI)(R11*4), Z12
+	VMOVUPS      64(R8)(R11*4), Z15
+	VMOVUPS      64(R9)(R11*4), Z18
+	VMOVUPS      (R10)(R11*4), Z20
+	MOVQ         32(AX), SI
+	VMOVUPS      (SI)(R11*4), Z1
+	MOVQ         144(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VALIGND      $0x01, Z14, Z15, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         152(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VALIGND      $0x0f, Z13, Z14, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VALIGND      $0x01, Z17, Z18, Z2
+	VALIGND      $0x01, Z11, Z12, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VALIGND      $0x0f, Z19, Z20, Z2
+	VALIGND      $0x0f, Z10, Z11, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         136(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VFMADD231PS  Z14, Z2, Z1
+	MOVQ         128(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VFMADD231PS  Z11, Z2, Z1
+	VALIGND      $0x01, Z5, Z6, Z3
+	VFMADD231PS  Z3, Z8, Z1
+	VALIGND      $0x0f, Z7, Z8, Z2
+	VALIGND      $0x0f, Z4, Z5, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         112(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VFNMADD231PS Z5, Z2, Z1
+	VFMADD213PS  Z5, Z0, Z1
+	VMOVUPS      Z1, (CX)(R11*4)
+	VMOVUPS      Z5, Z4
+	VMOVUPS      Z6, Z5
+	VMOVUPS      Z8, Z7
+	VMOVUPS      Z11, Z10
+	VMOVUPS      Z12, Z11
+	VMOVUPS      Z14, Z13
+	VMOVUPS      Z15, Z14
+	VMOVUPS      Z18, Z17
+	VMOVUPS      Z20, Z19
+	ADDQ         $0x10, R11
+	CMPQ         R11, 56(AX)
+	JLT          loop
 	VZEROUPPER
 	RET
 
 // func defectPointsAVX512F32(r *byte)
 // Requires: AVX, AVX512F
 TEXT ·defectPointsAVX512F32(SB), NOSPLIT, $0-8
-	MOVQ r+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), BX
-	MOVQ 24(AX), SI
-	MOVQ 32(AX), DI
-	MOVQ 112(AX), R8
-	MOVQ 120(AX), R9
-	MOVQ 128(AX), R10
-	MOVQ 136(AX), R11
-	MOVQ 56(AX), R12
-	XORQ R14, R14
-	LEAQ -16(R12), R13
+	MOVQ    r+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), BX
+	MOVQ    120(AX), BX
+	MOVQ    16(AX), DI
+	MOVQ    24(AX), R8
+	MOVQ    160(AX), R9
+	MOVQ    168(AX), R10
+	XORQ    R11, R11
+	VMOVUPS -64(DX)(R11*4), Z4
+	VMOVUPS (DX)(R11*4), Z5
+	VMOVUPS -64(BX)(R11*4), Z7
+	VMOVUPS -64(DI)(R11*4), Z10
+	VMOVUPS (DI)(R11*4), Z11
+	VMOVUPS -64(R8)(R11*4), Z13
+	VMOVUPS (R8)(R11*4), Z14
+	VMOVUPS (R9)(R11*4), Z17
+	VMOVUPS -64(R10)(R11*4), Z19
 
 loop:
-	VMOVUPS      (DI)(R14*4), Z1
-	VMOVUPS      (DX)(R14*4), Z2
-	MOVQ         144(AX), R15
-	VMOVUPS      (R15)(R14*4), Z3
-	VFMADD231PS  4(SI)(R14*4), Z3, Z1
-	MOVQ         152(AX), R15
-	VMOVUPS      (R15)(R14*4), Z3
-	VFMADD231PS  -4(SI)(R14*4), Z3, Z1
-	MOVQ         160(AX), R15
-	VMOVUPS      4(R15)(R14*4), Z3
-	VFMADD231PS  4(BX)(R14*4), Z3, Z1
-	MOVQ         168(AX), R15
-	VMOVUPS      -4(R15)(R14*4), Z3
-	VFMADD231PS  -4(BX)(R14*4), Z3, Z1
-	VMOVUPS      (R11)(R14*4), Z3
-	VFMADD231PS  (SI)(R14*4), Z3, Z1
-	VMOVUPS      (R10)(R14*4), Z3
-	VFMADD231PS  (BX)(R14*4), Z3, Z1
-	VMOVUPS      (R9)(R14*4), Z3
-	VFMADD231PS  4(DX)(R14*4), Z3, Z1
-	VMOVUPS      -4(R9)(R14*4), Z3
-	VFMADD231PS  -4(DX)(R14*4), Z3, Z1
-	VMOVUPS      (R8)(R14*4), Z3
-	VFNMADD231PS Z2, Z3, Z1
-	VMOVUPS      Z1, (CX)(R14*4)
-	ADDQ         $0x10, R14
-	CMPQ         R14, R13
-	JLE          loop
-	CMPQ         R14, R12
-	JGE          done
-	MOVQ         R13, R14
-	JMP          loop
-
-done:
+	VMOVUPS      64(DX)(R11*4), Z6
+	VMOVUPS      (BX)(R11*4), Z8
+	VMOVUPS      64(DI)(R11*4), Z12
+	VMOVUPS      64(R8)(R11*4), Z15
+	VMOVUPS      64(R9)(R11*4), Z18
+	VMOVUPS      (R10)(R11*4), Z20
+	MOVQ         32(AX), SI
+	VMOVUPS      (SI)(R11*4), Z1
+	MOVQ         144(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VALIGND      $0x01, Z14, Z15, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         152(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VALIGND      $0x0f, Z13, Z14, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VALIGND      $0x01, Z17, Z18, Z2
+	VALIGND      $0x01, Z11, Z12, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VALIGND      $0x0f, Z19, Z20, Z2
+	VALIGND      $0x0f, Z10, Z11, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         136(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VFMADD231PS  Z14, Z2, Z1
+	MOVQ         128(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VFMADD231PS  Z11, Z2, Z1
+	VALIGND      $0x01, Z5, Z6, Z3
+	VFMADD231PS  Z3, Z8, Z1
+	VALIGND      $0x0f, Z7, Z8, Z2
+	VALIGND      $0x0f, Z4, Z5, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         112(AX), SI
+	VMOVUPS      (SI)(R11*4), Z2
+	VFNMADD231PS Z5, Z2, Z1
+	VMOVUPS      Z1, (CX)(R11*4)
+	VMOVUPS      Z5, Z4
+	VMOVUPS      Z6, Z5
+	VMOVUPS      Z8, Z7
+	VMOVUPS      Z11, Z10
+	VMOVUPS      Z12, Z11
+	VMOVUPS      Z14, Z13
+	VMOVUPS      Z15, Z14
+	VMOVUPS      Z18, Z17
+	VMOVUPS      Z20, Z19
+	ADDQ         $0x10, R11
+	CMPQ         R11, 56(AX)
+	JLT          loop
 	VZEROUPPER
 	RET
 
@@ -871,83 +915,83 @@ TEXT ·sweepPointsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         8(AX), DX
 	MOVQ         16(AX), BX
 	MOVQ         24(AX), SI
-	MOVQ         32(AX), DI
-	MOVQ         112(AX), R8
-	MOVQ         120(AX), R9
+	MOVQ         120(AX), DI
+	MOVQ         32(AX), R8
+	MOVQ         112(AX), R9
 	MOVQ         128(AX), R10
 	MOVQ         136(AX), R11
 	VBROADCASTSD 80(AX), Z0
-	MOVQ         56(AX), AX
-	XORQ         R13, R13
-	LEAQ         -8(AX), R12
+	XORQ         R12, R12
+	VMOVUPD      -64(DX)(R12*8), Z4
+	VMOVUPD      (DX)(R12*8), Z5
+	VMOVUPD      -64(DI)(R12*8), Z7
 
 loop:
-	VMOVUPD     (DI)(R13*8), Z1
-	VMOVUPD     (DX)(R13*8), Z2
-	VMOVUPD     (R11)(R13*8), Z3
-	VFMADD231PD (SI)(R13*8), Z3, Z1
-	VMOVUPD     (R10)(R13*8), Z3
-	VFMADD231PD (BX)(R13*8), Z3, Z1
-	VMOVUPD     (R9)(R13*8), Z3
-	VFMADD231PD 8(DX)(R13*8), Z3, Z1
-	VMOVUPD     -8(R9)(R13*8), Z3
-	VFMADD231PD -8(DX)(R13*8), Z3, Z1
-	VMOVUPD     (R8)(R13*8), Z3
-	VFMSUB213PD Z2, Z3, Z1
-	VFMADD213PD Z2, Z0, Z1
-	VMOVUPD     Z1, (CX)(R13*8)
-	ADDQ        $0x08, R13
-	CMPQ        R13, R12
-	JLE         loop
-	CMPQ        R13, AX
-	JGE         done
-	MOVQ        R12, R13
-	JMP         loop
-
-done:
+	VMOVUPD     64(DX)(R12*8), Z6
+	VMOVUPD     (DI)(R12*8), Z8
+	VMOVUPD     (R8)(R12*8), Z1
+	VMOVUPD     (R11)(R12*8), Z2
+	VFMADD231PD (SI)(R12*8), Z2, Z1
+	VMOVUPD     (R10)(R12*8), Z2
+	VFMADD231PD (BX)(R12*8), Z2, Z1
+	VALIGNQ     $0x01, Z5, Z6, Z3
+	VFMADD231PD Z3, Z8, Z1
+	VALIGNQ     $0x07, Z7, Z8, Z2
+	VALIGNQ     $0x07, Z4, Z5, Z3
+	VFMADD231PD Z3, Z2, Z1
+	VMOVUPD     (R9)(R12*8), Z2
+	VFMSUB213PD Z5, Z2, Z1
+	VFMADD213PD Z5, Z0, Z1
+	VMOVUPD     Z1, (CX)(R12*8)
+	VMOVUPD     Z5, Z4
+	VMOVUPD     Z6, Z5
+	VMOVUPD     Z8, Z7
+	ADDQ        $0x08, R12
+	CMPQ        R12, 56(AX)
+	JLT         loop
 	VZEROUPPER
 	RET
 
 // func defectPointsAVX512F64(r *byte)
 // Requires: AVX, AVX512F
 TEXT ·defectPointsAVX512F64(SB), NOSPLIT, $0-8
-	MOVQ r+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 8(AX), DX
-	MOVQ 16(AX), BX
-	MOVQ 24(AX), SI
-	MOVQ 32(AX), DI
-	MOVQ 112(AX), R8
-	MOVQ 120(AX), R9
-	MOVQ 128(AX), R10
-	MOVQ 136(AX), R11
-	MOVQ 56(AX), AX
-	XORQ R13, R13
-	LEAQ -8(AX), R12
+	MOVQ    r+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    120(AX), DI
+	MOVQ    32(AX), R8
+	MOVQ    112(AX), R9
+	MOVQ    128(AX), R10
+	MOVQ    136(AX), R11
+	XORQ    R12, R12
+	VMOVUPD -64(DX)(R12*8), Z4
+	VMOVUPD (DX)(R12*8), Z5
+	VMOVUPD -64(DI)(R12*8), Z7
 
 loop:
-	VMOVUPD     (DI)(R13*8), Z1
-	VMOVUPD     (DX)(R13*8), Z2
-	VMOVUPD     (R11)(R13*8), Z3
-	VFMADD231PD (SI)(R13*8), Z3, Z1
-	VMOVUPD     (R10)(R13*8), Z3
-	VFMADD231PD (BX)(R13*8), Z3, Z1
-	VMOVUPD     (R9)(R13*8), Z3
-	VFMADD231PD 8(DX)(R13*8), Z3, Z1
-	VMOVUPD     -8(R9)(R13*8), Z3
-	VFMADD231PD -8(DX)(R13*8), Z3, Z1
-	VMOVUPD     (R8)(R13*8), Z3
-	VFMSUB213PD Z2, Z3, Z1
-	VMOVUPD     Z1, (CX)(R13*8)
-	ADDQ        $0x08, R13
-	CMPQ        R13, R12
-	JLE         loop
-	CMPQ        R13, AX
-	JGE         done
-	MOVQ        R12, R13
-	JMP         loop
-
-done:
+	VMOVUPD     64(DX)(R12*8), Z6
+	VMOVUPD     (DI)(R12*8), Z8
+	VMOVUPD     (R8)(R12*8), Z1
+	VMOVUPD     (R11)(R12*8), Z2
+	VFMADD231PD (SI)(R12*8), Z2, Z1
+	VMOVUPD     (R10)(R12*8), Z2
+	VFMADD231PD (BX)(R12*8), Z2, Z1
+	VALIGNQ     $0x01, Z5, Z6, Z3
+	VFMADD231PD Z3, Z8, Z1
+	VALIGNQ     $0x07, Z7, Z8, Z2
+	VALIGNQ     $0x07, Z4, Z5, Z3
+	VFMADD231PD Z3, Z2, Z1
+	VMOVUPD     (R9)(R12*8), Z2
+	VFMSUB213PD Z5, Z2, Z1
+	VMOVUPD     Z1, (CX)(R12*8)
+	VMOVUPD     Z5, Z4
+	VMOVUPD     Z6, Z5
+	VMOVUPD     Z8, Z7
+	ADDQ        $0x08, R12
+	CMPQ        R12, 56(AX)
+	JLT         loop
 	VZEROUPPER
 	RET
 
@@ -1160,6 +1204,53 @@ loop:
 	JMP         loop
 
 done:
+	VZEROUPPER
+	RET
+
+// func sweepKeepPointsAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·sweepKeepPointsAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         120(AX), DI
+	MOVQ         32(AX), R9
+	MOVQ         112(AX), R10
+	MOVQ         128(AX), R11
+	MOVQ         136(AX), R12
+	VBROADCASTSD 80(AX), Z0
+	XORQ         R13, R13
+	VMOVUPD      -64(DX)(R13*8), Z4
+	VMOVUPD      (DX)(R13*8), Z5
+	VMOVUPD      -64(DI)(R13*8), Z7
+
+loop:
+	VMOVUPD     64(DX)(R13*8), Z6
+	VMOVUPD     (DI)(R13*8), Z8
+	VMOVUPD     (R9)(R13*8), Z1
+	VMOVUPD     (R12)(R13*8), Z2
+	VFMADD231PD (SI)(R13*8), Z2, Z1
+	VMOVUPD     (R11)(R13*8), Z2
+	VFMADD231PD (BX)(R13*8), Z2, Z1
+	VALIGNQ     $0x01, Z5, Z6, Z3
+	VFMADD231PD Z3, Z8, Z1
+	VALIGNQ     $0x07, Z7, Z8, Z2
+	VALIGNQ     $0x07, Z4, Z5, Z3
+	VFMADD231PD Z3, Z2, Z1
+	VMOVUPD     (R10)(R13*8), Z2
+	VFMSUB213PD Z5, Z2, Z1
+	MOVQ        96(AX), R8
+	VMOVUPD     Z1, (R8)(R13*8)
+	VFMADD213PD Z5, Z0, Z1
+	VMOVUPD     Z1, (CX)(R13*8)
+	VMOVUPD     Z5, Z4
+	VMOVUPD     Z6, Z5
+	VMOVUPD     Z8, Z7
+	ADDQ        $0x08, R13
+	CMPQ        R13, 56(AX)
+	JLT         loop
 	VZEROUPPER
 	RET
 

@@ -129,19 +129,29 @@ func spreadTwo(e *engine, h *halves, dst []float32, w [][]float32, north, south 
 
 // collect adds the restriction of a row of defects d with three rows of weights to dst.
 func (h *halves) collect(e *engine, dst []float32, w [][]float32, d []float32) {
-	first := max(h.lo, 1)
-	n := (h.regular - first) / pad * pad // whole vectors: what is added twice would count twice
-	f := of[float32](e, n)
-	if n <= 0 || f == nil || f.collect == nil {
+	first, end := max(h.lo, 1), min(h.regular, h.hi)
+	f := of[float32](e, end-first)
+	if end-first < pad || f == nil || f.collect == nil {
 		h.collectPart(dst, w, d, h.lo, h.hi)
 		return
 	}
-	a := &e.args
-	a.dst, a.a, a.n = address(dst, first), address(d, 2*first), n
-	a.weights(w[:parts], first)
-	f.collect(a)
+	// What is added twice counts twice, so the function takes whole vectors: the last pad columns, of which some belong
+	// to the others, are added to a copy.
+	n, last := (end-first)/pad*pad, end-pad
+	copy(e.tail[:], dst[last:end])
+	collectVectors(e, f, e.tail[:], w, d, last)
+	collectVectors(e, f, dst[first:first+n], w, d, first)
+	copy(dst[first+n:end], e.tail[first+n-last:])
 	h.collectPart(dst, w, d, h.lo, first)
-	h.collectPart(dst, w, d, first+n, h.hi)
+	h.collectPart(dst, w, d, end, h.hi)
+}
+
+// collectVectors is collect by f for the coarse columns of dst, whose first one is c.
+func collectVectors(e *engine, f *functions, dst []float32, w [][]float32, d []float32, c int) {
+	a := &e.args
+	a.dst, a.a, a.n = address(dst, 0), address(d, 2*c), len(dst)
+	a.weights(w[:parts], c)
+	f.collect(a)
 }
 
 // weights sets the rows of weights from a coarse column on.

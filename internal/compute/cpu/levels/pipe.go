@@ -129,17 +129,23 @@ func (p *pipe[F]) sweep(w *pass[F], s, y int) {
 	for r := lo; r < hi; r++ {
 		dst[r-lo] = p.prepare(w, s, r, &k[r-lo])
 	}
-	switch weight := w.weights[s-1]; hi - lo {
-	case 1:
+	counts := func(r int) bool { return s == 1 && r >= w.counted.Lo && r < w.counted.Hi }
+	switch weight := w.weights[s-1]; {
+	case lo < hi && p.level.points != nil && counts(lo) && counts(hi-1):
+		for r := lo; r < hi; r++ {
+			p.sweepAndSquare(w, dst[r-lo], r, &k[r-lo])
+		}
+		counts = func(int) bool { return false }
+	case hi-lo == 1:
 		sweep(&p.engine, dst[0], &k[0], weight)
-	case 2:
+	case hi-lo == 2:
 		sweepPair(&p.engine, dst, k, weight)
 	}
 	for r := lo; r < hi; r++ {
 		row, read := dst[r-lo], &k[r-lo]
 		p.level.keep(row, read.centre, r)
 		repeat(row, p.level.Mesh)
-		if s == 1 && r >= w.counted.Lo && r < w.counted.Hi {
+		if counts(r) {
 			p.square(w, r, read)
 		}
 	}
@@ -186,8 +192,24 @@ func (p *pipe[F]) square(w *pass[F], y int, k *stencil[F]) {
 		return
 	}
 	defects(&p.engine, p.d, k)
+	p.addSquares(w, d, y)
+}
+
+// sweepAndSquare does the first sweep of row y and adds the squares of d, which it computes once for both.
+func (p *pipe[F]) sweepAndSquare(w *pass[F], dst []F, y int, k *stencil[F]) {
+	d, ok := any(p.d).([]float64)
+	if ok && sweepKeeping(&p.engine, any(dst).([]float64), d, any(k).(*stencil[float64]), float64(w.weights[0])) {
+		p.addSquares(w, d, y)
+		return
+	}
+	sweep(&p.engine, dst, k, w.weights[0])
+	p.square(w, y, k)
+}
+
+// addSquares adds the squares of row y of d but for fixed points, which it clears.
+func (p *pipe[F]) addSquares(w *pass[F], d []float64, y int) {
 	for _, r := range p.level.fixedIn(y) {
-		clear(p.d[r.Lo:r.Hi])
+		clear(d[r.Lo:r.Hi])
 	}
 	begin := max(w.counted.Lo, y/solver.GroupRows*solver.GroupRows)
 	if y == begin {

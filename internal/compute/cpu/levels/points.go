@@ -64,21 +64,52 @@ func wide[F float](row []F) []F {
 	return unsafe.Slice((*F)(address(row, -1)), len(row)+2)
 }
 
-// load sets the arguments for the swept columns of s.
+// load sets the arguments for whole vectors with all swept columns of s.
 func (s *stencil[F]) load(a *rowArgs, dst []F, w F) {
-	p, b, lo := &s.points, s.b, s.lo
+	p, b := &s.points, s.b
 	if b == nil {
 		b = p.zero
 	}
-	a.dst, a.a, a.b, a.c = address(dst, lo), address(s.centre, lo), address(s.north, lo), address(s.south, lo)
-	a.d, a.n, a.z = address(b, lo), s.hi-lo, bitsOf(w)
+	a.dst, a.a, a.b, a.c = address(dst, 0), address(s.centre, 0), address(s.north, 0), address(s.south, 0)
+	a.d, a.n, a.z = address(b, 0), s.hi, bitsOf(w)
 	for i, row := range [len(a.rows)][]F{p.diagonal, p.east, p.north, p.south, p.southEast, p.southWest, p.northEast,
 		p.northWest} {
 		a.rows[i] = nil
 		if row != nil {
-			a.rows[i] = address(row, lo)
+			a.rows[i] = address(row, 0)
 		}
 	}
+}
+
+// restore makes the columns of dst on walls those of u, after a function has written them with others.
+func (s *stencil[F]) restore(dst []F) {
+	if s.lo > 0 {
+		dst[0] = s.centre[0]
+	}
+	if s.hi < len(s.centre) {
+		dst[s.hi] = s.centre[s.hi]
+	}
+}
+
+// sweepKeeping does sweep and writes d of the swept columns to d. It reports false, and has done nothing, if it cannot
+// do both in one go.
+func sweepKeeping(e *engine, dst, d []float64, s *stencil[float64], w float64) bool {
+	f := of[float64](e, s.hi-s.lo)
+	if f == nil || f.sweepKeepPoints == nil || s.points.diagonal == nil {
+		return false
+	}
+	s.load(&e.args, dst, w)
+	e.args.dst2 = address(d, 0)
+	f.sweepKeepPoints(&e.args)
+	s.restore(dst)
+	s.zero(d)
+	return true
+}
+
+// zero makes the columns of d on walls and behind the mesh 0.
+func (s *stencil[F]) zero(d []F) {
+	clear(d[:s.lo])
+	clear(d[s.hi:])
 }
 
 // sweepPoints is sweep for points with couplings of their own. dst must not be one of the rows of s.
@@ -86,6 +117,7 @@ func sweepPoints[F float](e *engine, dst []F, s *stencil[F], w F) {
 	if f := of[F](e, s.hi-s.lo); f != nil && f.sweepPoints != nil {
 		s.load(&e.args, dst, w)
 		f.sweepPoints(&e.args)
+		s.restore(dst)
 		return
 	}
 	defectPoints(e, dst, s)
@@ -99,6 +131,7 @@ func defectPoints[F float](e *engine, dst []F, s *stencil[F]) {
 	if f := of[F](e, s.hi-s.lo); f != nil && f.defectPoints != nil {
 		s.load(&e.args, dst, 0)
 		f.defectPoints(&e.args)
+		s.zero(dst)
 		return
 	}
 	p, b := &s.points, s.b

@@ -32,7 +32,7 @@ type functions struct {
 	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
 	subtract, products, step                                  func(*rowArgs)
 	// nil: plain Go does it
-	sweepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect, pointProducts func(*rowArgs)
+	sweepPoints, sweepKeepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect, pointProducts func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go
 }
@@ -40,6 +40,7 @@ type functions struct {
 // engine calls the functions of an instruction set for one thread. f32 and f64 are nil for plain Go.
 type engine struct {
 	args     rowArgs
+	tail     [pad]float32 // of halves.collect
 	f32, f64 *functions
 }
 

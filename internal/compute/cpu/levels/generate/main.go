@@ -45,8 +45,8 @@ func main() {
 		g.pair("pairSource", true)
 		g.defects("defects", false)
 		g.defects("defectsSource", true)
-		g.points("sweepPoints", true)
-		g.points("defectPoints", false)
+		g.points("sweepPoints", true, false)
+		g.points("defectPoints", false, false)
 		g.add()
 		if size == 8 {
 			g.multiply()
@@ -55,6 +55,7 @@ func main() {
 			g.subtract()
 			g.products()
 			g.step()
+			g.points("sweepKeepPoints", true, true)
 			g.pointProducts()
 		} else {
 			g.scale()

@@ -5,50 +5,98 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// points writes the function for points with couplings of their own: dst = u + w d, or dst = d. A is u, B the row
-// above, C the row below, D the source, and Z is w. The rows of couplings begin with argDiagonal. Points of float64
-// have no diagonal neighbours.
-func (g *generator) points(name string, sweeps bool) {
+// points writes the function for points with couplings of their own: dst = u + w d if it sweeps; d goes to dst2 if it
+// sweeps and keeps d, and to dst if it does not sweep. A is u, B the row above, C the row below, D the source, and Z is
+// w. The rows of couplings begin with argDiagonal. Points of float64 have no diagonal neighbours.
+func (g *generator) points(name string, sweeps, keeps bool) {
 	g.function(name)
-	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
-	b, diagonal, east := g.pointer(argD), g.pointer(argDiagonal), g.pointer(argEast)
-	above, below := g.pointer(argNorth), g.pointer(argSouth)
-	if sweeps {
-		g.constant(argZ, g.v[0])
-	}
-	t, c, k := g.v[1], g.v[2], g.v[3]
-	term := func(coupling reg.GPVirtual, shift int, value operand.Op) {
-		g.mov(g.at(coupling, shift), k)
-		g.op(g.VFMADD231PS, g.VFMADD231PD, value, k, t)
-	}
-	g.loop(func() {
-		g.mov(g.at(b, 0), t)
-		g.mov(g.at(u, 0), c)
-		if g.size == 4 {
-			p := g.GP64()
-			diagonally := func(arg, shift int, row reg.GPVirtual, to int) { // too many rows for the registers
-				g.MOVQ(operand.Mem{Base: g.args, Disp: 8 * arg}, p)
-				term(p, shift, g.at(row, to))
-			}
-			diagonally(argSouthEast, 0, south, 1)
-			diagonally(argSouthWest, 0, south, -1)
-			diagonally(argNorthEast, 1, north, 1)
-			diagonally(argNorthWest, -1, north, -1)
+	v := g.v[4:]
+	bandOf := func(arg int) band {
+		b := band{g.pointer(arg), v[0], v[1], v[2]}
+		if g.wide {
+			v = v[3:]
 		}
-		term(below, 0, g.at(south, 0))
-		term(above, 0, g.at(north, 0))
-		term(east, 0, g.at(u, 1))
-		term(east, -1, g.at(u, -1))
-		g.mov(g.at(diagonal, 0), k)
+		return b
+	}
+	dst, u := g.pointer(argDst), bandOf(argA)
+	north, south, east := band{base: g.pointer(argB)}, band{base: g.pointer(argC)}, bandOf(argEast)
+	east.next = nil
+	other, pointers := g.GP64(), map[int]reg.GPVirtual{}
+	if g.size == 8 {
+		for _, arg := range []int{argD, argDiagonal, argNorth, argSouth} {
+			pointers[arg] = g.pointer(arg)
+		}
+	}
+	at := func(arg int) operand.Mem {
+		p, ok := pointers[arg]
+		if !ok { // too many rows for the registers
+			p = other
+			g.MOVQ(operand.Mem{Base: g.args, Disp: 8 * arg}, p)
+		}
+		return g.at(p, 0)
+	}
+	w, t, k, value := g.v[0], g.v[1], g.v[2], g.v[3]
+	if sweeps {
+		g.constant(argZ, w)
+	}
+	bands := []band{u, east}
+	var northEast, northWest band
+	if g.size == 4 {
+		north, south, northEast, northWest = bandOf(argB), bandOf(argC), bandOf(argNorthEast), bandOf(argNorthWest)
+		northEast.prev, northWest.next = nil, nil
+		bands = append(bands, north, south, northEast, northWest)
+	}
+	term := func(coupling operand.Op, b band, shift int) {
+		r, ok := coupling.(reg.VecPhysical)
+		if !ok {
+			r = k
+			g.mov(coupling, r)
+		}
+		g.op(g.VFMADD231PS, g.VFMADD231PD, g.beside(b, shift, value), r, t)
+	}
+	straight := func(b band) operand.Op { // above and below
+		if g.size == 4 {
+			return g.beside(b, 0, value)
+		}
+		return g.at(b.base, 0)
+	}
+	g.loopOver(func() { g.begin(bands...) }, func() {
+		g.turn(bands...)
+		g.mov(at(argD), t)
+		if g.size == 4 {
+			term(at(argSouthEast), south, 1)
+			term(at(argSouthWest), south, -1)
+			term(g.beside(northEast, 1, k), north, 1)
+			term(g.beside(northWest, -1, k), north, -1)
+		}
+		for _, vertical := range []struct {
+			coupling int
+			row      band
+		}{{argSouth, south}, {argNorth, north}} {
+			g.mov(at(vertical.coupling), k)
+			g.op(g.VFMADD231PS, g.VFMADD231PD, straight(vertical.row), k, t)
+		}
+		term(g.beside(east, 0, k), u, 1)
+		term(g.beside(east, -1, k), u, -1)
+		c := g.beside(u, 0, nil)
+		if !g.wide {
+			g.mov(c, value)
+			c = value
+		}
+		g.mov(at(argDiagonal), k)
 		if g.size == 4 {
 			g.VFNMADD231PS(c, k, t)
 		} else {
 			g.VFMSUB213PD(c, k, t)
 		}
+		if keeps {
+			g.mov(t, at(argDst2))
+		}
 		if sweeps {
-			g.fma(c, g.v[0], t)
+			g.fma(c, w, t)
 		}
 		g.mov(t, g.at(dst, 0))
+		g.pass(bands...)
 	})
 }
 
