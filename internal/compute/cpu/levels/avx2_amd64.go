@@ -94,6 +94,11 @@ func functionsAVX2F64() *functions {
 	t.step = stepAVX2F64
 	t.sweepKeepPoints = sweepKeepPointsAVX2F64
 	t.pointProducts = pointProductsAVX2F64
+	t.timesPOwn = timesPOwnAVX2F64
+	t.timesPBeside = timesPBesideAVX2F64
+	t.timesPStraight = timesPStraightAVX2F64
+	t.addAP = addAPAVX2F64
+	t.split = splitAVX2F64
 	return t
 }
 
@@ -147,3 +152,18 @@ func sweepKeepPointsAVX2F64(r *rowArgs)
 
 //go:noescape
 func pointProductsAVX2F64(r *rowArgs)
+
+//go:noescape
+func timesPOwnAVX2F64(r *rowArgs)
+
+//go:noescape
+func timesPBesideAVX2F64(r *rowArgs)
+
+//go:noescape
+func timesPStraightAVX2F64(r *rowArgs)
+
+//go:noescape
+func addAPAVX2F64(r *rowArgs)
+
+//go:noescape
+func splitAVX2F64(r *rowArgs)

@@ -1419,3 +1419,266 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func timesPOwnAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·timesPOwnAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ         184(AX), DX
+	VMOVUPD      (DX)(CX*8), Y0
+	MOVQ         192(AX), DX
+	VMOVUPD      (DX)(CX*8), Y1
+	MOVQ         200(AX), DX
+	VMOVUPD      (DX)(CX*8), Y2
+	MOVQ         208(AX), DX
+	VMOVUPD      (DX)(CX*8), Y3
+	MOVQ         216(AX), DX
+	VMOVUPD      (DX)(CX*8), Y4
+	MOVQ         112(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD -8(BX)(CX*8), Y5, Y0
+	MOVQ         112(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD -8(BX)(CX*8), Y5, Y1
+	MOVQ         120(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFMADD231PD  (BX)(CX*8), Y5, Y1
+	MOVQ         128(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y1
+	MOVQ         128(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y2
+	MOVQ         136(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y3
+	MOVQ         144(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFMADD231PD  (BX)(CX*8), Y5, Y3
+	MOVQ         144(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFMADD231PD  (BX)(CX*8), Y5, Y4
+	MOVQ         152(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD 8(BX)(CX*8), Y5, Y4
+	MOVQ         184(AX), DX
+	VMOVUPD      Y0, (DX)(CX*8)
+	MOVQ         192(AX), DX
+	VMOVUPD      Y1, (DX)(CX*8)
+	MOVQ         200(AX), DX
+	VMOVUPD      Y2, (DX)(CX*8)
+	MOVQ         208(AX), DX
+	VMOVUPD      Y3, (DX)(CX*8)
+	MOVQ         216(AX), DX
+	VMOVUPD      Y4, (DX)(CX*8)
+	ADDQ         $0x04, CX
+	CMPQ         CX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func timesPBesideAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·timesPBesideAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ         184(AX), DX
+	VMOVUPD      (DX)(CX*8), Y0
+	MOVQ         192(AX), DX
+	VMOVUPD      (DX)(CX*8), Y1
+	MOVQ         200(AX), DX
+	VMOVUPD      (DX)(CX*8), Y2
+	MOVQ         208(AX), DX
+	VMOVUPD      (DX)(CX*8), Y3
+	MOVQ         216(AX), DX
+	VMOVUPD      (DX)(CX*8), Y4
+	MOVQ         112(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD -8(BX)(CX*8), Y5, Y0
+	MOVQ         112(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD -8(BX)(CX*8), Y5, Y1
+	MOVQ         120(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y1
+	MOVQ         128(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y1
+	MOVQ         128(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y2
+	MOVQ         136(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y3
+	MOVQ         144(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y3
+	MOVQ         144(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y4
+	MOVQ         152(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD 8(BX)(CX*8), Y5, Y4
+	MOVQ         184(AX), DX
+	VMOVUPD      Y0, (DX)(CX*8)
+	MOVQ         192(AX), DX
+	VMOVUPD      Y1, (DX)(CX*8)
+	MOVQ         200(AX), DX
+	VMOVUPD      Y2, (DX)(CX*8)
+	MOVQ         208(AX), DX
+	VMOVUPD      Y3, (DX)(CX*8)
+	MOVQ         216(AX), DX
+	VMOVUPD      Y4, (DX)(CX*8)
+	ADDQ         $0x04, CX
+	CMPQ         CX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func timesPStraightAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·timesPStraightAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ         192(AX), DX
+	VMOVUPD      (DX)(CX*8), Y1
+	MOVQ         208(AX), DX
+	VMOVUPD      (DX)(CX*8), Y3
+	MOVQ         216(AX), DX
+	VMOVUPD      (DX)(CX*8), Y4
+	MOVQ         120(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y1
+	MOVQ         144(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y3
+	MOVQ         144(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Y5
+	VFNMADD231PD (BX)(CX*8), Y5, Y4
+	MOVQ         192(AX), DX
+	VMOVUPD      Y1, (DX)(CX*8)
+	MOVQ         208(AX), DX
+	VMOVUPD      Y3, (DX)(CX*8)
+	MOVQ         216(AX), DX
+	VMOVUPD      Y4, (DX)(CX*8)
+	ADDQ         $0x04, CX
+	CMPQ         CX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func addAPAVX2F64(r *byte)
+// Requires: AVX, FMA3
+TEXT ·addAPAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ        208(AX), DX
+	VMOVUPD     (DX)(CX*8), Y0
+	MOVQ        216(AX), DX
+	VMOVUPD     (DX)(CX*8), Y1
+	MOVQ        224(AX), DX
+	VMOVUPD     (DX)(CX*8), Y2
+	MOVQ        232(AX), DX
+	VMOVUPD     (DX)(CX*8), Y3
+	MOVQ        240(AX), DX
+	VMOVUPD     (DX)(CX*8), Y4
+	MOVQ        112(AX), DX
+	VMOVUPD     -8(DX)(CX*8), Y5
+	MOVQ        160(AX), DX
+	VFMADD231PD -8(DX)(CX*8), Y5, Y0
+	MOVQ        200(AX), DX
+	VFMADD231PD -8(DX)(CX*8), Y5, Y2
+	MOVQ        192(AX), DX
+	VFMADD231PD -8(DX)(CX*8), Y5, Y4
+	MOVQ        120(AX), DX
+	VMOVUPD     (DX)(CX*8), Y5
+	MOVQ        136(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y0
+	MOVQ        176(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y2
+	MOVQ        168(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y4
+	MOVQ        144(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y1
+	MOVQ        184(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y3
+	MOVQ        128(AX), DX
+	VMOVUPD     (DX)(CX*8), Y5
+	MOVQ        152(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y0
+	MOVQ        192(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y2
+	MOVQ        160(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y1
+	MOVQ        200(AX), DX
+	VFMADD231PD (DX)(CX*8), Y5, Y3
+	MOVQ        208(AX), DX
+	VMOVUPD     Y0, (DX)(CX*8)
+	MOVQ        216(AX), DX
+	VMOVUPD     Y1, (DX)(CX*8)
+	MOVQ        224(AX), DX
+	VMOVUPD     Y2, (DX)(CX*8)
+	MOVQ        232(AX), DX
+	VMOVUPD     Y3, (DX)(CX*8)
+	MOVQ        240(AX), DX
+	VMOVUPD     Y4, (DX)(CX*8)
+	ADDQ        $0x04, CX
+	CMPQ        CX, 56(AX)
+	JLT         loop
+	VZEROUPPER
+	RET
+
+// func splitAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·splitAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 96(AX), DX
+	MOVQ 8(AX), BX
+	XORQ SI, SI
+
+loop:
+	LEAQ      (SI)(SI*1), DI
+	VMOVUPD   (BX)(DI*8), Y0
+	VMOVUPD   32(BX)(DI*8), Y1
+	VUNPCKLPD Y1, Y0, Y2
+	VUNPCKHPD Y1, Y0, Y3
+	VPERMPD   $0xd8, Y2, Y2
+	VPERMPD   $0xd8, Y3, Y3
+	VMOVUPD   Y2, (CX)(SI*8)
+	VMOVUPD   Y3, (DX)(SI*8)
+	ADDQ      $0x04, SI
+	CMPQ      SI, 56(AX)
+	JLT       loop
+	VZEROUPPER
+	RET

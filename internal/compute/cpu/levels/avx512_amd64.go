@@ -82,6 +82,10 @@ func functionsAVX512F64() *functions {
 	t.step = stepAVX512F64
 	t.sweepKeepPoints = sweepKeepPointsAVX512F64
 	t.pointProducts = pointProductsAVX512F64
+	t.timesPOwn = timesPOwnAVX512F64
+	t.timesPBeside = timesPBesideAVX512F64
+	t.timesPStraight = timesPStraightAVX512F64
+	t.addAP = addAPAVX512F64
 	return t
 }
 
@@ -135,3 +139,15 @@ func sweepKeepPointsAVX512F64(r *rowArgs)
 
 //go:noescape
 func pointProductsAVX512F64(r *rowArgs)
+
+//go:noescape
+func timesPOwnAVX512F64(r *rowArgs)
+
+//go:noescape
+func timesPBesideAVX512F64(r *rowArgs)
+
+//go:noescape
+func timesPStraightAVX512F64(r *rowArgs)
+
+//go:noescape
+func addAPAVX512F64(r *rowArgs)

@@ -1366,3 +1366,241 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func timesPOwnAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·timesPOwnAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ         184(AX), DX
+	VMOVUPD      (DX)(CX*8), Z0
+	MOVQ         192(AX), DX
+	VMOVUPD      (DX)(CX*8), Z1
+	MOVQ         200(AX), DX
+	VMOVUPD      (DX)(CX*8), Z2
+	MOVQ         208(AX), DX
+	VMOVUPD      (DX)(CX*8), Z3
+	MOVQ         216(AX), DX
+	VMOVUPD      (DX)(CX*8), Z4
+	MOVQ         112(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD -8(BX)(CX*8), Z5, Z0
+	MOVQ         112(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD -8(BX)(CX*8), Z5, Z1
+	MOVQ         120(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFMADD231PD  (BX)(CX*8), Z5, Z1
+	MOVQ         128(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z1
+	MOVQ         128(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z2
+	MOVQ         136(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z3
+	MOVQ         144(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFMADD231PD  (BX)(CX*8), Z5, Z3
+	MOVQ         144(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFMADD231PD  (BX)(CX*8), Z5, Z4
+	MOVQ         152(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD 8(BX)(CX*8), Z5, Z4
+	MOVQ         184(AX), DX
+	VMOVUPD      Z0, (DX)(CX*8)
+	MOVQ         192(AX), DX
+	VMOVUPD      Z1, (DX)(CX*8)
+	MOVQ         200(AX), DX
+	VMOVUPD      Z2, (DX)(CX*8)
+	MOVQ         208(AX), DX
+	VMOVUPD      Z3, (DX)(CX*8)
+	MOVQ         216(AX), DX
+	VMOVUPD      Z4, (DX)(CX*8)
+	ADDQ         $0x08, CX
+	CMPQ         CX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func timesPBesideAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·timesPBesideAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ         184(AX), DX
+	VMOVUPD      (DX)(CX*8), Z0
+	MOVQ         192(AX), DX
+	VMOVUPD      (DX)(CX*8), Z1
+	MOVQ         200(AX), DX
+	VMOVUPD      (DX)(CX*8), Z2
+	MOVQ         208(AX), DX
+	VMOVUPD      (DX)(CX*8), Z3
+	MOVQ         216(AX), DX
+	VMOVUPD      (DX)(CX*8), Z4
+	MOVQ         112(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD -8(BX)(CX*8), Z5, Z0
+	MOVQ         112(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD -8(BX)(CX*8), Z5, Z1
+	MOVQ         120(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z1
+	MOVQ         128(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z1
+	MOVQ         128(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z2
+	MOVQ         136(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z3
+	MOVQ         144(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z3
+	MOVQ         144(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z4
+	MOVQ         152(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD 8(BX)(CX*8), Z5, Z4
+	MOVQ         184(AX), DX
+	VMOVUPD      Z0, (DX)(CX*8)
+	MOVQ         192(AX), DX
+	VMOVUPD      Z1, (DX)(CX*8)
+	MOVQ         200(AX), DX
+	VMOVUPD      Z2, (DX)(CX*8)
+	MOVQ         208(AX), DX
+	VMOVUPD      Z3, (DX)(CX*8)
+	MOVQ         216(AX), DX
+	VMOVUPD      Z4, (DX)(CX*8)
+	ADDQ         $0x08, CX
+	CMPQ         CX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func timesPStraightAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·timesPStraightAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ         192(AX), DX
+	VMOVUPD      (DX)(CX*8), Z1
+	MOVQ         208(AX), DX
+	VMOVUPD      (DX)(CX*8), Z3
+	MOVQ         216(AX), DX
+	VMOVUPD      (DX)(CX*8), Z4
+	MOVQ         120(AX), DX
+	MOVQ         160(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z1
+	MOVQ         144(AX), DX
+	MOVQ         168(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z3
+	MOVQ         144(AX), DX
+	MOVQ         176(AX), BX
+	VMOVUPD      (DX)(CX*8), Z5
+	VFNMADD231PD (BX)(CX*8), Z5, Z4
+	MOVQ         192(AX), DX
+	VMOVUPD      Z1, (DX)(CX*8)
+	MOVQ         208(AX), DX
+	VMOVUPD      Z3, (DX)(CX*8)
+	MOVQ         216(AX), DX
+	VMOVUPD      Z4, (DX)(CX*8)
+	ADDQ         $0x08, CX
+	CMPQ         CX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func addAPAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·addAPAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	XORQ CX, CX
+
+loop:
+	MOVQ        208(AX), DX
+	VMOVUPD     (DX)(CX*8), Z0
+	MOVQ        216(AX), DX
+	VMOVUPD     (DX)(CX*8), Z1
+	MOVQ        224(AX), DX
+	VMOVUPD     (DX)(CX*8), Z2
+	MOVQ        232(AX), DX
+	VMOVUPD     (DX)(CX*8), Z3
+	MOVQ        240(AX), DX
+	VMOVUPD     (DX)(CX*8), Z4
+	MOVQ        112(AX), DX
+	VMOVUPD     -8(DX)(CX*8), Z5
+	MOVQ        160(AX), DX
+	VFMADD231PD -8(DX)(CX*8), Z5, Z0
+	MOVQ        200(AX), DX
+	VFMADD231PD -8(DX)(CX*8), Z5, Z2
+	MOVQ        192(AX), DX
+	VFMADD231PD -8(DX)(CX*8), Z5, Z4
+	MOVQ        120(AX), DX
+	VMOVUPD     (DX)(CX*8), Z5
+	MOVQ        136(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z0
+	MOVQ        176(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z2
+	MOVQ        168(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z4
+	MOVQ        144(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z1
+	MOVQ        184(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z3
+	MOVQ        128(AX), DX
+	VMOVUPD     (DX)(CX*8), Z5
+	MOVQ        152(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z0
+	MOVQ        192(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z2
+	MOVQ        160(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z1
+	MOVQ        200(AX), DX
+	VFMADD231PD (DX)(CX*8), Z5, Z3
+	MOVQ        208(AX), DX
+	VMOVUPD     Z0, (DX)(CX*8)
+	MOVQ        216(AX), DX
+	VMOVUPD     Z1, (DX)(CX*8)
+	MOVQ        224(AX), DX
+	VMOVUPD     Z2, (DX)(CX*8)
+	MOVQ        232(AX), DX
+	VMOVUPD     Z3, (DX)(CX*8)
+	MOVQ        240(AX), DX
+	VMOVUPD     Z4, (DX)(CX*8)
+	ADDQ        $0x08, CX
+	CMPQ        CX, 56(AX)
+	JLT         loop
+	VZEROUPPER
+	RET

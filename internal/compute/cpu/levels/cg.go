@@ -114,10 +114,10 @@ func (s *CG) multiplyPoints(k *lane, rows solver.Stripe) {
 		}
 		a.a, a.b, a.c = from(l.u, y), from(l.u, y-1), from(l.u, y+1)
 		a.d, a.e, a.f = from(s.x, y), from(s.x, y-1), from(s.x, y+1)
-		a.p, a.pNorth, a.pSouth = from(s.p, y), from(s.p, y-1), from(s.p, y+1)
-		a.ahead, a.centre = address(l.b.at(y), 0), address(centre, 0)
+		a.ahead = address(l.b.at(y), 0)
 		a.rows = [len(a.rows)]unsafe.Pointer{address(points.diagonal, 0), address(points.east, 0),
-			address(points.north, 0), address(points.south, 0)}
+			address(points.north, 0), address(points.south, 0), 8: address(centre, 0), 9: from(s.p, y),
+			10: from(s.p, y-1), 11: from(s.p, y+1)}
 		k.f64.pointProducts(a)
 		if y < rows.Hi-1 && (y+1)%solver.GroupRows != 0 {
 			continue

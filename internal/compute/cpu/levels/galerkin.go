@@ -22,11 +22,15 @@ type galerkin struct {
 	// By coarse row, of the row itself and the next one: AP of each point of a row and the coarse columns from the one
 	// before At(x) to the one behind it.
 	ap    [2][3][]float64
-	kinds []uint8 // by column
+	kinds []uint8      // by column
+	split *columnSplit // nil if there are no functions for the columns
 }
 
-func newGalerkin(q *equations) *galerkin {
+func newGalerkin(e engine, q *equations) *galerkin {
 	g := &galerkin{prolongation: newProlongation(q)}
+	if g.split = newColumnSplit(e, g.prolongation); g.split != nil {
+		return g
+	}
 	for i := range g.ap {
 		copy(g.ap[i][:], newRows[float64](q.Mesh.NX, 3))
 	}
@@ -56,6 +60,10 @@ func (g *galerkin) coarsen(to *equations, row int) {
 	for y := first; y < end; y++ {
 		at, between := g.HalveY.At(y)
 		if at != row && !(between && at == row-1) {
+			continue
+		}
+		if g.split != nil {
+			g.split.add(&dst, y, row, row-at)
 			continue
 		}
 		for i := range g.ap {

@@ -72,7 +72,7 @@ func (s *stencil[F]) load(a *rowArgs, dst []F, w F) {
 	}
 	a.dst, a.a, a.b, a.c = address(dst, 0), address(s.centre, 0), address(s.north, 0), address(s.south, 0)
 	a.d, a.n, a.z = address(b, 0), s.hi, bitsOf(w)
-	for i, row := range [len(a.rows)][]F{p.diagonal, p.east, p.north, p.south, p.southEast, p.southWest, p.northEast,
+	for i, row := range [][]F{p.diagonal, p.east, p.north, p.south, p.southEast, p.southWest, p.northEast,
 		p.northWest} {
 		a.rows[i] = nil
 		if row != nil {

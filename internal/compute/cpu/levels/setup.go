@@ -176,7 +176,7 @@ func (d *Device) Coarsen(ctx context.Context, level int) error {
 func (d *Device) coarsen(level int, rows solver.Stripe) {
 	to := d.equations[level+1]
 	d.parallel(rows, func(part solver.Stripe) {
-		g := newGalerkin(d.equations[level])
+		g := newGalerkin(d.finest.engine, d.equations[level])
 		for row := part.Lo; row < part.Hi; row++ {
 			g.coarsen(to, row)
 		}

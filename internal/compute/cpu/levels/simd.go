@@ -19,9 +19,7 @@ type rowArgs struct {
 	n                     int
 	x, y, z               uint64 // constants: bits of a float64, or of a float32 in the lowest bytes
 	ahead, dst2, ahead2   unsafe.Pointer
-	rows                  [8]unsafe.Pointer // of couplings or of weights
-	centre, p             unsafe.Pointer    // of products, like those that follow
-	pNorth, pSouth        unsafe.Pointer
+	rows                  [17]unsafe.Pointer // of couplings, of weights or of what sets them up
 }
 
 // functions work through rows of one type of value, at least lanes of them.
@@ -33,6 +31,7 @@ type functions struct {
 	subtract, products, step                                  func(*rowArgs)
 	// nil: plain Go does it
 	sweepPoints, sweepKeepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect, pointProducts func(*rowArgs)
+	split, timesPOwn, timesPBeside, timesPStraight, addAP                                              func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go
 }

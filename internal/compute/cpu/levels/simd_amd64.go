@@ -7,6 +7,7 @@ func functionsOf(name string) (f32, f64 *functions) {
 		f32, f64 = functionsAVX512F32(), functionsAVX512F64()
 		f32.shorter, f64.shorter = functionsAVX2F32(), functionsAVX2F64()
 		f32.spreadOne, f32.spreadTwo, f32.collect = f32.shorter.spreadOne, f32.shorter.spreadTwo, f32.shorter.collect
+		f64.split = f64.shorter.split
 	case "avx2":
 		f32, f64 = functionsAVX2F32(), functionsAVX2F64()
 	}

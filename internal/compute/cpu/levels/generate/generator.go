@@ -42,6 +42,9 @@ const (
 	argPSouth
 )
 
+// argRows is the first of all rows that sweeps and the set-up of levels have.
+const argRows = argDiagonal
+
 // generator writes functions for one instruction set and one type of value. Each takes a pointer to rowArgs and works
 // through n values, n at least one vector. The last vector may overlap the one before it.
 type generator struct {

@@ -57,6 +57,13 @@ func main() {
 			g.step()
 			g.points("sweepKeepPoints", true, true)
 			g.pointProducts()
+			g.timesP("timesPOwn", true, true)
+			g.timesP("timesPBeside", false, true)
+			g.timesP("timesPStraight", false, false)
+			g.addAP()
+			if !g.wide {
+				g.split()
+			}
 		} else {
 			g.scale()
 			g.addScaled()
