@@ -123,7 +123,7 @@ func (c *compiler) name(t token) node {
 	if why := absent(t.text); why != "" {
 		return c.fail(t, "unknown name %s: %s", t.text, why)
 	}
-	known := slices.Concat(Names(), []string{configs.Periodic}, Functions())
+	known := slices.Concat(Names(), []string{configs.Periodic, "true", "false"}, Functions())
 	return c.fail(t, "unknown name %s; %s", t.text, hint(t.text, "names and functions", known))
 }
 
@@ -189,6 +189,9 @@ func (c *compiler) call(t token, list []operand) node {
 	}
 	if strings.EqualFold(name, "dirichlet") {
 		return c.fail(t, "a side with given values has them as its value, without a function")
+	}
+	if slices.Contains(Names(), name) {
+		return c.fail(t, "%s is not a function; did you mean %s*(…)?", name, name)
 	}
 	if !ok {
 		return c.fail(t, "unknown function %s; %s", name, hint(name, "functions", append(Functions(), neumann, robin)))

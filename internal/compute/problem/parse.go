@@ -150,8 +150,7 @@ func (c *compiler) value() operand {
 	if c.take("(") {
 		inner := c.expression()
 		c.expect(")")
-		inner.first, inner.end = first, c.peek().start
-		return inner
+		return c.ended(inner.node, first)
 	}
 	if v, err := first.number(); err == nil {
 		c.next++

@@ -143,22 +143,40 @@ func (c *compiler) unexpected() {
 		last = before[len(before)-1]
 	}
 	t, after, value := c.tokens[c.next], c.tokens[c.next+1:], len(before) > 0 && !last.operator()
+	open := opened(before)
+	has := func(text string) bool { return slices.ContainsFunc(open, func(t token) bool { return t.text == text }) }
 	switch {
-	case t.text == "," && value && len(after) > 0 && last.isNumber() && after[0].isNumber():
-		c.fail(t, "a comma stands only between the arguments of a function; is %s.%s meant?", last.text, after[0].text)
-	case t.text == "," && value:
-		c.fail(t, "a comma stands only between the arguments of a function")
-	case value && last.isNumber() && t.isNumber():
-		c.fail(t, "a number has no spaces; is %s%s meant?", last.text, t.text)
-	case t.text == ")" && value:
-		c.fail(t, "this ) has no (")
-	case t.operator() && t.text != "(", t.text == ")":
-		c.fail(t, "a value is missing before %s", t.text)
-	case value:
-		c.fail(t, "an operator, such as *, is missing before %s", t.text)
-	default:
+	case !value && (t.isValue() || t.text == "("), t.text == "." && value:
 		c.fail(t, "%s is not expected here", t.text)
+	case !value:
+		c.fail(t, "a value is missing before %s", t.text)
+	case t.text == "," && last.isNumber() && len(after) > 0 && after[0].isNumber():
+		c.fail(t, "a comma stands only between the arguments of a function%s", meant(last.text+"."+after[0].text))
+	case t.text == ",":
+		c.fail(t, "a comma stands only between the arguments of a function")
+	case last.isNumber() && t.isNumber():
+		c.fail(t, "a number has no spaces%s", meant(last.text+t.text))
+	case t.text == ")" && !has("("):
+		c.fail(t, "this ) has no (")
+	case t.text == ":" && !has("?"):
+		c.fail(t, "this : has no ?")
+	case t.text == ")", t.text == ":":
+		c.unclosed(open[len(open)-1])
+	case t.text == "!", t.text == "not":
+		c.fail(t, "an operator, such as and, is missing before %s", t.text)
+	case last.isNumber() && t.isName() && !slices.Contains(Names(), t.text) && !isFunction(t.text):
+		c.fail(t, "an operator, such as *, is missing before %s; numbers have no units", t.text)
+	default:
+		c.fail(t, "an operator, such as *, is missing before %s", t.text)
 	}
+}
+
+// meant asks whether number is meant, if it is one.
+func meant(number string) string {
+	if t := (token{text: number}); t.badNumber() != "" {
+		return ""
+	}
+	return "; is " + number + " meant?"
 }
 
 // unfinished fails at the end of all tokens, where something is missing.
@@ -167,8 +185,13 @@ func (c *compiler) unfinished(all []token) {
 		c.fail(last, "a value is missing after %s", last.text)
 		return
 	}
-	var open []token // parentheses, and ? without :
-	for _, t := range all {
+	open := opened(all)
+	c.unclosed(open[len(open)-1])
+}
+
+// opened returns the parentheses of list that are not closed, and each ? without its :.
+func opened(list []token) (open []token) {
+	for _, t := range list {
 		switch t.text {
 		case "(", "?":
 			open = append(open, t)
@@ -176,10 +199,14 @@ func (c *compiler) unfinished(all []token) {
 			open = open[:len(open)-1]
 		}
 	}
-	switch t := open[len(open)-1]; t.text {
-	case "(":
+	return open
+}
+
+// unclosed fails at a token that opened returns.
+func (c *compiler) unclosed(t token) {
+	if t.text == "(" {
 		c.fail(t, "this ( is not closed")
-	default:
-		c.fail(t, "%s", choice)
+		return
 	}
+	c.fail(t, "%s", choice)
 }
