@@ -60,9 +60,9 @@ func (o Output) Files() []OutputFile {
 		{"output.trace", o.Trace, []string{".json"}},
 		{"output.report", o.Report, []string{".json", Stdout}},
 	}
-	for _, a := range o.Arrays() {
+	for i, a := range o.Arrays() {
 		if o.Field != "" && !o.OneFile() {
-			all = slices.Insert(all, 1, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}})
+			all = slices.Insert(all, 1+i, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}})
 		}
 	}
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })

@@ -27,7 +27,7 @@ func TestStudyMakesOnlyFilesThatAreAsked(t *testing.T) {
 	}{
 		{nil, []string{"probes.csv"}},
 		{[]string{"output.field=f.npy", "output.gradient=true"},
-			[]string{"f-7.npy", "f-7-flux_y.npy", "f-7-flux_x.npy", "probes.csv"}},
+			[]string{"f-7.npy", "f-7-flux_x.npy", "f-7-flux_y.npy", "probes.csv"}},
 	} {
 		o.set = c.set
 		base, err := o.base()

@@ -189,7 +189,8 @@ func (p *Problem) CheckFixed(fixed int64) error {
 			p.fixed.key, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
 	}
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
-		"added to a solution; give a value on a side, points in %s, or problem.screening above 0",
+		"added to a solution; give a value on a side, points in %s, problem.screening above 0, or a robin side "+
+		"with h above 0",
 		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.key)
 }
 

@@ -179,10 +179,10 @@ func TestBadFixedPoints(t *testing.T) {
 			`problem.fixed "x > 0 and x < 1 and y > 0 and y ` +
 				`< 1": it fixes all 6 points that a sweep could change; at least one has to be free`},
 		{floating, `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom "periodic": no side has ` +
-			`values, ` + unique + `or problem.screening above 0`},
+			`values, ` + unique + `problem.screening above 0, or a robin side with h above 0`},
 		{with(floating, "x > 2"), `problem.left "neumann(0)", right "neumann(0)", top "periodic", bottom ` +
 			`"periodic": no ` +
-			`side has values, ` + unique + `or problem.screening above 0`},
+			`side has values, ` + unique + `problem.screening above 0, or a robin side with h above 0`},
 		{with(floating, "ix == 0 and iy == 1"), ""},
 		{configs.Problem{Fixed: "a hole.jpg"}, `problem.fixed "a hole.jpg": a file of kind .jpg cannot be read; it ` +
 			`must ` +

@@ -103,9 +103,9 @@ func (f Format) Bytes(m solver.Mesh) (int64, error) {
 	return around + int64(m.NY)*row, nil
 }
 
-// FieldBytes returns the size of the file of a field.
+// FieldBytes returns the size of the file of a field. That of a .vti file includes the arrays that the keys ask for.
 func FieldBytes(o configs.Output, m solver.Mesh) (int64, error) {
-	return FieldFormat(o, m, 1, 1).Bytes(m)
+	return FieldFormat(o, m, 1, 1, o.Arrays()...).Bytes(m)
 }
 
 // npyHead returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to a multiple of 64 bytes.

@@ -33,7 +33,9 @@ func RoomFor(o configs.Output, m solver.Mesh, hx, hy float64, ranks int, s confi
 			return r, err
 		}
 		for _, a := range o.Arrays() {
-			r.Field += ArrayFormat("", m, hx, hy, a.Mask, o.Float32).rows(m)
+			if !o.OneFile() {
+				r.Field += ArrayFormat("", m, hx, hy, a.Mask, o.Float32).rows(m)
+			}
 		}
 	}
 	if o.Picture != "" {

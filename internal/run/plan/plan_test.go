@@ -63,7 +63,7 @@ func TestNoUniqueSolution(t *testing.T) {
 		"problem.bottom=neumann(0)"}
 	const constant = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)": no side ` +
 		`has values, so any constant can be added to a solution; give a value on a side, points in problem.fixed, ` +
-		`or problem.screening above 0`
+		`problem.screening above 0, or a robin side with h above 0`
 	for _, c := range []struct {
 		keys []string
 		want string
@@ -145,6 +145,10 @@ func TestWrites(t *testing.T) {
 			"history.csv, report.json"},
 		{"grid.nx=64 problem.left=1 grid.dtype=float32 output.every=9 run.ranks=2", "writes out/field.npy (16 KiB) " +
 			"and field-*.npy every 9 cycles, field.png, history.csv, report.json"},
+		{"grid.nx=64 problem.left=1 output.gradient=true", "writes out/field.npy (32 KiB), field-flux_x.npy, " +
+			"field-flux_y.npy, field.png, history.csv, report.json"},
+		{"grid.nx=64 problem.left=1 output.gradient=true output.field=u.vti", "writes out/u.vti (98 KiB), field.png, " +
+			"history.csv, report.json"},
 		{"output.field= output.dir=there", "writes there/field.png, history.csv, report.json"},
 		{"output.field= output.picture= output.history= output.report=", "writes no files"},
 	} {
