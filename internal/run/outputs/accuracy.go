@@ -84,7 +84,7 @@ func (o *Outputs) weighted(a accuracy.Run, change float64, result solver.Result)
 	case a.Open:
 		rep.Why = "points outside the material border on others"
 	case math.IsInf(most, 1):
-		rep.Why = "only points inside the mesh determine the constant"
+		rep.Why = "no side has values"
 	default:
 		rep.AtMost = &most
 	}
