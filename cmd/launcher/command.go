@@ -45,7 +45,7 @@ type options struct {
 	asJSON    bool
 }
 
-const about = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh by Jacobi's iteration or multigrid,
+const about = `launcher solves -div(a grad u) + k2 u = f on a 2D mesh by Jacobi's iteration or multigrid,
 with one process a rank.
 
 It starts the ranks on this machine, or over ssh on the machines of --host and --hostfile. It connects them

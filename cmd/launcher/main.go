@@ -22,7 +22,7 @@ import (
 func main() { os.Exit(run(os.Args[1:])) }
 
 // brief is what the launcher prints without arguments.
-const brief = `launcher solves -(u_xx + u_yy) + k2 u = f on a 2D mesh, with one process a rank.
+const brief = `launcher solves -div(a grad u) + k2 u = f on a 2D mesh, with one process a rank.
 
   launcher --config configs/quickstart.yaml
       solves a run file; the results are in its output.dir, by default out/

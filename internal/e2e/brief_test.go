@@ -11,7 +11,7 @@ func TestLauncherWithoutArguments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := run(t, dir, "launcher")
-	for _, text := range []string{"launcher solves -(u_xx + u_yy) + k2 u = f", "launcher --help", "-np 8"} {
+	for _, text := range []string{"launcher solves -div(a grad u) + k2 u = f", "launcher --help", "-np 8"} {
 		if !strings.Contains(out.stderr, text) {
 			t.Errorf("no %q in\n%s", text, out.stderr)
 		}
