@@ -137,7 +137,8 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// oneDocument refuses a YAML file with a second document, which the decoder would ignore.
+// oneDocument refuses a YAML file with a second document, which the decoder would ignore, and with values that it would
+// misread.
 func oneDocument(data []byte) error {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var n yaml.Node
@@ -150,8 +151,8 @@ func oneDocument(data []byte) error {
 	if n.Kind == yaml.DocumentNode && n.Content[0].Kind != yaml.MappingNode && n.Content[0].Tag != "!!null" {
 		return fmt.Errorf("line %d: must be sections with keys", n.Content[0].Line)
 	}
-	if err := d.Decode(&n); !errors.Is(err, io.EOF) {
+	if second := d.Decode(&yaml.Node{}); !errors.Is(second, io.EOF) {
 		return errors.New("a second document begins; one is allowed")
 	}
-	return nil
+	return misread(&n, strings.Split(string(data), "\n"))
 }

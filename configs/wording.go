@@ -33,6 +33,7 @@ var decoderWords = [][2]string{
 	{`did not find expected ',' or '([]}])'`, "a comma or $1 is missing; text with : ? , { or [ has quotes"},
 	{`did not find expected key`, "a key is missing; all keys of a section are indented alike"},
 	{`did not find expected node content`, "a value or a bracket is missing"},
+	{`did not find expected (?:whitespace or line break|tag URI)`, "text that begins with ! has quotes"},
 	{`found unexpected end of stream`, "a quote is not closed"},
 	{`could not find expected ':'`, "a colon is missing"},
 	{`unmarshal errors:\n\s*(line \d+): mapping key ("[^"]*") already defined at (line \d+)(?s:.*)`,
