@@ -117,6 +117,9 @@ func coloursText(raw any) (any, error) {
 	}
 	var items []string
 	for _, colour := range slices.Sorted(maps.Keys(section)) {
+		if mixed, ok := section[colour].(map[any]any); ok {
+			return nil, fmt.Errorf("%q: %w", colour, nameless(mixed))
+		}
 		attributes, ok := section[colour].(map[string]any)
 		if !ok && section[colour] != nil {
 			return nil, fmt.Errorf("%q: must be {name: ..., value: ..., coefficient: ...}, or {} for free "+
@@ -124,6 +127,9 @@ func coloursText(raw any) (any, error) {
 		}
 		item := []string{colour}
 		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			if attributes[key] == nil {
+				return nil, fmt.Errorf("%q: %s is empty", colour, key)
+			}
 			text := fmt.Sprint(attributes[key])
 			if f, ok := toFloat(attributes[key]); ok && key != "name" {
 				text = formatFloat(f)

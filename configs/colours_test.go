@@ -86,6 +86,9 @@ func TestWrongColours(t *testing.T) {
 		"7": `7 (file F): must be colours, such as "#b87333": {name: strip, value: 1}`,
 		"{'#b87333': 1}": `{...} (file F): "#b87333": must be {name: ..., value: ..., coefficient: ` +
 			`...}, or {} for free points`,
+		"{'#b87333': {value: 1,5}}": `{...} (file F): "#b87333": the number 5 stands in the place of a key; ` +
+			`decimals have a point, not a comma`,
+		"{'#b87333': {value: }}": `{...} (file F): "#b87333": value is empty`,
 		"{'#b87333': {name: 'a b'}}": `{...} (file F): "#b87333": name "a b": it may hold neither spaces nor ` +
 			`semicolons`,
 	} {
