@@ -56,7 +56,7 @@ func TestCG(t *testing.T) {
 }
 
 // So they do on the CPU.
-func TestCGOnFibers(t *testing.T) { runCG(t, accelerated(emulated(t), Options{})) }
+func TestCGOnFibers(t *testing.T) { runCG(t, accelerated(emulatedAlone(t), Options{})) }
 
 // noise is a field without order.
 type noise struct{ mesh solver.Mesh }

@@ -10,7 +10,7 @@ import (
 // The backend, with its kernels on the CPU, passes some cases of the conformance suite, with all parts of an operator
 // and all walls among them. So what Go tells the kernels is compared with the oracle without a GPU.
 func TestSweepsOnFibers(t *testing.T) {
-	d := emulated(t)
+	d := emulatedAlone(t)
 	kind := backendtest.Kind{Name: "fibers", Open: func(l solver.Layout) (solver.Backend, error) {
 		return New(d, l, Options{})
 	}}
@@ -24,11 +24,8 @@ func TestSweepsOnFibers(t *testing.T) {
 	}
 }
 
-// every returns every n-th case, and with -short fewer: the oracle is slow under the race detector.
+// every returns every n-th case.
 func every(n int, cases []backendtest.Case) (some []backendtest.Case) {
-	if testing.Short() {
-		n *= 11
-	}
 	for i := 0; i < len(cases); i += n {
 		some = append(some, cases[i])
 	}

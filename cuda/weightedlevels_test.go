@@ -43,12 +43,9 @@ func TestWeightedLevels(t *testing.T) {
 
 // Some do so on the CPU: every wall, the directions coarsened and the numbers of ranks are among them.
 func TestWeightedLevelsOnFibers(t *testing.T) {
-	all, step := leveltest.WeightedCases(), 5
-	if testing.Short() {
-		step = 19
-	}
+	d, all := emulatedAlone(t), leveltest.WeightedCases()
 	var some []leveltest.Case
-	for i := 0; i < len(all); i += step {
+	for i := 0; i < len(all); i += 5 {
 		some = append(some, all[i])
 	}
 	for _, c := range all {
@@ -56,5 +53,5 @@ func TestWeightedLevelsOnFibers(t *testing.T) {
 			some = append(some, c)
 		}
 	}
-	weightedLevels(t, emulated(t), Options{}, some)
+	weightedLevels(t, d, Options{}, some)
 }

@@ -26,10 +26,10 @@ func cycling(keys ...string) []string {
 func TestMultigridGivesTheSameBits(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{
-		"fixed": {"grid.nx=640", "grid.ny=660", "problem.preset=dirichlet", "solver.tolerance=1e-6",
+		"fixed": {"grid.nx=320", "grid.ny=330", "problem.preset=dirichlet", "solver.tolerance=1e-6",
 			"problem.fixed=x > 0.3 && x < 0.31 || abs(y-0.6) < 0.002 && x > 0.5", "problem.initial=x"},
-		"periodic": {"grid.nx=700", "grid.ny=1001", "solver.tolerance=1e-8"},
-		"neumann": {"grid.nx=1203", "grid.ny=601", "problem.preset=dirichlet", "problem.left=neumann(1)",
+		"periodic": {"grid.nx=350", "grid.ny=501", "solver.tolerance=1e-8"},
+		"neumann": {"grid.nx=601", "grid.ny=301", "problem.preset=dirichlet", "problem.left=neumann(1)",
 			"problem.top=neumann(x)", "problem.source=sin(7*x)*y", "grid.height=0.7", "problem.screening=2",
 			"solver.tolerance=0", "solver.relative_tolerance=1e-9"},
 	} {
