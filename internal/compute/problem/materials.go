@@ -196,3 +196,45 @@ func (p *Problem) wallColumn(ix int) bool {
 	w := p.mesh.Walls
 	return ix == 0 && w.Left == solver.Dirichlet || ix == p.mesh.NX-1 && w.Right == solver.Dirichlet
 }
+
+// withoutMaterial returns a line for each side whose values have no effect, since it has no material. Sides of 0 need
+// none: they are those of a domain that is drawn within the rectangle.
+func (p *Problem) withoutMaterial() (lines []string) {
+	if p.faulty || !p.Porous() {
+		return nil
+	}
+	w, right, bottom := p.mesh.Walls, p.mesh.NX-1, p.mesh.NY-1
+	for _, side := range []struct {
+		wall               solver.Wall
+		value              part
+		iy, ix, endY, endX int // its first and last point
+	}{{w.Left, p.left, 0, 0, bottom, 0}, {w.Right, p.right, 0, right, bottom, right}, {w.Top, p.top, 0, 0, 0, right},
+		{w.Bottom, p.bottom, bottom, 0, bottom, right}} {
+		if side.wall != solver.Dirichlet || side.value.text == "0" {
+			continue
+		}
+		a := 0.0
+		for iy := side.iy; iy <= side.endY && a == 0; iy++ {
+			for ix := side.ix; ix <= side.endX && a == 0; ix++ {
+				a = p.coefficientAt(iy, ix)
+			}
+		}
+		if a == 0 {
+			lines = append(lines, fmt.Sprintf("%s %q: the coefficient is 0 along the whole side, so its values "+
+				"have no effect", side.value.key, side.value.text))
+		}
+	}
+	return lines
+}
+
+// coefficientAt returns the coefficient at a point, or NaN where it cannot be read.
+func (p *Problem) coefficientAt(iy, ix int) float64 {
+	if p.coefficient.file == nil {
+		return p.coefficient.node.at(&span{}, iy, ix)
+	}
+	a, err := p.coefficient.file.exact(iy, ix)
+	if err != nil {
+		return math.NaN()
+	}
+	return a
+}

@@ -175,3 +175,28 @@ func TestManyIslands(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Values of a side without material have no effect, which the user learns.
+func TestValuesWithoutMaterial(t *testing.T) {
+	const why = ": the coefficient is 0 along the whole side, so its values have no effect"
+	for _, c := range []struct {
+		p    configs.Problem
+		want string
+	}{
+		{configs.Problem{Coefficient: "x", Left: "1", Top: "2"}, `problem.left "1"` + why},
+		{configs.Problem{Coefficient: "ix < 6 and iy < 4 ? 1 : 0", Right: "y", Bottom: "2"}, `problem.right "y"` + why +
+			"\n" + `problem.bottom "2"` + why},
+		{configs.Problem{Coefficient: "x"}, ""},
+		{configs.Problem{Coefficient: "x", Left: "robin(1, 2)"}, ""},
+		{configs.Problem{Coefficient: "x < 0.5 and iy > 0 ? 0 : 1", Left: "1"}, ""},
+		{configs.Problem{Left: "1"}, ""},
+	} {
+		p, err := New(config(7, 5, "float64", c.p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.Warnings(), "\n"); got != c.want {
+			t.Errorf("%+v:\ngot  %s\nwant %s", c.p, got, c.want)
+		}
+	}
+}

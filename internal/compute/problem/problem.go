@@ -206,7 +206,7 @@ func (p *Problem) Warnings() (lines []string) {
 	if p.drawing != nil {
 		lines = append(lines, p.drawing.warnings(p.mesh)...)
 	}
-	return lines
+	return append(lines, p.withoutMaterial()...)
 }
 
 // Close closes the files.

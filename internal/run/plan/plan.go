@@ -62,6 +62,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 		return nil, bad
 	}
 	devices, err := chooseDevices(cfg.Device, at)
+	notes := prob.Warnings()
 	bad = errors.Join(bad, prob.Close(), err)
 	if at, err = devices.working(cfg, at, prob); err != nil {
 		return nil, errors.Join(bad, err)
@@ -79,7 +80,7 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 		saved[r] = savedBytes(cfg.Solver, ranks.Layout(r))
 	}
 	hx, hy := prob.Spacings()
-	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: prob.Warnings(), Places: at,
+	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: notes, Places: at,
 		Idle: setup.Idle(cfg, len(at.Ranks)), Devices: devices, Setup: ranks, WhyDepth: why, Memory: memory,
 		Saved: saved}, bad
 }
