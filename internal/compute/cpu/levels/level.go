@@ -23,6 +23,7 @@ type level[F float] struct {
 	columns *columns
 	rows    *slopes // the restriction between rows
 	pipes   []*pipe[F]
+	arrays  int // that newArrayOf has allocated
 	engine  engine
 	fixed   multigrid.FixedRuns
 }
@@ -67,7 +68,8 @@ func (l *level[F]) newArray() array[F] { return newArrayOf[F](l, l.Mesh.NX) }
 // stripe with its halos or walls.
 func newArrayOf[V, F float](l *level[F], nx int) array[V] {
 	held := l.newRows()
-	return newArray[V](nx, held.Lo, held.Hi, l.canonical)
+	l.arrays++
+	return newArray[V](nx, held.Lo, held.Hi, 23*l.arrays%64, l.canonical)
 }
 
 // newRows returns the rows of newArrayOf.

@@ -11,7 +11,9 @@ type float interface{ float32 | float64 }
 
 // pad is the number of values before and after the columns of a row, which are 0 and may be read. It is a cache line of
 // float32 values, so that columns begin at one.
-const pad = 16
+const pad = cacheLine / 4
+
+const cacheLine = 64
 
 // stride returns the values from one row of nx columns to the next.
 func stride(nx int) int { return (nx+pad-1)/pad*pad + 2*pad }
@@ -23,14 +25,15 @@ type array[F float] struct {
 	rows [][]F // each with pad values before it in memory, and 2*pad or more behind
 }
 
-// newArray returns an array of zeros whose row y is row canonical(y).
-func newArray[F float](nx, lo, hi int, canonical func(int) int) array[F] {
+// newArray returns an array of zeros whose row y is row canonical(y). It begins some cache lines behind a page: where
+// the same rows of many arrays are read together, they must not all have the same places in the first cache.
+func newArray[F float](nx, lo, hi, lines int, canonical func(int) int) array[F] {
 	a := array[F]{lo: lo, rows: make([][]F, hi-lo)}
 	first, last := canonical(lo), canonical(lo)
 	for y := lo; y < hi; y++ {
 		first, last = min(first, canonical(y)), max(last, canonical(y))
 	}
-	memory := newRows[F](nx, last-first+1)
+	memory := rowsBehind[F](nx, last-first+1, lines)
 	for i := range a.rows {
 		a.rows[i] = memory[canonical(lo+i)-first]
 	}
@@ -39,9 +42,14 @@ func newArray[F float](nx, lo, hi int, canonical func(int) int) array[F] {
 
 // newRows returns n rows of zeros. At least 2*pad values lie behind each row: columns.gather loads up to pad+3 of them
 // with AVX-512, and uses those within pad.
-func newRows[F float](nx, n int) [][]F {
-	memory := make([]F, n*stride(nx)+2*pad) // one pad is for the alignment, one lies behind the last row
+func newRows[F float](nx, n int) [][]F { return rowsBehind[F](nx, n, 0) }
+
+// rowsBehind is newRows for rows that begin some cache lines behind a page, if they are large.
+func rowsBehind[F float](nx, n, lines int) [][]F {
+	skip := lines * cacheLine / int(unsafe.Sizeof(F(0)))
+	memory := make([]F, skip+n*stride(nx)+2*pad) // one pad is for the alignment, one lies behind the last row
 	huge.Advise(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)*int(unsafe.Sizeof(F(0)))))
+	memory = memory[skip:]
 	for uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		memory = memory[1:]
 	}

@@ -163,6 +163,13 @@ func (g *generator) loop(body func()) {
 	g.RET()
 }
 
+// ahead fetches what lies some lines behind values into the cache. Rows that come from memory need it: without, the
+// processor waits at the begin of each page.
+func (g *generator) ahead(values operand.Mem) {
+	values.Disp += 1024
+	g.PREFETCHT0(values)
+}
+
 // loopOver ends a function with a loop of body over the vectors with the first n values. The last one may go on behind
 // them, into the values that a row has behind its columns. before is done once.
 func (g *generator) loopOver(before, body func()) {

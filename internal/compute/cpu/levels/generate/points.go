@@ -61,6 +61,12 @@ func (g *generator) points(name string, sweeps, keeps bool) {
 		return g.at(b.base, 0)
 	}
 	g.loopOver(func() { g.begin(bands...) }, func() {
+		if keeps {
+			for _, values := range []operand.Mem{g.at(south.base, 0), g.at(east.base, 0), at(argD), at(argDiagonal),
+				at(argSouth)} {
+				g.ahead(values)
+			}
+		}
 		g.turn(bands...)
 		g.mov(at(argD), t)
 		if g.size == 4 {
@@ -100,9 +106,9 @@ func (g *generator) points(name string, sweeps, keeps bool) {
 	})
 }
 
-// pointProducts writes the function of CG.multiplyPoints: u, x and p are A to C, D to F and the rows from argP on, each
-// with the rows above and below; argAhead is the source of x. For each group of four columns it adds two sums to two
-// equal pairs of values, in each of dst, dst2 and argAhead2. n is a multiple of 8.
+// pointProducts writes the function of CG.multiplyPoints, for whole vectors: u, x and p are A to C, D to F and the
+// rows from argP on, each with the rows above and below; argAhead is the source of x. For each group of four columns
+// it adds two sums to two equal pairs of values, in each of dst, dst2 and argAhead2.
 func (g *generator) pointProducts() {
 	g.function("pointProducts")
 	type rows struct{ centre, north, south reg.GPVirtual }
@@ -142,7 +148,13 @@ func (g *generator) pointProducts() {
 		g.plus(to, a, a)
 		g.mov(a, to)
 	}
-	g.loop(func() {
+	g.loopOver(func() {}, func() {
+		for _, values := range []operand.Mem{g.at(u.south, 0), g.at(x.south, 0)} {
+			g.ahead(values)
+		}
+		for _, arg := range []int{argPSouth, argAhead, argDiagonal, argEast, argSouth, argCentre} {
+			g.ahead(at(arg))
+		}
 		g.zero(d[0])
 		g.zero(d[1])
 		g.mov(at(argAhead), d[2])
