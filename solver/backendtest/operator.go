@@ -73,7 +73,7 @@ func newOperator(c Case, seed uint64) solver.Operator {
 	return op
 }
 
-// addRow adds row iy, of random values or those of the row before.
+// addRow adds row iy, of random values or those of the row before. Some rows have the source of the row before alone.
 func (o *pattern) addRow(iy int, r *rand.Rand) {
 	if again(iy) {
 		for k, rows := range o.values {
@@ -93,6 +93,9 @@ func (o *pattern) addRow(iy int, r *rand.Rand) {
 			k := int(solver.West) + i
 			rows[k] = appendValue(rows[k], o.mesh.DType, w)
 		}
+	}
+	if above := o.values[solver.Source]; len(rows) > 1 && iy%5 == 3 {
+		rows[solver.Source] = above[iy-1]
 	}
 	for k, row := range rows {
 		o.values[k] = append(o.values[k], row)

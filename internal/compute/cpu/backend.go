@@ -152,8 +152,7 @@ func (b *Backend) Load(ctx context.Context, source solver.RowSource) error {
 			}
 			b.columns.pack(b.now.row(y), row)
 			b.columns.pack(b.next.row(y), row)
-			again := !first && b.operator.repeats(b.layout.Mesh, y)
-			if err := b.operator.load(y, canonical, again, !first, buf, points); err != nil {
+			if err := b.operator.load(b.layout.Mesh, y, canonical, !first, buf, points); err != nil {
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ func TestMemoryBytes(t *testing.T) {
 	l := solver.Layout{Mesh: mesh, Stripe: solver.Stripe{Lo: 8, Hi: 256}, Depth: 4, Neighbour: [2]bool{true, true}}
 	o := Options{Threads: 2, Kernel: "portable", Cache: 1 << 18}
 	const stride, masks, rowsHeld = 33 * 256, 2048, 248 + 2*4 // 2,000 columns and one beyond the wall; a byte a mask
-	const weightedStride = 157 * 256                          // 10,000 values and one
+	const termsStride = 127 * 256                             // 8,000 values and one
 	var plain int64
 	for _, test := range []struct {
 		operator solver.Operator
@@ -50,7 +50,7 @@ func TestMemoryBytes(t *testing.T) {
 		{solver.Operator{Fixed: rows{}}, rowsHeld*masks + 128},
 		{solver.Operator{Scale: 0.5, Blend: 0.5}, stride + masks + 2*128},
 		{solver.Operator{Scale: 0.5, Blend: 0.5, Values: rows{}, Fixed: rows{}}, rowsHeld*(stride+masks) + 2*128},
-		{solver.Operator{Weighted: true, Values: rows{}}, rowsHeld*weightedStride + masks + 2*128},
+		{solver.Operator{Weighted: true, Values: rows{}}, rowsHeld*(stride+termsStride) + masks + 3*128},
 	} {
 		l.Operator = test.operator
 		need, err := MemoryBytes(l, o)

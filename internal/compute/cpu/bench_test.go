@@ -45,6 +45,17 @@ func (w weights) ValueRow(iy int, k solver.Value, dst []byte) error {
 	return nil
 }
 
+// free is weights without a source.
+type free struct{ weights }
+
+func (f free) ValueRow(iy int, k solver.Value, dst []byte) error {
+	if k == solver.Source {
+		clear(dst)
+		return nil
+	}
+	return f.weights.ValueRow(iy, k, dst)
+}
+
 // layers are weights that are the same in all rows.
 type layers struct{ wavy }
 
@@ -72,6 +83,7 @@ func BenchmarkSweep(b *testing.B) {
 				{"source", solver.Operator{Scale: 0.5, Blend: 0.5, Values: w}},
 				{"source+fixed", solver.Operator{Scale: 0.5, Blend: 0.5, Values: w, Fixed: w}},
 				{"weighted", solver.Operator{Weighted: true, Values: weights{w}}},
+				{"free", solver.Operator{Weighted: true, Values: free{weights{w}}}},
 				{"layers", solver.Operator{Weighted: true, Values: layers{w}}},
 			}
 			for _, kind := range kinds {

@@ -17,18 +17,39 @@ type operator struct {
 	solver.Operator
 	kind    kernel.Operator
 	weights [2 * kernel.MaxVector]byte // h in every lane of a vector, then q
-	values  *field                     // rows of values; all are one row of zeros if the operator yields none
-	same    []unsafe.Pointer           // by row, from first on: where its values are; rows one after another may share
+	sources *valueRows                 // of b; all are one row of zeros if the operator yields none
+	terms   *valueRows                 // of the weights of each point
 	swept   sweptRows                  // all are one row if there are no fixed points
 	fixed   []blockRange               // by row: the blocks that hold fixed points; nil if there are none
-	first   int                        // row of fixed[0] and same[0]
+	first   int                        // row of fixed[0]
 }
+
+// valueRows is rows of some of the values of points: for each block of the field a block for each of them.
+type valueRows struct {
+	*field
+	first solver.Value
+	n     int              // number of values
+	same  []unsafe.Pointer // by row: where its values are; rows one after another may share
+}
+
+// newValueRows returns n values of rows, without memory. If none is yielded, all rows are one.
+func newValueRows(yielded bool, rows solver.Stripe, columns rowLayout, first solver.Value, n int) *valueRows {
+	stride := columns.strideOf(n * columns.blocks)
+	v := &valueRows{field: newSharedRow(rows, stride), first: first, n: n, same: make([]unsafe.Pointer, rows.Rows())}
+	if yielded {
+		v.field = newField(rows, stride)
+	}
+	return v
+}
+
+// at returns where the values of row y are.
+func (v *valueRows) at(y int) unsafe.Pointer { return v.same[y-v.rows.Lo] }
 
 // newOperator returns the operator of l, whose fields have no memory yet.
 func newOperator(l solver.Layout, columns rowLayout) *operator {
 	rows := l.Held()
 	o := &operator{Operator: l.Operator, kind: kernel.OperatorOf(l.Operator), first: rows.Lo}
-	if o.kind.Values() == 0 && o.Fixed == nil {
+	if o.kind == kernel.Plain && o.Fixed == nil {
 		return o
 	}
 	o.swept.columns = columns
@@ -38,14 +59,13 @@ func newOperator(l solver.Layout, columns rowLayout) *operator {
 		o.fixed = make([]blockRange, rows.Rows())
 		o.swept.field = newField(rows, columns.maskStride())
 	}
-	if o.kind.Values() == 0 {
+	if o.kind == kernel.Plain {
 		return o
 	}
-	o.values = newSharedRow(rows, columns.strideOf(o.kind.Values()*columns.blocks))
-	if o.Values != nil {
-		o.values = newField(rows, o.values.shared)
+	o.sources = newValueRows(o.Values != nil, rows, columns, solver.Source, 1)
+	if n := o.kind.Terms(); n > 0 {
+		o.terms = newValueRows(true, rows, columns, solver.West, n)
 	}
-	o.same = make([]unsafe.Pointer, rows.Rows())
 	weights := o.weights[:0]
 	for _, w := range []float64{o.Scale, o.Blend} {
 		for range columns.lanes {
@@ -61,59 +81,83 @@ func newOperator(l solver.Layout, columns rowLayout) *operator {
 
 // fields returns the fields of the operator.
 func (o *operator) fields() (fields []*field) {
-	for _, f := range []*field{o.values, o.swept.field} {
-		if f != nil {
-			fields = append(fields, f)
-		}
+	for _, v := range o.values() {
+		fields = append(fields, v.field)
+	}
+	if o.swept.field != nil {
+		fields = append(fields, o.swept.field)
 	}
 	return fields
 }
 
+// values returns the values of points that the operator has.
+func (o *operator) values() (all []*valueRows) {
+	for _, v := range []*valueRows{o.sources, o.terms} {
+		if v != nil {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 // open fills the row that all rows share, once the fields have memory.
 func (o *operator) open() {
-	for i := range o.same {
-		o.same[i] = o.values.row(o.first + i)
+	for _, v := range o.values() {
+		for i := range v.same {
+			v.same[i] = v.row(v.rows.Lo + i)
+		}
 	}
 	if o.Fixed == nil && o.swept.field != nil {
 		o.swept.set(o.first, nil)
 	}
 }
 
-// load reads row y of the values and of the fixed points, which is row canonical of the mesh. buf and points have room
-// for a row. again says that the values are those of row y-1, and sweeps read them there. So they do with others that
-// turn out to be the same: the rows of a layer then come from the caches.
-func (o *operator) load(y, canonical int, again, above bool, buf []byte, points []bool) error {
-	columns, n := o.swept.columns, o.ValuesPerPoint()
-	i := y - o.first
-	if again && n > 0 {
-		o.same[i], n = o.same[i-1], 0
-	}
-	for k := range n {
-		if err := o.Values.ValueRow(canonical, solver.Value(k), buf); err != nil {
-			return fmt.Errorf("%v of row %d: %w", solver.Value(k), canonical, err)
-		}
-		columns.packEvery(unsafe.Add(o.values.row(y), k*columns.blockBytes()), buf, n)
-	}
-	if n > 0 {
-		size := n * columns.blocks * columns.blockBytes()
-		o.same[i] = o.values.row(y)
-		if above && bytes.Equal(bytesAt(o.same[i-1], size), bytesAt(o.same[i], size)) {
-			o.same[i] = o.same[i-1]
+// load reads row y of the values and of the fixed points, which is row canonical of mesh m. buf and points have room
+// for a row. above says that row y-1 is loaded.
+func (o *operator) load(m solver.Mesh, y, canonical int, above bool, buf []byte, points []bool) error {
+	if o.Values != nil {
+		for _, v := range o.values() {
+			if err := v.load(o, m, y, canonical, above, buf); err != nil {
+				return err
+			}
 		}
 	}
 	if o.Fixed != nil {
 		if err := o.Fixed.FixedRow(canonical, points); err != nil {
 			return fmt.Errorf("fixed points of row %d: %w", canonical, err)
 		}
-		o.fixed[i] = o.swept.set(y, points)
+		o.fixed[y-o.first] = o.swept.set(y, points)
+	}
+	return nil
+}
+
+// load reads row y. If its values are those of row y-1, sweeps read them there: the rows of a layer, or those without a
+// source, then come from the caches.
+func (v *valueRows) load(o *operator, m solver.Mesh, y, canonical int, above bool, buf []byte) error {
+	columns, i := o.swept.columns, y-v.rows.Lo
+	if above && v.repeats(o.Values, m, y) {
+		v.same[i] = v.same[i-1]
+		return nil
+	}
+	v.same[i] = v.row(y)
+	for k := range v.n {
+		of := v.first + solver.Value(k)
+		if err := o.Values.ValueRow(canonical, of, buf); err != nil {
+			return fmt.Errorf("%v of row %d: %w", of, canonical, err)
+		}
+		columns.packEvery(unsafe.Add(v.same[i], k*columns.blockBytes()), buf, v.n)
+	}
+	size := v.n * columns.blocks * columns.blockBytes()
+	if above && bytes.Equal(bytesAt(v.same[i-1], size), bytesAt(v.same[i], size)) {
+		v.same[i] = v.same[i-1]
 	}
 	return nil
 }
 
 // repeats reports whether the values of row y are known to be those of row y-1.
-func (o *operator) repeats(m solver.Mesh, y int) bool {
-	for k := range o.ValuesPerPoint() {
-		if !solver.ValuesOf(o.Values, solver.Value(k)).Repeats(m, y) {
+func (v *valueRows) repeats(values solver.ValueRows, m solver.Mesh, y int) bool {
+	for k := range v.n {
+		if !solver.ValuesOf(values, v.first+solver.Value(k)).Repeats(m, y) {
 			return false
 		}
 	}
@@ -136,32 +180,33 @@ func (o *operator) masked(y, n int) (blocks blockRange) {
 // operators with values need.
 func (o *operator) place(t *task, y, left int) {
 	t.masked = o.masked(y, t.Rows)
-	columns, n := o.swept.columns, o.kind.Values()
-	if n == 0 && t.masked == (blockRange{}) {
+	if o.kind == kernel.Plain && t.masked == (blockRange{}) {
 		return
 	}
-	at := left * n * columns.blockBytes()
+	columns := o.swept.columns
+	at := left * columns.blockBytes()
 	for i := range t.Rows {
 		t.Swept[i] = unsafe.Add(o.swept.row(y+i), left*columns.maskBytes())
-		if n > 0 {
-			t.Values[i] = unsafe.Add(o.same[y+i-o.first], at)
+		if o.sources != nil {
+			t.Sources[i] = unsafe.Add(o.sources.at(y+i), at)
 		}
 	}
-	if n > 1 {
-		o.fetch(t, y, at)
+	if o.terms != nil {
+		o.placeTerms(t, y, o.terms.n*at)
 	}
 	t.Weights = unsafe.Pointer(&o.weights)
 }
 
-// fetch gives a task places to fetch from. In the next band the first level sweeps the rows that follow those it sweeps
-// in this one. Together the levels fetch their values, each two lines of a block.
-func (o *operator) fetch(t *task, y, at int) {
+// placeTerms gives a task its weights, and places to fetch from. In the next band the first level sweeps the rows that
+// follow those it sweeps in this one. Together the levels fetch their weights, each two lines of a block.
+func (o *operator) placeTerms(t *task, y, at int) {
 	done := (t.level - 1) * kernel.AheadBytes
+	fetch := done < o.terms.n*o.swept.columns.blockBytes()
 	for i := range t.Rows {
-		t.Ahead[i] = t.Values[i]
-		next := y + i + t.level - 1 + kernel.Rows - o.first
-		if next < len(o.same) && done < o.kind.Values()*o.swept.columns.blockBytes() {
-			t.Ahead[i] = unsafe.Add(o.same[next], at+done)
+		t.Terms[i] = unsafe.Add(o.terms.at(y+i), at)
+		t.Ahead[i] = t.Terms[i]
+		if next := y + i + t.level - 1 + kernel.Rows; fetch && next < o.terms.rows.Hi {
+			t.Ahead[i] = unsafe.Add(o.terms.at(next), at+done)
 		}
 	}
 }

@@ -39,17 +39,20 @@ type Span struct {
 	Blocks  int // >= 1; 1 for Edge
 	Restart int // 1: start Acc from 0 instead of reading it; else 0
 
-	// The rest is for Masked, and for operators with values. Swept has a row of masks for each row: for each block 4
+	// The rest is for Masked, and for operators with a source. Swept has a row of masks for each row: for each block 4
 	// masks of MaskBytes, one for each vector, whose bit l is set if lane l is swept. SweptOff is the offset to the
-	// first block's masks. Values has a row of values for each row: for each block of the field as many blocks as the
-	// operator has values, in their order, so the first one is Off times this number from the pointer. Weights is h of
-	// the general operator in every lane of a vector, then q.
+	// first block's masks. Sources has a row of b for each row. Weights is h of the general operator in every lane of a
+	// vector, then q.
 	Swept    [Rows]unsafe.Pointer
-	Values   [Rows]unsafe.Pointer
+	Sources  [Rows]unsafe.Pointer
 	SweptOff int
 	Weights  unsafe.Pointer
-	// Ahead is for operators with more than one value. With each block of a row, kernels of some machines fetch
-	// AheadBytes for a later task, from the place that this pointer has for the block as Values has for its values.
+
+	// The rest is for operators with terms. Terms has a row of weights for each row: for each block of the field a
+	// block for each term, so the first one is Off times their number from the pointer. With each block of a row,
+	// kernels of some machines fetch AheadBytes for a later task, from the place that Ahead has for the block as Terms
+	// has for its weights.
+	Terms [Rows]unsafe.Pointer
 	Ahead [Rows]unsafe.Pointer
 }
 

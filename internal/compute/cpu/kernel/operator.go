@@ -25,10 +25,9 @@ func OperatorOf(o solver.Operator) Operator {
 	return General
 }
 
-// Values returns the number of values that a sweep reads at a point besides that of the field, in the order of
-// solver.Value.
-func (o Operator) Values() int {
-	return [operators]int{General: 1, Weighted: int(solver.South) + 1}[o]
+// Terms returns the number of weights that a point has of its own, in the order of solver.Value from solver.West on.
+func (o Operator) Terms() int {
+	return [operators]int{Weighted: int(solver.South - solver.Source)}[o]
 }
 
 // The updates in plain Go: how one sweep makes the new value of a point from the values of the sweep before. The sweeps
@@ -57,22 +56,22 @@ func WeightedUpdate[F float](west, east, north, south, b, w, e, n, s F) F {
 	return FMA(w, west, FMA(e, east, FMA(n, north, FMA(s, south, b))))
 }
 
-// updater returns the new value of a point whose value k is v[4*k].
-type updater[F float] func(west, east, north, south F, v []F) F
+// updater returns the new value of a point with source b whose weight of term k is w[4*k].
+type updater[F float] func(west, east, north, south, b F, w []F) F
 
 // updaterOf returns the update by an operator for the points of a span.
 func updaterOf[F float](o Operator, s *Span) updater[F] {
 	switch o {
 	case General:
 		h := (*[2]F)(s.Weights)
-		return func(west, east, north, south F, v []F) F {
-			return GeneralUpdate(west, east, north, south, h[0], h[1], v[0])
+		return func(west, east, north, south, b F, _ []F) F {
+			return GeneralUpdate(west, east, north, south, h[0], h[1], b)
 		}
 	case Weighted:
-		return func(west, east, north, south F, v []F) F {
-			v = v[:17]
-			return WeightedUpdate(west, east, north, south, v[0], v[4], v[8], v[12], v[16])
+		return func(west, east, north, south, b F, w []F) F {
+			w = w[:13]
+			return WeightedUpdate(west, east, north, south, b, w[0], w[4], w[8], w[12])
 		}
 	}
-	return func(west, east, north, south F, _ []F) F { return update(west, east, north, south) }
+	return func(west, east, north, south, _ F, _ []F) F { return update(west, east, north, south) }
 }

@@ -97,7 +97,7 @@ func edgePortable[F float](s *Span, size int) {
 
 // maskedPortable sweeps blocks under the masks in Swept.
 func maskedPortable[F float](s *Span, o Operator) {
-	n, update, each := 4*s.Blocks, updaterOf[F](o, s), 4*o.Values()
+	n, update, each := 4*s.Blocks, updaterOf[F](o, s), 4*o.Terms()
 	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), s.Blocks)
 	if s.Restart != 0 {
 		clear(acc)
@@ -108,9 +108,9 @@ func maskedPortable[F float](s *Span, o Operator) {
 		acc = nextGroups(s, r, acc)
 		north, row, south, dst := rowsPortable[F](s, r, n)
 		swept := unsafe.Slice((*byte)(unsafe.Add(s.Swept[r], s.SweptOff)), n)
-		values := north // not read
-		if each > 0 {
-			values = valuesPortable[F](s, r, o)
+		sources, terms := north, north // not read
+		if o != Plain {
+			sources, terms = valuesPortable[F](s, r, o)
 		}
 		west := carry[r]
 		for k := range acc {
@@ -119,7 +119,7 @@ func maskedPortable[F float](s *Span, o Operator) {
 				i := 4*k + j
 				v := row[i]
 				if swept[i] != 0 {
-					v = update(west, row[i+1], north[i], south[i], values[k*each+j:])
+					v = update(west, row[i+1], north[i], south[i], sources[i], terms[k*each+min(j, each):])
 				}
 				west = row[i]
 				d[j] = v - row[i]
@@ -131,10 +131,11 @@ func maskedPortable[F float](s *Span, o Operator) {
 	}
 }
 
-// valuesPortable returns the values of the blocks of row r of a span.
-func valuesPortable[F float](s *Span, r int, o Operator) []F {
-	n := o.Values()
-	return unsafe.Slice((*F)(unsafe.Add(s.Values[r], n*s.Off)), 4*n*s.Blocks)
+// valuesPortable returns b and the weights of the blocks of row r of a span.
+func valuesPortable[F float](s *Span, r int, o Operator) (sources, terms []F) {
+	n := o.Terms()
+	return unsafe.Slice((*F)(unsafe.Add(s.Sources[r], s.Off)), 4*s.Blocks),
+		unsafe.Slice((*F)(unsafe.Add(s.Terms[r], n*s.Off)), 4*n*s.Blocks)
 }
 
 func barePortable[F float](s *Span) {
@@ -153,13 +154,14 @@ func barePortable[F float](s *Span) {
 
 // bareValuesPortable is barePortable for an operator with values.
 func bareValuesPortable[F float](s *Span, o Operator) {
-	update, each := updaterOf[F](o, s), 4*o.Values()
+	update, each := updaterOf[F](o, s), 4*o.Terms()
 	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
 	for r := range s.Rows {
 		north, row, south, dst := rowsPortable[F](s, r, 4*s.Blocks)
-		values, west := valuesPortable[F](s, r, o), carry[r]
+		sources, terms := valuesPortable[F](s, r, o)
+		west := carry[r]
 		for i := range dst {
-			v := update(west, row[i+1], north[i], south[i], values[i/4*each+i%4:])
+			v := update(west, row[i+1], north[i], south[i], sources[i], terms[i/4*each+min(i%4, each):])
 			west = row[i]
 			dst[i] = v
 		}

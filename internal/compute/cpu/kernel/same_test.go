@@ -63,7 +63,8 @@ type spanCase[F float] struct {
 	restart, groupBreak int
 	inPlace             bool
 	src                 [Rows + 2][]F // dense, with a block more than is swept
-	values              [Rows][][]F   // by value
+	sources             [Rows][]F
+	terms               [Rows][][]F // by term
 	swept               [Rows][]bool
 	west, acc           []F // by row, by group: those of the first rows, then those of the rows after groupBreak
 	h, q                F
@@ -99,9 +100,10 @@ func newSpanCase[F float](random *rand.Rand, lanes int, o Operator, edge, masked
 	for i := range c.src {
 		c.src[i] = values(columns + 4*lanes)
 	}
-	for i := range c.values {
-		for range o.Values() {
-			c.values[i] = append(c.values[i], values(columns))
+	for i := range c.terms {
+		c.sources[i] = values(columns)
+		for range o.Terms() {
+			c.terms[i] = append(c.terms[i], values(columns))
 		}
 		c.swept[i] = make([]bool, columns)
 		for x := range columns {
@@ -166,14 +168,15 @@ func (c *spanCase[F]) span(lanes int) *span[F] {
 			s.dst[i] = aligned[F](len(row))
 		}
 		s.Dst[i] = pointer(s.dst[i])
-		n, block := len(c.values[i]), 4*lanes
+		s.Sources[i] = pointer(place(c.sources[i]))
+		n, block := len(c.terms[i]), 4*lanes
 		rows := aligned[F](n * s.Blocks * block)
-		for k, dense := range c.values[i] {
+		for k, dense := range c.terms[i] {
 			for b := range s.Blocks {
 				copy(rows[(b*n+k)*block:][:block], place(dense)[b*block:])
 			}
 		}
-		s.Values[i] = pointer(rows)
+		s.Terms[i] = pointer(rows)
 		size, valueBytes := MaskBytes(lanes), int(unsafe.Sizeof(F(0)))
 		masks := make([]byte, s.Blocks*4*size)
 		edge := aligned[byte](s.Blocks * 4 * lanes * valueBytes)

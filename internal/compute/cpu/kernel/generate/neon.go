@@ -9,6 +9,7 @@ import (
 	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/internal/compute/cpu/neon"
 	"jacobi/internal/compute/cpu/operator"
+	"jacobi/solver"
 )
 
 // General registers of the functions for arm64. R16 to R18 and those from R26 on belong to the assembler, the system
@@ -27,6 +28,7 @@ const (
 	regScratch = "R10"
 	regEnd     = "R11" // of the rows of the current groups
 	regGroups  = "R12" // address of their sums
+	regTerms   = "R13" // the weights of a block
 )
 
 // arm64 writes for 32 registers of 16 bytes: three rows of a block are in 0-11, temporaries in 12-19, sums, constants
@@ -254,11 +256,8 @@ func (m *arm64) row(i int, n, c, s vectors, v variant) {
 	}
 	m.rowAt(unsafe.Offsetof(span.Dst)+uintptr(8*i), regOff, regDst)
 	value := t
-	if values := v.operator.Values(); values > 0 {
-		m.rowAt(unsafe.Offsetof(span.Values)+uintptr(8*i), regOff, regScratch)
-		for range values - 1 {
-			m.Op("ADD", regOff, regScratch)
-		}
+	if v.operator != kernel.Plain {
+		m.rowAt(unsafe.Offsetof(span.Sources)+uintptr(8*i), regOff, regScratch)
 	}
 	switch v.operator {
 	case kernel.Plain:
@@ -275,6 +274,10 @@ func (m *arm64) row(i int, n, c, s vectors, v variant) {
 			value[j] = u.General(t[j], n[j], source[j])
 		}
 	default:
+		m.field(unsafe.Offsetof(span.Terms)+uintptr(8*i), regTerms)
+		for range v.operator.Terms() {
+			m.Op("ADD", regOff, regTerms)
+		}
 		value = m.terms(v.operator, vectors{t[0], c[0], c[1], c[2]}, vectors{c[1], c[2], c[3], t[3]}, n, s)
 	}
 	if v.swept {
@@ -291,25 +294,23 @@ func (m *arm64) row(i int, n, c, s vectors, v variant) {
 	}
 }
 
-// terms returns the new values by an operator of terms, whose values begin at regScratch.
+// terms returns the new values by an operator of terms, with b at regScratch and the weights at regTerms.
 func (m *arm64) terms(o kernel.Operator, west, east, n, s vectors) vectors {
-	load := func(k int, v vectors) {
-		m.LoadPair(regScratch, 4*k*neon.VectorBytes, v[0], v[1])
-		m.LoadPair(regScratch, (4*k+2)*neon.VectorBytes, v[2], v[3])
-	}
 	sums, weights := from(16), vectors{13, 14, 22, 23}
 	fma := func(k int, value, sum vectors) vectors {
-		load(k, weights)
+		at := 4 * (k - int(solver.West)) * neon.VectorBytes
+		m.LoadPair(regTerms, at, weights[0], weights[1])
+		m.LoadPair(regTerms, at+2*neon.VectorBytes, weights[2], weights[3])
 		for j := range sum {
 			m.MultiplyAdd(m.t, weights[j], value[j], sum[j])
 		}
 		return sum
 	}
-	u := operator.Terms[int, vectors]{Fma: fma, Into: fma, Load: func(k int) vectors {
-		load(k, sums)
+	u := operator.Terms[int, vectors]{Fma: fma, Into: fma, Load: func(int) vectors {
+		m.load(regScratch, sums)
 		return sums
 	}}
-	places := make([]int, o.Values())
+	places := make([]int, solver.West+solver.Value(o.Terms()))
 	for k := range places {
 		places[k] = k
 	}

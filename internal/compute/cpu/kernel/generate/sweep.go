@@ -290,29 +290,30 @@ func (g *generator) rows(p pass) {
 	}
 }
 
-// values returns the values of a block of row i: a block for each, from a multiple of the offset to the block of the
-// field on.
+// values returns b of a block of row i, and the weights if there are terms, in the order of solver.Value.
 func (g *generator) values(p pass, i int) (values []blockMem) {
 	var span kernel.Span
-	n := p.operator.Values()
-	if n == 0 {
+	if p.operator == kernel.Plain {
 		return nil
 	}
-	row := g.loadField(p.span, unsafe.Offsetof(span.Values)+uintptr(8*i))
-	if n > 1 {
-		g.LEAQ(operand.Mem{Base: row, Index: p.off, Scale: uint8(n - 1)}, row)
-	}
-	if n > 1 {
-		ahead := g.loadField(p.span, unsafe.Offsetof(span.Ahead)+uintptr(8*i))
-		g.LEAQ(operand.Mem{Base: ahead, Index: p.off, Scale: uint8(n - 1)}, ahead)
+	row := func(of uintptr) reg.GPVirtual { return g.loadField(p.span, of+uintptr(8*i)) }
+	n := p.operator.Terms()
+	if n > 0 { // first, while there is a register for it
+		ahead := row(unsafe.Offsetof(span.Ahead))
 		for line := 0; line < kernel.AheadBytes; line += 64 {
-			g.PREFETCHT1(operand.Mem{Base: ahead, Index: p.off, Scale: 1, Disp: line})
+			g.PREFETCHT0(operand.Mem{Base: ahead, Index: p.off, Scale: uint8(n), Disp: line})
 		}
 	}
+	values = append(values, g.block(row(unsafe.Offsetof(span.Sources)), p.off))
+	if n == 0 {
+		return values
+	}
+	terms := row(unsafe.Offsetof(span.Terms))
+	g.LEAQ(operand.Mem{Base: terms, Index: p.off, Scale: uint8(n)}, terms)
 	for k := range n {
-		block := g.block(row, p.off)
+		var block blockMem
 		for j := range block {
-			block[j].Disp += 4 * k * g.vectorBytes()
+			block[j] = operand.Mem{Base: terms, Disp: (4*k + j) * g.vectorBytes()}
 		}
 		values = append(values, block)
 	}
