@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/solver"
@@ -95,6 +96,29 @@ func TestThreads(t *testing.T) {
 						return New(l, Options{Threads: threads})
 					}})
 				})
+			}
+		}
+	}
+}
+
+// Workers write to themselves all the time, so no two share a line of the cache.
+func TestWorkersLieApart(t *testing.T) {
+	mesh := solver.Mesh{NX: 64, NY: 64, DType: solver.Float32}
+	l := solver.Layout{Mesh: mesh, Stripe: mesh.Interior(), Depth: 1}
+	b, err := New(l, Options{Threads: 8, Kernel: "portable"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	lines := func(w *worker) (first, last uintptr) {
+		at := uintptr(unsafe.Pointer(w))
+		return at / cacheLine, (at + unsafe.Offsetof(w.normed) + unsafe.Sizeof(w.normed) - 1) / cacheLine
+	}
+	for i, v := range b.pool.workers {
+		for j, w := range b.pool.workers[:i] {
+			first, last := lines(v)
+			if from, to := lines(w); from <= last && first <= to {
+				t.Errorf("workers %d and %d share a line", j, i)
 			}
 		}
 	}

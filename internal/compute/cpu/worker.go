@@ -14,6 +14,9 @@ type worker struct {
 	scratch memory
 	sums    []kernel.Collector // by sweep of the pass
 	tasks   []task             // of the current band, in the order of sweeps
+	normed  []bool             // by sweep of the pass: whether it has a norm
+
+	_ [2 * cacheLine]byte // so that no other worker, nor what the processor fetches along, is in a line of this one
 }
 
 // job is a part of a pass: after all sweeps it yields the given rows, in blocks of columns [left, right).
@@ -71,6 +74,10 @@ func (w *windowPass) run(ctx context.Context) error {
 	w.outerLeft = max(0, w.left-w.overlap)
 	w.outerRight = min(w.b.columns.blocks, w.right+w.overlap)
 	w.counted = solver.Stripe{Lo: max(w.rows.Lo, w.b.layout.Stripe.Lo), Hi: min(w.rows.Hi, w.b.layout.Stripe.Hi)}
+	w.normed = w.normed[:0]
+	for sweep := range w.sweeps {
+		w.normed = append(w.normed, w.b.layout.Norms.Has(w.pass.First+sweep))
+	}
 	// In the band at top, level k does rows [top-k, top-k+kernel.Rows). At the first level they are a row group.
 	top := floorMultiple(w.rows.Lo-w.sweeps+1, kernel.Rows) + 1
 	bands := ceilDiv(w.rows.Hi+w.sweeps-top, kernel.Rows)
@@ -102,7 +109,7 @@ func (w *windowPass) planLevel(level, y int) {
 		}
 		t := w.addTask()
 		t.level = level
-		t.normed = w.b.layout.Norms.Has(w.pass.First + level - 1)
+		t.normed = w.normed[level-1]
 		t.complete = [2]int{}
 		if t.normed {
 			t.complete[0] = w.complete(y, groupsEnd)
@@ -171,19 +178,22 @@ func (w *windowPass) place(rows []unsafe.Pointer, level, y int) {
 		if level != 0 {
 			f = w.b.next
 		}
-		from := unsafe.Add(f.row(y), offset)
+		row := unsafe.Add(f.row(y), offset)
 		for i := range rows {
-			rows[i] = unsafe.Add(from, i*f.stride)
+			rows[i] = row
+			row = unsafe.Add(row, f.stride)
 		}
 		return
 	}
 	// Row rows.Lo-1 of the last level has slot 0. No task reads a row that comes before it in the ring.
 	slot := int(uint32(y-w.rows.Lo+1+w.sweeps-level) % uint32(w.ringRows))
-	ring := w.scratch.pointer()
+	ring, stride := w.scratch.pointer(), w.ringStride
+	end := w.ringRows * stride
+	at := slot * stride
 	for i := range rows {
-		rows[i] = unsafe.Add(ring, slot*w.ringStride)
-		if slot++; slot == w.ringRows {
-			slot = 0
+		rows[i] = unsafe.Add(ring, at)
+		if at += stride; at == end {
+			at = 0
 		}
 	}
 	if y < w.b.sweepable.Lo {
