@@ -19,7 +19,7 @@ import (
 func (c *cluster) begin(dir string, args ...string) *live {
 	c.t.Helper()
 	l := c.start(dir, append(append(c.ssh("user"), args...), set(endless...)...)...)
-	l.waitFor(progress)
+	l.sweeps()
 	return l
 }
 

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // live is a launcher that runs while the test goes on.
@@ -40,8 +42,32 @@ const progress = `\d+ .*sweeps.*, norm \d`
 func begin(t *testing.T, dir string, args ...string) *live {
 	t.Helper()
 	l := startLive(t, dir, append(args, set(endless...)...)...)
-	l.waitFor(progress)
+	l.sweeps()
 	return l
+}
+
+// sweeps waits until an endless run sweeps, and yields.
+func (l *live) sweeps() {
+	l.t.Helper()
+	l.waitFor(progress)
+	l.yield()
+}
+
+// yield makes the ranks of an endless run leave the cores to other tests, which wait for more than its next sweep.
+func (l *live) yield() {
+	l.t.Helper()
+	for _, pid := range l.ranks() {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			continue // a rank that has ended
+		}
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			if err == nil {
+				_ = unix.Setpriority(unix.PRIO_PROCESS, id, 10) // a thread that has ended needs none
+			}
+		}
+	}
 }
 
 // startLive starts a launcher.

@@ -101,6 +101,7 @@ func TestViewOfARun(t *testing.T) {
 			s := c.start(t, dir)
 			p := browse(t, s.url)
 			p.await("window.app && app.field.frame && app.chart.points.length > 1 && app.ranks.list[1]?.glups > 0")
+			s.yield()
 			p.await(`byId("state").textContent === "running" && app.progress.sweeps > app.field.frame.sweeps`)
 			p.showsTheEnd(s, dir)
 		})

@@ -95,6 +95,7 @@ func beside(i, n int, w solver.Wall) int {
 // TestWhereTheCoarsestLevelDecides checks cycles on meshes on which sweeps of the coarsest level took thousands, or
 // lost the screening: with screening alone to determine a constant, and long and thin ones.
 func TestWhereTheCoarsestLevelDecides(t *testing.T) {
+	skipAlone(t)
 	const neumann, periodic = solver.Neumann, solver.Periodic
 	all := solver.Walls{Left: neumann, Right: neumann, Top: neumann, Bottom: neumann}
 	sides, ring := solver.Walls{Left: neumann, Right: neumann}, solver.Walls{Left: periodic, Right: periodic}

@@ -42,6 +42,15 @@ func (a *alone) Post(_ context.Context, _ uint64, c solver.Contribution) error {
 
 func (a *alone) Wait(context.Context, uint64) (solver.Contribution, error) { return a.kept, nil }
 
+// skipAlone leaves a test of one rank out of short tests, which are those of the race detector. Others have threads and
+// ranks.
+func skipAlone(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT RUN with -short: one rank races with nobody")
+	}
+}
+
 // norms does the given number of cycles and returns the norms of the fields from the initial one on.
 func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, cycles int) []float64 {
 	t.Helper()

@@ -46,6 +46,7 @@ func shapes(n int) map[string]func(x, y int) bool {
 // TestAccelerated checks how many cycles conjugate gradients take to divide the norm by 1e8, with fixed points of all
 // shapes, and between walls of all kinds.
 func TestAccelerated(t *testing.T) {
+	skipAlone(t)
 	const neumann, periodic = solver.Neumann, solver.Periodic
 	for n, walls := range map[int]solver.Walls{
 		129: {},

@@ -326,6 +326,7 @@ func spiral(n int, contrast float64) material {
 
 // TestWeightedCycles counts cycles. CYCLES=257 prints those of 257 x 257 points.
 func TestWeightedCycles(t *testing.T) {
+	skipAlone(t)
 	n, asserts := 129, true
 	if v := os.Getenv("CYCLES"); v != "" {
 		var err error

@@ -21,6 +21,9 @@ func TestOutlines(t *testing.T) {
 		{8, corner, 300, 200, 800, 300},
 		{3840, [][4]float64{{899, 599.5, 899, 899.5}, {899, 899.5, 3839.5, 899.5}}, 300, 200, 1280, 300}, // 3 a pixel
 	} {
+		if testing.Short() && c.n > 1000 {
+			continue // slow under the race detector
+		}
 		m := solver.Mesh{NX: c.n, NY: c.n, DType: solver.Float32}
 		th := thumbnailOf(t, m, func(ix, _ int) float64 { return float64(ix) })
 		plain, err := th.Draw(Caption{Contours: 3})
