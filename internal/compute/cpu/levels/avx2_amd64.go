@@ -99,6 +99,12 @@ func functionsAVX2F64() *functions {
 	t.timesPStraight = timesPStraightAVX2F64
 	t.addAP = addAPAVX2F64
 	t.split = splitAVX2F64
+	t.interpolateAlong = interpolateAlongAVX2F64
+	t.interpolateAcross = interpolateAcrossAVX2F64
+	t.interpolateBoth = interpolateBothAVX2F64
+	t.mask = maskAVX2F64
+	t.roots = rootsAVX2F64
+	t.scaling = scalingAVX2F64
 	return t
 }
 
@@ -167,3 +173,21 @@ func addAPAVX2F64(r *rowArgs)
 
 //go:noescape
 func splitAVX2F64(r *rowArgs)
+
+//go:noescape
+func interpolateAlongAVX2F64(r *rowArgs)
+
+//go:noescape
+func interpolateAcrossAVX2F64(r *rowArgs)
+
+//go:noescape
+func interpolateBothAVX2F64(r *rowArgs)
+
+//go:noescape
+func maskAVX2F64(r *rowArgs)
+
+//go:noescape
+func rootsAVX2F64(r *rowArgs)
+
+//go:noescape
+func scalingAVX2F64(r *rowArgs)

@@ -1693,3 +1693,456 @@ loop:
 	JLT       loop
 	VZEROUPPER
 	RET
+
+// func interpolateAlongAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·interpolateAlongAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 96(AX), DX
+	XORQ BX, BX
+
+loop:
+	MOVQ         160(AX), SI
+	VMOVUPD      -8(SI)(BX*8), Y0
+	MOVQ         136(AX), SI
+	VADDPD       -8(SI)(BX*8), Y0, Y0
+	MOVQ         176(AX), SI
+	VADDPD       (SI)(BX*8), Y0, Y0
+	MOVQ         $0x7fffffffffffffff, SI
+	VMOVQ        SI, X4
+	VPBROADCASTQ X4, Y4
+	VANDPD       Y4, Y0, Y0
+	MOVQ         168(AX), SI
+	VMOVUPD      8(SI)(BX*8), Y1
+	MOVQ         136(AX), SI
+	VADDPD       (SI)(BX*8), Y1, Y1
+	MOVQ         184(AX), SI
+	VADDPD       (SI)(BX*8), Y1, Y1
+	MOVQ         $0x7fffffffffffffff, SI
+	VMOVQ        SI, X4
+	VPBROADCASTQ X4, Y4
+	VANDPD       Y4, Y1, Y1
+	MOVQ         136(AX), SI
+	VMOVUPD      -8(SI)(BX*8), Y4
+	MOVQ         136(AX), SI
+	VADDPD       (SI)(BX*8), Y4, Y4
+	MOVQ         144(AX), SI
+	VMOVUPD      (SI)(BX*8), Y5
+	MOVQ         152(AX), SI
+	VADDPD       (SI)(BX*8), Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	MOVQ         160(AX), SI
+	VMOVUPD      -8(SI)(BX*8), Y5
+	MOVQ         168(AX), SI
+	VADDPD       8(SI)(BX*8), Y5, Y5
+	MOVQ         176(AX), SI
+	VMOVUPD      (SI)(BX*8), Y2
+	MOVQ         184(AX), SI
+	VADDPD       (SI)(BX*8), Y2, Y2
+	VADDPD       Y2, Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	MOVQ         112(AX), SI
+	VMOVUPD      (SI)(BX*8), Y5
+	VSUBPD       Y4, Y5, Y4
+	VPXOR        Y5, Y5, Y5
+	VMAXPD       Y5, Y4, Y4
+	VADDPD       Y1, Y0, Y2
+	VADDPD       Y4, Y2, Y2
+	VCMPPD       $0x04, Y5, Y2, Y4
+	VPXOR        Y5, Y5, Y5
+	MOVQ         112(AX), SI
+	VMOVUPD      (SI)(BX*8), Y3
+	VCMPPD       $0x0e, Y5, Y3, Y3
+	VANDPD       Y4, Y3, Y3
+	VDIVPD       Y2, Y0, Y0
+	VANDPD       Y3, Y0, Y0
+	VPXOR        Y5, Y5, Y5
+	MOVQ         112(AX), SI
+	VMOVUPD      -8(SI)(BX*8), Y4
+	VCMPPD       $0x0e, Y5, Y4, Y4
+	VANDPD       Y4, Y0, Y0
+	MOVQ         192(AX), SI
+	VANDPD       (SI)(BX*8), Y0, Y0
+	VDIVPD       Y2, Y1, Y1
+	VANDPD       Y3, Y1, Y1
+	VPXOR        Y5, Y5, Y5
+	MOVQ         112(AX), SI
+	VMOVUPD      8(SI)(BX*8), Y4
+	VCMPPD       $0x0e, Y5, Y4, Y4
+	VANDPD       Y4, Y1, Y1
+	MOVQ         192(AX), SI
+	VANDPD       (SI)(BX*8), Y1, Y1
+	VPXOR        Y5, Y5, Y5
+	MOVQ         112(AX), SI
+	VMOVUPD      (SI)(BX*8), Y4
+	VCMPPD       $0x0e, Y5, Y4, Y4
+	MOVQ         $0x3ff0000000000000, SI
+	VMOVQ        SI, X5
+	VPBROADCASTQ X5, Y5
+	VANDPD       Y4, Y5, Y5
+	MOVQ         192(AX), SI
+	VMOVUPD      (SI)(BX*8), Y4
+	VANDNPD      Y5, Y4, Y5
+	VORPD        Y5, Y0, Y0
+	VMOVUPD      Y0, (CX)(BX*8)
+	VMOVUPD      Y1, (DX)(BX*8)
+	ADDQ         $0x04, BX
+	CMPQ         BX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func interpolateAcrossAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·interpolateAcrossAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	XORQ DX, DX
+
+loop:
+	MOVQ         160(AX), BX
+	VMOVUPD      -8(BX)(DX*8), Y0
+	MOVQ         144(AX), BX
+	VADDPD       (BX)(DX*8), Y0, Y0
+	MOVQ         168(AX), BX
+	VADDPD       8(BX)(DX*8), Y0, Y0
+	MOVQ         $0x7fffffffffffffff, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	VANDPD       Y4, Y0, Y0
+	MOVQ         176(AX), BX
+	VMOVUPD      (BX)(DX*8), Y1
+	MOVQ         152(AX), BX
+	VADDPD       (BX)(DX*8), Y1, Y1
+	MOVQ         184(AX), BX
+	VADDPD       (BX)(DX*8), Y1, Y1
+	MOVQ         $0x7fffffffffffffff, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	VANDPD       Y4, Y1, Y1
+	MOVQ         136(AX), BX
+	VMOVUPD      -8(BX)(DX*8), Y4
+	MOVQ         136(AX), BX
+	VADDPD       (BX)(DX*8), Y4, Y4
+	MOVQ         144(AX), BX
+	VMOVUPD      (BX)(DX*8), Y5
+	MOVQ         152(AX), BX
+	VADDPD       (BX)(DX*8), Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	MOVQ         160(AX), BX
+	VMOVUPD      -8(BX)(DX*8), Y5
+	MOVQ         168(AX), BX
+	VADDPD       8(BX)(DX*8), Y5, Y5
+	MOVQ         176(AX), BX
+	VMOVUPD      (BX)(DX*8), Y2
+	MOVQ         184(AX), BX
+	VADDPD       (BX)(DX*8), Y2, Y2
+	VADDPD       Y2, Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	MOVQ         112(AX), BX
+	VMOVUPD      (BX)(DX*8), Y5
+	VSUBPD       Y4, Y5, Y4
+	VPXOR        Y5, Y5, Y5
+	VMAXPD       Y5, Y4, Y4
+	VADDPD       Y1, Y0, Y2
+	VADDPD       Y4, Y2, Y2
+	VCMPPD       $0x04, Y5, Y2, Y4
+	VPXOR        Y5, Y5, Y5
+	MOVQ         112(AX), BX
+	VMOVUPD      (BX)(DX*8), Y3
+	VCMPPD       $0x0e, Y5, Y3, Y3
+	VANDPD       Y4, Y3, Y3
+	VDIVPD       Y2, Y0, Y0
+	VANDPD       Y3, Y0, Y0
+	VPXOR        Y5, Y5, Y5
+	MOVQ         120(AX), BX
+	VMOVUPD      (BX)(DX*8), Y4
+	VCMPPD       $0x0e, Y5, Y4, Y4
+	VANDPD       Y4, Y0, Y0
+	MOVQ         192(AX), BX
+	VMOVUPD      (BX)(DX*8), Y4
+	VANDNPD      Y0, Y4, Y0
+	VDIVPD       Y2, Y1, Y1
+	VANDPD       Y3, Y1, Y1
+	VPXOR        Y5, Y5, Y5
+	MOVQ         128(AX), BX
+	VMOVUPD      (BX)(DX*8), Y4
+	VCMPPD       $0x0e, Y5, Y4, Y4
+	VANDPD       Y4, Y1, Y1
+	MOVQ         192(AX), BX
+	VMOVUPD      (BX)(DX*8), Y4
+	VANDNPD      Y1, Y4, Y1
+	VMOVUPD      Y0, (CX)(DX*8)
+	MOVQ         232(AX), BX
+	VMOVUPD      Y1, (BX)(DX*8)
+	ADDQ         $0x04, DX
+	CMPQ         DX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func interpolateBothAVX2F64(r *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·interpolateBothAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 96(AX), DX
+	XORQ BX, BX
+
+loop:
+	MOVQ        136(AX), SI
+	MOVQ        144(AX), DI
+	VMOVUPD     (DI)(BX*8), Y1
+	MOVQ        160(AX), DI
+	VMOVUPD     -8(DI)(BX*8), Y0
+	MOVQ        200(AX), DI
+	VFMADD231PD (DI)(BX*8), Y1, Y0
+	VMOVUPD     -8(SI)(BX*8), Y1
+	VFMADD231PD -8(CX)(BX*8), Y1, Y0
+	MOVQ        112(AX), SI
+	VDIVPD      (SI)(BX*8), Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        120(AX), SI
+	VMOVUPD     -8(SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        112(AX), SI
+	VMOVUPD     (SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	MOVQ        192(AX), SI
+	VMOVUPD     (SI)(BX*8), Y4
+	VANDPD      Y4, Y0, Y0
+	VANDNPD     (CX)(BX*8), Y4, Y1
+	VORPD       Y1, Y0, Y0
+	VMOVUPD     Y0, (CX)(BX*8)
+	MOVQ        136(AX), SI
+	MOVQ        144(AX), DI
+	VMOVUPD     (DI)(BX*8), Y1
+	MOVQ        168(AX), DI
+	VMOVUPD     8(DI)(BX*8), Y0
+	MOVQ        208(AX), DI
+	VFMADD231PD (DI)(BX*8), Y1, Y0
+	VMOVUPD     (SI)(BX*8), Y1
+	VFMADD231PD 8(CX)(BX*8), Y1, Y0
+	MOVQ        112(AX), SI
+	VDIVPD      (SI)(BX*8), Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        120(AX), SI
+	VMOVUPD     8(SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        112(AX), SI
+	VMOVUPD     (SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	MOVQ        192(AX), SI
+	VMOVUPD     (SI)(BX*8), Y4
+	VANDPD      Y4, Y0, Y0
+	VANDNPD     (DX)(BX*8), Y4, Y1
+	VORPD       Y1, Y0, Y0
+	VMOVUPD     Y0, (DX)(BX*8)
+	MOVQ        136(AX), SI
+	MOVQ        232(AX), DI
+	MOVQ        232(AX), R8
+	MOVQ        152(AX), R9
+	VMOVUPD     (R9)(BX*8), Y1
+	MOVQ        176(AX), R9
+	VMOVUPD     (R9)(BX*8), Y0
+	MOVQ        216(AX), R9
+	VFMADD231PD (R9)(BX*8), Y1, Y0
+	VMOVUPD     -8(SI)(BX*8), Y1
+	VFMADD231PD -8(DI)(BX*8), Y1, Y0
+	MOVQ        112(AX), SI
+	VDIVPD      (SI)(BX*8), Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        128(AX), SI
+	VMOVUPD     -8(SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        112(AX), SI
+	VMOVUPD     (SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	MOVQ        192(AX), SI
+	VMOVUPD     (SI)(BX*8), Y4
+	VANDPD      Y4, Y0, Y0
+	VANDNPD     (R8)(BX*8), Y4, Y1
+	VORPD       Y1, Y0, Y0
+	VMOVUPD     Y0, (R8)(BX*8)
+	MOVQ        136(AX), SI
+	MOVQ        232(AX), DI
+	MOVQ        240(AX), R8
+	MOVQ        152(AX), R9
+	VMOVUPD     (R9)(BX*8), Y1
+	MOVQ        184(AX), R9
+	VMOVUPD     (R9)(BX*8), Y0
+	MOVQ        224(AX), R9
+	VFMADD231PD (R9)(BX*8), Y1, Y0
+	VMOVUPD     (SI)(BX*8), Y1
+	VFMADD231PD 8(DI)(BX*8), Y1, Y0
+	MOVQ        112(AX), SI
+	VDIVPD      (SI)(BX*8), Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        128(AX), SI
+	VMOVUPD     8(SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	VPXOR       Y3, Y3, Y3
+	MOVQ        112(AX), SI
+	VMOVUPD     (SI)(BX*8), Y2
+	VCMPPD      $0x0e, Y3, Y2, Y2
+	VANDPD      Y2, Y0, Y0
+	MOVQ        192(AX), SI
+	VMOVUPD     (SI)(BX*8), Y4
+	VANDPD      Y4, Y0, Y0
+	VANDNPD     (R8)(BX*8), Y4, Y1
+	VORPD       Y1, Y0, Y0
+	VMOVUPD     Y0, (R8)(BX*8)
+	ADDQ        $0x04, BX
+	CMPQ        BX, 56(AX)
+	JLT         loop
+	VZEROUPPER
+	RET
+
+// func maskAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·maskAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 96(AX), DX
+	XORQ BX, BX
+
+loop:
+	VPXOR   Y2, Y2, Y2
+	MOVQ    112(AX), SI
+	VMOVUPD (SI)(BX*8), Y0
+	VCMPPD  $0x0e, Y2, Y0, Y0
+	VPXOR   Y2, Y2, Y2
+	MOVQ    112(AX), SI
+	VMOVUPD 8(SI)(BX*8), Y1
+	VCMPPD  $0x0e, Y2, Y1, Y1
+	VANDPD  Y0, Y1, Y1
+	MOVQ    136(AX), SI
+	VANDPD  (SI)(BX*8), Y1, Y1
+	VMOVUPD Y1, (CX)(BX*8)
+	VPXOR   Y2, Y2, Y2
+	MOVQ    128(AX), SI
+	VMOVUPD (SI)(BX*8), Y1
+	VCMPPD  $0x0e, Y2, Y1, Y1
+	VANDPD  Y0, Y1, Y1
+	MOVQ    152(AX), SI
+	VANDPD  (SI)(BX*8), Y1, Y1
+	VMOVUPD Y1, (DX)(BX*8)
+	ADDQ    $0x04, BX
+	CMPQ    BX, 56(AX)
+	JLT     loop
+	VZEROUPPER
+	RET
+
+// func rootsAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·rootsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	XORQ DX, DX
+
+loop:
+	VPXOR        Y2, Y2, Y2
+	MOVQ         112(AX), BX
+	VMOVUPD      (BX)(DX*8), Y0
+	VCMPPD       $0x0e, Y2, Y0, Y0
+	MOVQ         112(AX), BX
+	VSQRTPD      (BX)(DX*8), Y1
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+	VDIVPD       Y1, Y2, Y1
+	VANDPD       Y0, Y1, Y1
+	VMOVUPD      Y1, (CX)(DX*8)
+	ADDQ         $0x04, DX
+	CMPQ         DX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET
+
+// func scalingAVX2F64(r *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·scalingAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 96(AX), DX
+	XORQ BX, BX
+
+loop:
+	VPXOR        Y0, Y0, Y0
+	MOVQ         $0x7fffffffffffffff, SI
+	VMOVQ        SI, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         200(AX), SI
+	VMOVUPD      (SI)(BX*8), Y1
+	MOVQ         200(AX), SI
+	VMULPD       -8(SI)(BX*8), Y1, Y3
+	MOVQ         136(AX), SI
+	VANDPD       -8(SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         200(AX), SI
+	VMULPD       8(SI)(BX*8), Y1, Y3
+	MOVQ         136(AX), SI
+	VANDPD       (SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         208(AX), SI
+	VMULPD       (SI)(BX*8), Y1, Y3
+	MOVQ         144(AX), SI
+	VANDPD       (SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         216(AX), SI
+	VMULPD       (SI)(BX*8), Y1, Y3
+	MOVQ         152(AX), SI
+	VANDPD       (SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         208(AX), SI
+	VMULPD       -8(SI)(BX*8), Y1, Y3
+	MOVQ         160(AX), SI
+	VANDPD       -8(SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         208(AX), SI
+	VMULPD       8(SI)(BX*8), Y1, Y3
+	MOVQ         168(AX), SI
+	VANDPD       8(SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         216(AX), SI
+	VMULPD       -8(SI)(BX*8), Y1, Y3
+	MOVQ         176(AX), SI
+	VANDPD       (SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         216(AX), SI
+	VMULPD       8(SI)(BX*8), Y1, Y3
+	MOVQ         184(AX), SI
+	VANDPD       (SI)(BX*8), Y4, Y2
+	VFMADD231PD  Y3, Y2, Y0
+	MOVQ         $0x3ff0000000000000, SI
+	VMOVQ        SI, X5
+	VPBROADCASTQ X5, Y5
+	VMAXPD       Y5, Y0, Y0
+	MOVQ         112(AX), SI
+	VMULPD       (SI)(BX*8), Y0, Y0
+	VSQRTPD      Y0, Y0
+	VPXOR        Y3, Y3, Y3
+	MOVQ         112(AX), SI
+	VMOVUPD      (SI)(BX*8), Y2
+	VCMPPD       $0x0e, Y3, Y2, Y2
+	VDIVPD       Y0, Y5, Y3
+	VANDPD       Y2, Y3, Y3
+	VMOVUPD      Y3, (CX)(BX*8)
+	VANDPD       Y2, Y0, Y0
+	VMOVUPD      Y0, (DX)(BX*8)
+	ADDQ         $0x04, BX
+	CMPQ         BX, 56(AX)
+	JLT          loop
+	VZEROUPPER
+	RET

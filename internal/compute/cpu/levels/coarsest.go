@@ -32,7 +32,7 @@ func newCoarsest(l multigrid.Layout) (*coarsest, error) {
 }
 
 // newWeightedCoarsest returns that of a weighted operator with the equations q.
-func newWeightedCoarsest(l multigrid.Layout, q *equations) (*coarsest, error) {
+func newWeightedCoarsest(e engine, l multigrid.Layout, q *equations) (*coarsest, error) {
 	f, err := l.NewFactors(func(x, y int) multigrid.Point {
 		s := q.stencil(y)
 		return multigrid.Point{C: s.c[x+1], E: s.e[x+1], S: s.s[x+1], SE: s.se[x+1], SW: s.sw[x+1]}
@@ -40,7 +40,7 @@ func newWeightedCoarsest(l multigrid.Layout, q *equations) (*coarsest, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, h := newScaler(q), make([]float64, q.Mesh.NX)
+	s, h := newScaler(e, q), newRows[float64](q.Mesh.NX, 1)[0]
 	return coarsestOf(f.Blocking, f.Solve, func(_, x, y int) float64 {
 		s.scale(y, nil, h)
 		return h[x]

@@ -10,7 +10,6 @@ import (
 // columnSplit does the work of a galerkin by functions for rows. For these a row is split into the values of points on
 // coarse columns and those between, so that a coarse column and the points around it have the same index.
 type columnSplit struct {
-	engine
 	*prolongation
 	functions *functions
 	columns   int                   // coarse ones
@@ -48,7 +47,7 @@ func newColumnSplit(e engine, p *prolongation) *columnSplit {
 	if x.Fine%2 != 0 && p.Mesh.Walls.Right != solver.Dirichlet {
 		return nil
 	}
-	c := &columnSplit{engine: e, prolongation: p, functions: f, columns: columns}
+	c := &columnSplit{prolongation: p, functions: f, columns: columns}
 	newPair := func() pair {
 		rows := newRows[float64](columns, 2)
 		return pair{rows[0], rows[1]}

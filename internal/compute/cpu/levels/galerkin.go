@@ -27,7 +27,7 @@ type galerkin struct {
 }
 
 func newGalerkin(e engine, q *equations) *galerkin {
-	g := &galerkin{prolongation: newProlongation(q)}
+	g := &galerkin{prolongation: newProlongation(e, q)}
 	if g.split = newColumnSplit(e, g.prolongation); g.split != nil {
 		return g
 	}
@@ -169,13 +169,16 @@ func (g *galerkin) addAP(ap *[3][]float64, p [2][]float64, x int, a [3]float64) 
 
 // scaler computes the scaling of a level.
 type scaler struct {
+	engine
 	*equations
-	roots [4][]float64 // 1/sqrt(C) by row mod 4, wide
-	have  [4]int
+	unused []float64    // takes g or h where it is not asked for
+	roots  [4][]float64 // 1/sqrt(C) by row mod 4, wide
+	have   [4]int
 }
 
-func newScaler(q *equations) *scaler {
-	s := &scaler{equations: q, have: [4]int{math.MinInt, math.MinInt, math.MinInt, math.MinInt}}
+func newScaler(e engine, q *equations) *scaler {
+	s := &scaler{engine: e, equations: q, unused: newRows[float64](q.Mesh.NX, 1)[0],
+		have: [4]int{math.MinInt, math.MinInt, math.MinInt, math.MinInt}}
 	for i, row := range newRows[float64](q.Mesh.NX, len(s.roots)) {
 		s.roots[i] = wide(row)
 	}
@@ -189,7 +192,13 @@ func (s *scaler) root(y int) []float64 {
 		return r
 	}
 	s.have[y&3] = y
-	for x, c := range s.stencil(y).c {
+	k := s.stencil(y)
+	if f := of[float64](&s.engine, s.Mesh.NX); f != nil && f.roots != nil {
+		s.args.load([2][]float64{r[1:], r[1:]}, &k, &k, &k)
+		f.roots(&s.args)
+		return r
+	}
+	for x, c := range k.c {
 		r[x] = 0
 		if c > 0 {
 			r[x] = 1 / math.Sqrt(c)
@@ -202,6 +211,20 @@ func (s *scaler) root(y int) []float64 {
 func (s *scaler) scale(y int, g, h []float64) {
 	k, above := s.stencil(y), s.stencil(y-1)
 	r, n, f := s.root(y), s.root(y-1), s.root(y+1)
+	if functions := of[float64](&s.engine, s.Mesh.NX); functions != nil && functions.scaling != nil {
+		to := [2][]float64{g, h}
+		for i := range to {
+			if to[i] == nil {
+				to[i] = s.unused
+			}
+		}
+		s.args.load(to, &k, &above, &k)
+		for i, row := range [][]float64{r, n, f} {
+			s.args.rows[11+i] = address(row, 1)
+		}
+		functions.scaling(&s.args)
+		return
+	}
 	for x := 1; x < len(r)-1; x++ {
 		c, own := k.c[x], r[x]
 		if !(c > 0) {

@@ -210,24 +210,25 @@ func (l *level[F]) firstOf(coarse int) int {
 // which it is multiplied, or nil for 1, and g those of the coarse rows.
 func (h *halves) set(y int, p *[2][2][]float64, f []float64, g [2][]float64) {
 	rows := h.at(y)
-	for x := range h.Mesh.NX {
-		c, between := h.HalveX.At(x)
-		factor := func(down, right int) float32 {
-			v := g[down][c+right]
+	for down := range len(rows) / parts {
+		w, v := rows[parts*down:], g[down]
+		factor := func(x, right, c int) float32 {
+			v := v[c]
 			if f != nil {
 				v = float64(f[x] * v)
 			}
 			return float32(float64(p[down][right][x] * v))
 		}
-		for down := range len(rows) / parts {
-			w := rows[parts*down:]
-			if !between {
-				w[0][c] = factor(down, 0)
+		for c, x := range h.on {
+			w[0][c] = factor(int(x), 0, c)
+		}
+		for c, x := range h.behind {
+			if x < 0 {
 				continue
 			}
-			w[2][c] = factor(down, 0)
+			w[2][c] = factor(int(x), 0, c)
 			if c+1 < len(w[1]) {
-				w[1][c+1] = factor(down, 1)
+				w[1][c+1] = factor(int(x), 1, c+1)
 			}
 		}
 	}

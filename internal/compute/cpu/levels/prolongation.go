@@ -28,11 +28,13 @@ const kept = 8
 
 // prolongation computes rows of P of a level.
 type prolongation struct {
+	engine
 	*equations
 	lo, hi        int           // columns that are swept
 	coarseColumns solver.Stripe // columns of the coarser mesh that are swept
 	columnOf      []int32       // by column: the coarse column on which it lies or behind which
 	betweenX      []bool        // by column
+	between       []float64     // by column: ones in all bits where betweenX, and else 0
 	p             [kept][2][2][]float64
 	haveP         [kept]int // the row of each p
 	masked        [kept]stencilRow
@@ -40,8 +42,8 @@ type prolongation struct {
 	zeros         [2][2][]float64
 }
 
-func newProlongation(q *equations) *prolongation {
-	p := &prolongation{equations: q}
+func newProlongation(e engine, q *equations) *prolongation {
+	p := &prolongation{engine: e, equations: q}
 	m := q.Mesh
 	p.lo, p.hi = m.InteriorColumns()
 	coarse := solver.Mesh{NX: m.NX - q.HalveX.Fine + q.HalveX.Coarse, Walls: m.Walls}
@@ -49,6 +51,12 @@ func newProlongation(q *equations) *prolongation {
 	for x := range m.NX {
 		c, between := q.HalveX.At(x)
 		p.columnOf, p.betweenX = append(p.columnOf, int32(c)), append(p.betweenX, between)
+	}
+	p.between = newRows[float64](m.NX, 1)[0]
+	for x, between := range p.betweenX {
+		if between {
+			p.between[x] = math.Float64frombits(math.MaxUint64)
+		}
 	}
 	for i := range p.p {
 		p.p[i] = newP(m.NX)
@@ -83,6 +91,11 @@ func (p *prolongation) row(y int) stencilRow {
 	}
 	p.haveMasked[y&(kept-1)] = y
 	all, below := p.stencil(y), p.stencil(y+1)
+	if f := of[float64](&p.engine, p.Mesh.NX); f != nil && f.mask != nil {
+		p.load([2][]float64{m.e[1:], m.s[1:]}, &all, &all, &below)
+		f.mask(&p.args)
+		return s
+	}
 	for x := range len(all.c) - 1 {
 		m.e[x], m.s[x] = 0, 0
 		if all.c[x] > 0 && all.c[x+1] > 0 {
@@ -120,9 +133,32 @@ func (p *prolongation) at(y int) [2][2][]float64 {
 	return to
 }
 
+// load sets the arguments of the functions for a row with those above and below. It returns nil if there are none.
+func (p *prolongation) load(to [2][]float64, s, north, south *stencilRow) *functions {
+	f := of[float64](&p.engine, p.Mesh.NX)
+	if f == nil || f.interpolateAlong == nil {
+		return nil
+	}
+	p.args.load(to, s, north, south)
+	p.args.rows[10] = address(p.between, 0)
+	return f
+}
+
+// load sets the results of a function, and the rows that it reads of stencils.
+func (a *rowArgs) load(to [2][]float64, s, north, south *stencilRow) {
+	a.dst, a.dst2, a.n = address(to[0], 0), address(to[1], 0), len(s.c)-2
+	for i, row := range [][]float64{s.c, north.c, south.c, s.e, north.s, s.s, north.se, north.sw, s.sw, s.se} {
+		a.rows[i] = address(row, 1)
+	}
+}
+
 // onRow computes P of a row that lies on a coarse one.
 func (p *prolongation) onRow(to [2][]float64, y int) {
 	s, north := p.row(y), p.row(y-1)
+	if f := p.load(to, &s, &north, &s); f != nil {
+		f.interpolateAlong(&p.args)
+		return
+	}
 	for x := p.lo; x < p.hi; x++ {
 		at := x + 1
 		switch {
@@ -158,6 +194,18 @@ func slack(s, north *stencilRow, at int) float64 {
 // betweenRows computes P of a row between two coarse ones.
 func (p *prolongation) betweenRows(to [2][2][]float64, y int) {
 	s, north, south := p.row(y), p.row(y-1), p.row(y+1)
+	above, below := p.at(y - 1)[0], p.at(y + 1)[0]
+	if f := p.load(to[0], &s, &north, &south); f != nil {
+		a := &p.args
+		for i, row := range [][]float64{above[0], above[1], below[0], below[1], to[1][0], to[1][1]} {
+			a.rows[11+i] = address(row, 0)
+		}
+		f.interpolateAcross(a)
+		repeat(to[0][0], p.Mesh)
+		repeat(to[1][0], p.Mesh)
+		f.interpolateBoth(a)
+		return
+	}
 	for x := p.lo; x < p.hi; x++ {
 		at := x + 1
 		if p.betweenX[x] || !(s.c[at] > 0) {
@@ -172,7 +220,6 @@ func (p *prolongation) betweenRows(to [2][2][]float64, y int) {
 	}
 	repeat(to[0][0], p.Mesh)
 	repeat(to[1][0], p.Mesh)
-	above, below := p.at(y - 1)[0], p.at(y + 1)[0]
 	for x := p.lo; x < p.hi; x++ {
 		at := x + 1
 		c := s.c[at]
@@ -206,8 +253,8 @@ type transferer struct {
 	h    []float64
 }
 
-func newTransferer(q, next *equations) *transferer {
-	t := &transferer{prolongation: newProlongation(q), scaler: newScaler(q), next: next}
+func newTransferer(e engine, q, next *equations) *transferer {
+	t := &transferer{prolongation: newProlongation(e, q), scaler: newScaler(e, q), next: next}
 	if !q.finest {
 		t.h = newRows[float64](q.Mesh.NX, 1)[0]
 	}

@@ -205,7 +205,7 @@ func (d *Device) Scale(ctx context.Context, level int) error {
 func (d *Device) scale(level int, rows solver.Stripe) {
 	q := d.equations[level]
 	d.parallel(rows, func(part solver.Stripe) {
-		s := newScaler(q)
+		s := newScaler(d.finest.engine, q)
 		for y := part.Lo; y < part.Hi; y++ {
 			g := q.array(multigrid.Scaling).at(y)
 			s.scale(y, g, nil)
@@ -233,7 +233,7 @@ func (d *Device) Complete(ctx context.Context) error {
 		d.completePoints(l, d.equations[i+1])
 	}
 	var err error
-	if d.coarsest, err = newWeightedCoarsest(d.layout, d.equations[last]); err != nil {
+	if d.coarsest, err = newWeightedCoarsest(d.finest.engine, d.layout, d.equations[last]); err != nil {
 		return err
 	}
 	d.equations = nil
@@ -253,7 +253,7 @@ func (d *Device) completePoints(l *level[float32], q *equations) {
 func completeTransfers[F float](d *Device, l *level[F], level int) {
 	next := d.equations[level+1]
 	d.parallel(l.once(), func(rows solver.Stripe) {
-		w := newTransferer(d.equations[level], next)
+		w := newTransferer(d.finest.engine, d.equations[level], next)
 		for y := rows.Lo; y < rows.Hi; y++ {
 			w.set(l.halves, y)
 		}

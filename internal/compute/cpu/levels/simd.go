@@ -31,6 +31,7 @@ type functions struct {
 	subtract, products, step                                  func(*rowArgs)
 	// nil: plain Go does it
 	sweepPoints, sweepKeepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect, pointProducts func(*rowArgs)
+	interpolateAlong, interpolateAcross, interpolateBoth, mask, roots, scaling                         func(*rowArgs)
 	split, timesPOwn, timesPBeside, timesPStraight, addAP                                              func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go

@@ -7,7 +7,10 @@ func functionsOf(name string) (f32, f64 *functions) {
 		f32, f64 = functionsAVX512F32(), functionsAVX512F64()
 		f32.shorter, f64.shorter = functionsAVX2F32(), functionsAVX2F64()
 		f32.spreadOne, f32.spreadTwo, f32.collect = f32.shorter.spreadOne, f32.shorter.spreadTwo, f32.shorter.collect
-		f64.split = f64.shorter.split
+		short := f64.shorter
+		f64.split, f64.mask, f64.roots, f64.scaling = short.split, short.mask, short.roots, short.scaling
+		f64.interpolateAlong, f64.interpolateAcross = short.interpolateAlong, short.interpolateAcross
+		f64.interpolateBoth = short.interpolateBoth
 	case "avx2":
 		f32, f64 = functionsAVX2F32(), functionsAVX2F64()
 	}

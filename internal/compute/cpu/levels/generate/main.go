@@ -63,6 +63,12 @@ func main() {
 			g.addAP()
 			if !g.wide {
 				g.split()
+				g.interpolateAlong()
+				g.interpolateAcross()
+				g.interpolateBoth()
+				g.mask()
+				g.roots()
+				g.scaling()
 			}
 		} else {
 			g.scale()
