@@ -19,7 +19,8 @@ import (
 func (c *cluster) begin(dir string, args ...string) *live {
 	c.t.Helper()
 	l := c.start(dir, append(append(c.ssh("user"), args...), set(endless...)...)...)
-	l.sweeps()
+	l.waitFor(progress)
+	l.yield()
 	return l
 }
 

@@ -42,18 +42,12 @@ const progress = `\d+ .*sweeps.*, norm \d`
 func begin(t *testing.T, dir string, args ...string) *live {
 	t.Helper()
 	l := startLive(t, dir, append(args, set(endless...)...)...)
-	l.sweeps()
+	l.waitFor(progress)
 	return l
 }
 
-// sweeps waits until an endless run sweeps, and yields.
-func (l *live) sweeps() {
-	l.t.Helper()
-	l.waitFor(progress)
-	l.yield()
-}
-
-// yield makes the ranks of an endless run leave the cores to other tests, which wait for more than its next sweep.
+// yield makes the ranks of an endless run leave the cores to other tests. It is for tests that wait long for something
+// else, and whose ranks have no short time limits.
 func (l *live) yield() {
 	l.t.Helper()
 	for _, pid := range l.ranks() {

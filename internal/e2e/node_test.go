@@ -160,15 +160,15 @@ func TestTooFewSlots(t *testing.T) {
 		agents int
 		want   string
 	}{
-		{0, `launcher: --nodes: 3 ranks need 3 slots, and after 1s there are 0, 3 too few: ` +
+		{0, `launcher: --nodes: 3 ranks need 3 slots, and after 4s there are 0, 3 too few: ` +
 			`all agents at nats://[0-9.:]+ were asked; none answered`},
-		{1, `launcher: --nodes: 3 ranks need 3 slots, and after 1s there are 2, 1 too few: ` +
+		{1, `launcher: --nodes: 3 ranks need 3 slots, and after 4s there are 2, 1 too few: ` +
 			`all agents at nats://[0-9.:]+ were asked; \S+ has 2 of 2 slots free`},
 	} {
 		for range c.agents {
 			startAgent(t, dir, u, "--slots", "2")
 		}
-		out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3", "--wait", "1s")...)...)
+		out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3", "--wait", "4s")...)...)
 		if out.code != 1 || !regexp.MustCompile(c.want).MatchString(out.stderr) {
 			t.Errorf("%d agents: exit code %d, want a match of %s in\n%s", c.agents, out.code, c.want, out.stderr)
 		}
@@ -215,6 +215,7 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	dir := t.TempDir()
 	a := startAgent(t, dir, u, "--slots", "3")
 	l := begin(t, dir, onNodes(u, "-np", "2")...)
+	l.yield()
 	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir=second")
 	out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "3s")...)...)
 	if out.code != 1 || !strings.Contains(out.stderr, " has 1 of 3 slots free") {
@@ -243,6 +244,7 @@ func TestAgentEndsRanksOfAKilledLauncher(t *testing.T) {
 	dir := t.TempDir()
 	a := startAgent(t, dir, u, "--slots", "2")
 	l := begin(t, dir, onNodes(u, "-np", "2")...)
+	l.yield()
 	if n := len(l.ranks()); n != 2 {
 		t.Fatalf("%d ranks run, want 2", n)
 	}

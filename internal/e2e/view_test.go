@@ -187,7 +187,8 @@ func TestViewOfARunAtAServer(t *testing.T) {
 		t.Errorf("without a run: code %d, %q", got.code, got.stderr)
 	}
 	l := startLive(t, dir, append([]string{"-np", "2"}, set(keys...)...)...)
-	l.sweeps()
+	l.waitFor(progress)
+	l.yield()
 	if got := run(t, dir, "launcher", "view", at); got.code != 1 ||
 		!strings.Contains(got.stderr, "rank 0 of the run does not answer in a way that can be read here") {
 		t.Errorf("without the secret: code %d, %q", got.code, got.stderr)
