@@ -14,6 +14,8 @@ type couplings[F float] struct {
 	east, south          array[F]
 	southEast, southWest array[F] // without rows on level 0
 	zero                 []F      // a row beyond the level
+	lo                   int
+	rows                 []points[F] // of each row from lo on: to put them together takes as long as a short sweep
 }
 
 func newCouplings[F float](l *level[F], diagonals bool) *couplings[F] {
@@ -25,8 +27,15 @@ func newCouplings[F float](l *level[F], diagonals bool) *couplings[F] {
 	for _, a := range arrays {
 		*a = l.newArray()
 	}
+	c.lo = c.diagonal.lo
+	for i := range c.diagonal.rows {
+		c.rows = append(c.rows, c.row(c.lo+i))
+	}
 	return c
 }
+
+// at returns the numbers of row y.
+func (c *couplings[F]) at(y int) *points[F] { return &c.rows[y-c.lo] }
 
 // points are the rows of numbers that the update of a row reads. The numbers of north and the two beside it belong to
 // the row above: north[x] couples x to the north, northEast[x+1] to the north-east, northWest[x-1] to the north-west.
@@ -37,8 +46,8 @@ type points[F float] struct {
 	northEast, northWest, zero []F
 }
 
-// at returns the numbers of row y.
-func (c *couplings[F]) at(y int) points[F] {
+// row puts the numbers of row y together.
+func (c *couplings[F]) row(y int) points[F] {
 	row := func(a array[F], y int) []F {
 		if a.has(y) {
 			return a.at(y)
@@ -66,7 +75,7 @@ func wide[F float](row []F) []F {
 
 // load sets the arguments for whole vectors with all swept columns of s.
 func (s *stencil[F]) load(a *rowArgs, dst []F, w F) {
-	p, b := &s.points, s.b
+	p, b := s.points, s.b
 	if b == nil {
 		b = p.zero
 	}
@@ -95,7 +104,7 @@ func (s *stencil[F]) restore(dst []F) {
 // do both in one go.
 func sweepKeeping(e *engine, dst, d []float64, s *stencil[float64], w float64) bool {
 	f := of[float64](e, s.hi-s.lo)
-	if f == nil || f.sweepKeepPoints == nil || s.points.diagonal == nil {
+	if f == nil || f.sweepKeepPoints == nil || s.points == nil {
 		return false
 	}
 	s.load(&e.args, dst, w)
@@ -134,7 +143,7 @@ func defectPoints[F float](e *engine, dst []F, s *stencil[F]) {
 		s.zero(dst)
 		return
 	}
-	p, b := &s.points, s.b
+	p, b := s.points, s.b
 	if b == nil {
 		b = p.zero
 	}

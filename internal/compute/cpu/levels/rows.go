@@ -73,8 +73,8 @@ type stencil[F float] struct {
 	h, q                    F
 	lo, hi                  int // columns that are swept
 	mirrorLeft, mirrorRight bool
-	ahead                   []F       // a row that will be used soon; nil for none
-	points                  points[F] // without rows unless points have couplings of their own
+	ahead                   []F        // a row that will be used soon; nil for none
+	points                  *points[F] // nil unless points have couplings of their own
 }
 
 // defect returns d at column x, whose neighbours are west and east.

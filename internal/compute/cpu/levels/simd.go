@@ -100,7 +100,7 @@ func (s *stencil[F]) next(dst []F, x int) unsafe.Pointer {
 
 // sweep writes u + w d of the swept columns to dst.
 func sweep[F float](e *engine, dst []F, s *stencil[F], w F) {
-	if s.points.diagonal != nil {
+	if s.points != nil {
 		sweepPoints(e, dst, s, w)
 		return
 	}
@@ -133,7 +133,7 @@ func (s *stencil[F]) sweepMirrored(dst []F, w F) {
 func sweepPair[F float](e *engine, dst [2][]F, s *[2]stencil[F], w F) {
 	lo, hi := s[0].inner()
 	f := of[F](e, hi-lo)
-	if s[0].points.diagonal != nil || f == nil || f.pair == nil {
+	if s[0].points != nil || f == nil || f.pair == nil {
 		sweep(e, dst[0], &s[0], w)
 		sweep(e, dst[1], &s[1], w)
 		return
@@ -154,7 +154,7 @@ func sweepPair[F float](e *engine, dst [2][]F, s *[2]stencil[F], w F) {
 
 // defects writes d of the swept columns to dst.
 func defects[F float](e *engine, dst []F, s *stencil[F]) {
-	if s.points.diagonal != nil {
+	if s.points != nil {
 		defectPoints(e, dst, s)
 		return
 	}
