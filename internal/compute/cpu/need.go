@@ -60,7 +60,7 @@ func (o Options) complete() Options {
 // of them needs.
 func newPlans(l solver.Layout, columns rowLayout, cache int) (plans []plan, scratch int) {
 	if l.Operator.Weighted {
-		cache *= 2 // the rows that pass through it are fetched ahead, and wider windows repeat fewer columns
+		cache *= 3 // the next level gives the rest fast enough, and wider windows repeat fewer columns
 	}
 	// Bytes for each block of a row that sweeps read besides the field.
 	constant := l.Operator.ValuesPerPoint() * columns.blockBytes()
