@@ -61,7 +61,7 @@ func main() {
 			g.timesP("timesPBeside", false, true)
 			g.timesP("timesPStraight", false, false)
 			g.addAP()
-			if !g.wide {
+			if !g.wide { // their masks are values; the kernel for AVX-512 calls them, too
 				g.split()
 				g.interpolateAlong()
 				g.interpolateAcross()
