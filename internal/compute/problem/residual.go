@@ -1,10 +1,23 @@
 package problem
 
-// Residual returns the sums of squares of b - A u and of b over those points of row iy that a sweep of a weighted
-// operator updates. A is the matrix of the equations in units of the source; b has the source, the walls' derivatives
-// and the values of points that no sweep updates. above, here and below are rows of the field u; one beyond a Neumann
-// wall is nil.
-func (p *Problem) Residual(iy int, above, here, below []float64) (residual, right float64, err error) {
+import (
+	"math"
+
+	"jacobi/solver"
+)
+
+// Residual has sums of the residual b - A u over points. A is the matrix of the equations in units of the source; b has
+// the source, the walls' derivatives and the values of points that no sweep updates.
+type Residual struct {
+	Squares, Right float64 // of b - A u, and of b
+	// Sum is that of the equations as they are multiplied for multigrid, and Hold what A u would add to it if u were 1.
+	// Couplings of two points that sweeps update cancel out in both.
+	Sum, Hold float64
+}
+
+// Residual returns those sums over the points of row iy that a sweep of a weighted operator updates. above, here and
+// below are rows of the field u; one beyond a Neumann wall is nil.
+func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, err error) {
 	rows, stencils := [3][]float64{above, here, below}, [3]*stencil{}
 	for i := range rows {
 		y := iy - 1 + i
@@ -13,28 +26,32 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (residual, righ
 		}
 		y, _ = p.mesh.Canonical(y)
 		if stencils[i], err = p.stencil(y); err != nil {
-			return 0, 0, err
+			return r, err
 		}
 	}
-	st := stencils[1]
+	st, whole, unit := stencils[1], make([]float64, p.mesh.NX), math.Ldexp(1, -p.unit)
+	p.equations(st, solver.Diagonal, iy, 0, whole)
 	for ix, free := range st.free {
 		if !free {
 			continue
 		}
 		west, east := p.columnsBeside(ix)
-		u, update, fixed := here[ix], st.b[ix]-float64(st.hold[ix]*here[ix]), st.b[ix]
+		update, fixed, hold := st.b[ix]-float64(st.hold[ix]*here[ix]), st.b[ix], st.hold[ix]
 		for k, n := range [...]struct{ row, column int }{{1, west}, {1, east}, {0, ix}, {2, ix}} {
 			v, weight := rows[n.row][n.column], st.weights[k][ix]
-			update += float64(weight * (v - u)) // rounded less than weight v - u would be
+			update += float64(weight * (v - here[ix])) // rounded less than weight v - u would be
 			if !stencils[n.row].free[n.column] {
 				fixed += float64(weight * v)
+				hold += weight
 			}
 		}
-		r, b := float64(st.diagonal[ix]*update), float64(st.diagonal[ix]*fixed)
-		residual += float64(r * r)
-		right += float64(b * b)
+		residual, b := float64(st.diagonal[ix]*update), float64(st.diagonal[ix]*fixed)
+		r.Squares += float64(residual * residual)
+		r.Right += float64(b * b)
+		r.Sum += float64(whole[ix] * unit * update)
+		r.Hold += float64(whole[ix] * unit * hold)
 	}
-	return residual, right, nil
+	return r, nil
 }
 
 // columnsBeside returns the columns that hold the values west and east of column ix, which a sweep updates.

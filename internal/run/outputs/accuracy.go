@@ -42,8 +42,9 @@ func (o *Outputs) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*n
 	return &total, nil
 }
 
-// accuracy states the error of the field from what all ranks know of it, or says why it is unknown.
-func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyReport {
+// accuracy states the error of the field from what all ranks know of it, or says why it is unknown. off is that of
+// residual.
+func (o *Outputs) accuracy(n *nearness, off float64, result solver.Result) *output.AccuracyReport {
 	switch {
 	case n == nil:
 		return &output.AccuracyReport{Why: "output.results is false"}
@@ -56,7 +57,7 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 	}
 	if a.Operator.Weighted {
 		a.Open = o.Comm.Whole().Open
-		return o.weighted(a, n.Correction, result)
+		return o.weighted(a, n.Correction, off, result)
 	}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {
@@ -77,8 +78,9 @@ func (o *Outputs) accuracy(n *nearness, result solver.Result) *output.AccuracyRe
 }
 
 // weighted states the error of the field of a weighted operator. After cycles with conjugate gradients the estimate
-// follows from the largest change that the last of them has made; otherwise there is a bound only.
-func (o *Outputs) weighted(a accuracy.Run, change float64, result solver.Result) *output.AccuracyReport {
+// follows from the largest change that the last of them has made, and from what all values together are off, which no
+// change shows where rounding has made it; otherwise there is a bound only.
+func (o *Outputs) weighted(a accuracy.Run, change, off float64, result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
 	switch most := a.AtMost(); {
 	case a.Open:
@@ -89,7 +91,7 @@ func (o *Outputs) weighted(a accuracy.Run, change float64, result solver.Result)
 		rep.AtMost = &most
 	}
 	accelerated := o.Correction != nil && o.Config.Solver.Accelerated(true)
-	about, rounded := a.OfChange(change, o.fall), a.Rounded()
+	about, rounded := a.OfChange(change, o.fall)+off, a.Rounded()
 	unknown := math.IsInf(about, 1)
 	switch {
 	case !accelerated:

@@ -21,7 +21,7 @@ func TestWhyRobinWallsHaveNoBound(t *testing.T) {
 		Mesh:     solver.Mesh{NX: 9, NY: 9, DType: solver.Float64, Walls: walls},
 		Operator: solver.Operator{Weighted: true, Ratio: 1, Contrast: 4},
 		Norm:     0.01, Largest: 1,
-	}, 0.01, solver.Result{Iterations: 3})
+	}, 0.01, 0, solver.Result{Iterations: 3})
 	if r.Error == nil || r.AtMost != nil || r.Why != "no side has values" {
 		t.Errorf("error %v, at most %v: %s", r.Error, r.AtMost, r.Why)
 	}

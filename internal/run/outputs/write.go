@@ -61,8 +61,9 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	var residual *output.ResidualReport
+	var off float64
 	if rows != nil && o.Problem.Weighted() {
-		if residual, err = o.residual(ctx, view); err != nil {
+		if residual, off, err = o.residual(ctx, view); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +101,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	}
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
-	report.Results, report.Accuracy, report.Probed = found, o.accuracy(nearness, result), probed
+	report.Results, report.Accuracy, report.Probed = found, o.accuracy(nearness, off, result), probed
 	if residual != nil {
 		report.Residual = residual
 	}
