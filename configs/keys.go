@@ -174,6 +174,9 @@ func (k key) convert(raw any) (any, error) {
 		if f, ok := toFloat(raw); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return formatFloat(f), nil
 		}
+		if b, ok := raw.(bool); ok { // a condition, as in text
+			return strconv.FormatBool(b), nil
+		}
 	}
 	if s, ok := raw.(string); ok {
 		return s, nil

@@ -133,6 +133,11 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("depth %s: %d", depth, got.Halo.Depth)
 		}
 	}
+	for _, fixed := range []string{"true", "'true'"} {
+		if got := mustMerge(t, "run.yaml", "problem: {fixed: "+fixed+"}", Options{}); got.Problem.Fixed != "true" {
+			t.Errorf("fixed %s: %q", fixed, got.Problem.Fixed)
+		}
+	}
 }
 
 func TestUnreadableFile(t *testing.T) {
