@@ -150,6 +150,9 @@ func (c *compiler) unexpected() {
 		c.fail(t, "%s is not expected here", t.text)
 	case !value:
 		c.fail(t, "a value is missing before %s", t.text)
+	case t.text == "," && last.isNumber() && len(after) > 2 && after[0].isNumber() && after[1].text == "," &&
+		after[2].isNumber():
+		c.fail(t, "a number has no commas")
 	case t.text == "," && last.isNumber() && len(after) > 0 && after[0].isNumber():
 		c.fail(t, "a comma stands only between the arguments of a function%s", meant(last.text+"."+after[0].text))
 	case t.text == ",":

@@ -50,6 +50,7 @@ func TestSyntaxIsExplained(t *testing.T) {
 		"x . 5":         "column 5: 5 is not expected here",
 		"1.5,2.5":       "column 4: a comma stands only between the arguments of a function",
 		"1.5 2.5":       "column 5: a number has no spaces",
+		"1,000,000":     "column 2: a number has no commas",
 		"1 000":         "column 3: a number has no spaces; is 1000 meant?",
 		"5 mm":          "column 3: an operator, such as *, is missing before mm; numbers have no units",
 		"(x ) and y<1":  "column 1: (x ) is a number, not a condition such as x < 0.5",
