@@ -95,16 +95,21 @@ const noBreak = "\x00"
 
 // Notice shows a line only once, although each run of a command may repeat it.
 func (s *screen) Notice(text string) {
+	if s.first(text) {
+		s.Say(text)
+	}
+}
+
+// first reports whether a line has not been shown yet.
+func (s *screen) first(text string) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	again := s.noticed[text]
 	if s.noticed == nil {
 		s.noticed = map[string]bool{}
 	}
 	s.noticed[text] = true
-	s.mu.Unlock()
-	if !again {
-		s.Say(text)
-	}
+	return !again
 }
 
 // Restart shows the failure after which a run starts again, and from where.

@@ -14,6 +14,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
@@ -226,9 +227,26 @@ func (s *studying) give(context.Context) (study.Job, bool, error) {
 		if err != nil {
 			return study.Job{ID: s.next - 1, Fault: err}, true, nil
 		}
+		s.warn(job)
 		return job, true, nil
 	}
 	return study.Job{}, false, nil
+}
+
+// warn shows the warnings about the problem of a run, each at the first run that has it. Faults are left to the ranks.
+func (s *studying) warn(job study.Job) {
+	p, err := problem.New(job.Config)
+	if p == nil {
+		return
+	}
+	if err == nil {
+		for _, text := range p.Warnings() {
+			if s.screen.first(text) {
+				s.screen.warn(fmt.Sprintf("run %d: %s", job.ID, text))
+			}
+		}
+	}
+	_ = p.Close() // only read
 }
 
 // done adds the line of a run. A run that was interrupted has none, and is done again by --continue.
