@@ -104,11 +104,8 @@ func (r Run) corner() float64 {
 	return c
 }
 
-// Floor returns the norm below which rounding may make up all of it.
+// Floor returns the norm below which rounding may make up all of it, so that it tells nothing of the error.
 func (r Run) Floor() float64 { return r.Noise() / 4 }
-
-// Hidden reports whether cycles have left a norm so far below the floor that it tells nothing of the error.
-func (r Run) Hidden() bool { return r.Norm <= r.Floor()/16 }
 
 // Rounded returns about how large an error rounding may leave where it hides the norm. Points stop changing when their
 // updates are below half a unit in the last place: an error of unit/2 times Largest divided by the least eigenvalue, if

@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -43,21 +44,32 @@ func TestFloorOfRounding(t *testing.T) {
 	within(t, byDefault, n, 1e-5, func(x, y float64) float64 { return x * y })
 }
 
-// Where a norm of 0 hides the error that rounding has left, the run names what rounding leaves.
-func TestErrorBehindANormOf0(t *testing.T) {
-	const n = 65
-	keys := []string{"problem.source=1+sin(2*pi*x)", "problem.screening=1e-6", "grid.nx=65", "grid.ny=65"}
-	for _, side := range []string{"left", "right", "top", "bottom"} {
-		keys = append(keys, "problem."+side+"=neumann(0)")
+// Where a norm at the floor of rounding, or of 0, hides the error that rounding has left, the run names what rounding
+// leaves.
+func TestErrorBehindTheFloor(t *testing.T) {
+	for _, c := range []struct {
+		n         int
+		source    string
+		f         func(x, y float64) float64
+		screening float64
+	}{
+		{65, "1+sin(2*pi*x)", func(x, _ float64) float64 { return 1 + math.Sin(2*math.Pi*x) }, 1e-6}, // a norm of 0
+		{17, "x", func(x, _ float64) float64 { return x }, 1e-5},
+	} {
+		keys := []string{"problem.source=" + c.source, fmt.Sprintf("problem.screening=%g", c.screening),
+			fmt.Sprintf("grid.nx=%d", c.n), fmt.Sprintf("grid.ny=%d", c.n)}
+		for _, side := range []string{"left", "right", "top", "bottom"} {
+			keys = append(keys, "problem."+side+"=neumann(0)")
+		}
+		got, err := run(t, 1, keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !got.Accuracy.Rounding || !got.Accuracy.ByRounding {
+			t.Errorf("f = %s: norm %g, %+v", c.source, *got.Norm, got.Accuracy)
+		}
+		within(t, got, c.n, c.screening, c.f)
 	}
-	got, err := run(t, 1, keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *got.Norm != 0 || !got.Accuracy.ByRounding {
-		t.Errorf("norm %g, %+v", *got.Norm, got.Accuracy)
-	}
-	within(t, got, n, 1e-6, func(x, _ float64) float64 { return 1 + math.Sin(2*math.Pi*x) })
 }
 
 // within compares what a run says of its error with the error of its field: n x n points between insulated walls, at

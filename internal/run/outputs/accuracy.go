@@ -65,7 +65,7 @@ func (o *Outputs) accuracy(n *nearness, off float64, result solver.Result) *outp
 	}
 	about, rounded, most := a.About(correction), a.Rounded(), a.AtMost()
 	rep := &output.AccuracyReport{Error: &about, AtMost: &most, Rounding: a.Norm <= a.Floor()}
-	if o.Correction != nil && a.Hidden() && rounded > about {
+	if o.Correction != nil && rep.Rounding && rounded > about {
 		rep.Error, rep.ByRounding = &rounded, true
 	}
 	if math.IsInf(most, 1) {
