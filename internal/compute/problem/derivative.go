@@ -53,23 +53,19 @@ func (g given) FixedRow(iy int, dst []bool) error { return g.p.GivenRow(iy, dst)
 
 // Faces implements results.Materials.
 func (p *Problem) Faces(iy int, east, north []float64) error {
-	here, err := p.material(iy)
+	here, err := p.faces(iy)
 	if err != nil {
 		return err
 	}
-	for ix := range len(east) - 1 {
-		east[ix] = here.between(ix, here, ix+1)
-	}
+	copy(east[:len(east)-1], here.east)
 	if iy == 0 {
 		return nil
 	}
-	above, err := p.beside(iy-1, iy-1)
+	above, err := p.above(iy)
 	if err != nil {
 		return err
 	}
-	for ix := range north {
-		north[ix] = here.between(ix, above, ix)
-	}
+	copy(north, above.south)
 	return nil
 }
 

@@ -19,6 +19,7 @@ type materials struct {
 	unit                   int     // see SetMaxima
 	contrast               float64 // of the operator
 	rows                   rowCache[*stencil]
+	sides                  rowCache[*faces]
 	ground                 rowCache[*material]
 	stencils, grounds      firsts // of the rows of a weighted problem
 }
@@ -95,10 +96,46 @@ func (m *material) between(ix int, n *material, jx int) float64 {
 	case second && !first && n.takes[jx]:
 		b = a
 	}
+	return mean(a, b)
+}
+
+// mean returns the harmonic mean of two coefficients.
+func mean(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return 0
 	}
 	return float64(float64(2*a)*b) / (a + b)
+}
+
+// toNext writes the coefficients of the faces to the next column to dst, but for the last one.
+func (m *material) toNext(dst []float64) {
+	last := len(dst) - 1
+	if m.fixed == nil {
+		means(dst[:last], m.a[:last], m.a[1:])
+		return
+	}
+	for ix := range last {
+		dst[ix] = m.between(ix, m, ix+1)
+	}
+}
+
+// toRow writes the coefficients of the faces to the points of n to dst.
+func (m *material) toRow(n *material, dst []float64) {
+	if m.fixed == nil {
+		means(dst, m.a, n.a)
+		return
+	}
+	for ix := range dst {
+		dst[ix] = m.between(ix, n, ix)
+	}
+}
+
+// means writes the means of two rows to dst.
+func means(dst, a, b []float64) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = mean(a[i], b[i])
+	}
 }
 
 // material returns row iy, which is one of a fixed wall or of the interior.
@@ -142,13 +179,13 @@ func (p *Problem) newMaterial(iy int) (*material, error) {
 // Periodic columns are copies.
 func (p *Problem) values(q part, iy int, dst []float64) error {
 	s := &span{row: iy}
-	for s.col = 0; s.col < len(dst); s.col += chunk {
-		values := dst[s.col:min(len(dst), s.col+chunk)]
-		if q.file == nil {
-			q.node.fill(s, values)
-		} else if err := p.fromFile(q, s, values); err != nil {
+	if q.file != nil {
+		if err := p.fromFile(q, s, dst); err != nil {
 			return err
 		}
+	}
+	for ; q.file == nil && s.col < len(dst); s.col += chunk {
+		q.node.fill(s, dst[s.col:min(len(dst), s.col+chunk)])
 	}
 	if n := len(dst); p.mesh.PeriodicColumns() {
 		dst[0], dst[n-1] = dst[n-2], dst[1]

@@ -29,20 +29,30 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 			return r, err
 		}
 	}
-	st, whole, unit := stencils[1], make([]float64, p.mesh.NX), math.Ldexp(1, -p.unit)
+	st, n, unit := stencils[1], p.mesh.NX, math.Ldexp(1, -p.unit)
+	buf := make([]float64, 5*n)
+	whole := buf[4*n:]
 	p.equations(st, solver.Diagonal, iy, 0, whole)
+	var weights [4][]float64
+	for i := range weights {
+		weights[i] = buf[i*n:][:n]
+		st.weights(solver.West+solver.Value(i), weights[i])
+	}
 	for ix, free := range st.free {
 		if !free {
 			continue
 		}
 		west, east := p.columnsBeside(ix)
-		update, fixed, hold := st.b[ix]-float64(st.hold[ix]*here[ix]), st.b[ix], st.hold[ix]
-		for k, n := range [...]struct{ row, column int }{{1, west}, {1, east}, {0, ix}, {2, ix}} {
-			v, weight := rows[n.row][n.column], st.weights[k][ix]
-			update += float64(weight * (v - here[ix])) // rounded less than weight v - u would be
-			if !stencils[n.row].free[n.column] {
-				fixed += float64(weight * v)
-				hold += weight
+		u := rows[1][ix]
+		weight := [4]float64{weights[0][ix], weights[1][ix], weights[2][ix], weights[3][ix]}
+		v := [4]float64{rows[1][west], rows[1][east], rows[0][ix], rows[2][ix]}
+		swept := [4]bool{st.free[west], st.free[east], stencils[0].free[ix], stencils[2].free[ix]}
+		update, fixed, hold := st.b[ix]-float64(st.hold[ix]*u), st.b[ix], st.hold[ix]
+		for k := range weight {
+			update += float64(weight[k] * (v[k] - u)) // rounded less than weight v - u would be
+			if !swept[k] {
+				fixed += float64(weight[k] * v[k])
+				hold += weight[k]
 			}
 		}
 		residual, b := float64(st.diagonal[ix]*update), float64(st.diagonal[ix]*fixed)

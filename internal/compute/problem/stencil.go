@@ -8,18 +8,15 @@ import (
 )
 
 // stencil is the equations of the points of a row: D u = (gW u_W + gE u_E) + (gN u_N + gS u_S) + rhs, divided by D
-// (docs/numerics.md). Columns that no sweep updates have weights of 0.
+// (docs/numerics.md). The g are the faces over hx^2 or hy^2.
 type stencil struct {
-	weights     [4][]float64 // gW/D, gE/D, gN/D, gS/D
-	b           []float64    // rhs/D
-	diagonal    []float64    // D
-	east, south []float64    // coefficients of the faces to the next column and row; 0 without one
-	free        []bool       // points that a sweep updates
-	held        []bool       // of these, points beside one that keeps a value
-	hold        []float64    // the part of D that the screening and Robin walls contribute, divided by D
-	outside     int64        // points of the interior without material
-	weakest     float64      // the least coefficient above 0 of a face of a free point; infinite without one
-	open        bool         // a free point has a face without a coefficient
+	*faces             // to the next column and row
+	above    *faces    // their south ones are those to the row above; nil on fixed walls
+	b        []float64 // rhs/D
+	diagonal []float64 // D; 0 at points that no sweep updates
+	free     []bool    // points that a sweep updates
+	held     []bool    // of these, points beside one that keeps a value
+	hold     []float64 // the part of D that the screening and Robin walls contribute, divided by D
 }
 
 // stencil returns the stencil of row iy, which is canonical.
@@ -33,54 +30,23 @@ func (p *Problem) newStencil(iy int) (*stencil, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, ny := p.mesh.NX, p.mesh.NY
-	all := make([]float64, 10*n)
-	take := func() (row []float64) {
-		row, all = all[:n:n], all[n:]
-		return row
+	n := p.mesh.NX
+	values, marks := make([]float64, 3*n), make([]bool, 2*n)
+	st := &stencil{b: values[:n], diagonal: values[n : 2*n], hold: values[2*n:], free: marks[:n], held: marks[n:]}
+	if st.faces, err = p.faces(iy); err != nil || p.fixedWallRow(iy) {
+		return st, err
 	}
-	st := &stencil{b: take(), diagonal: take(), east: take(), south: take(), hold: take(), free: make([]bool, n),
-		held: make([]bool, n), weakest: math.Inf(1)}
-	for i := range st.weights {
-		st.weights[i] = take()
-	}
-	for ix := range n - 1 {
-		st.east[ix] = here.between(ix, here, ix+1)
-	}
-	var above, below *material
-	north := take()
-	if y := iy + 1; y < ny || p.mesh.Walls.Bottom == solver.Neumann {
-		if below, err = p.beside(y, iy-1); err != nil {
-			return nil, err
-		}
-		for ix := range n {
-			st.south[ix] = here.between(ix, below, ix)
-		}
-	}
-	if p.fixedWallRow(iy) {
-		return st, nil
-	}
-	if above, err = p.beside(iy-1, iy+1); err != nil {
+	if st.above, err = p.above(iy); err != nil {
 		return nil, err
-	}
-	for ix := range n {
-		north[ix] = here.between(ix, above, ix)
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	for ix := lo; ix < hi; ix++ {
 		st.free[ix] = here.a[ix] != 0 && (here.fixed == nil || !here.fixed[ix])
-		if here.outside(ix) {
-			st.outside++
-		}
 	}
-	if err := p.weights(iy, st, here, north); err != nil {
+	if err := p.equationsOf(iy, st, here); err != nil {
 		return nil, err
 	}
-	p.markHeld(iy, st, [3]*material{above, here, below}, north)
-	if iy == ny-1 {
-		clear(st.south) // the mirror's
-	}
-	return st, nil
+	return st, p.markHeld(iy, st, here)
 }
 
 // beside returns the row iy beside another one; beyond a Neumann wall that is the mirror row.
@@ -92,29 +58,29 @@ func (p *Problem) beside(iy, mirror int) (*material, error) {
 	return p.material(iy)
 }
 
-// weights computes the weights, the diagonal and the source of the free points of row iy. north are the coefficients of
-// the faces to the row above.
-func (p *Problem) weights(iy int, st *stencil, here *material, north []float64) error {
+// equationsOf computes the diagonals and the sources of the free points of row iy.
+func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 	lo, hi := p.mesh.InteriorColumns()
 	s := &span{row: iy, col: lo}
 	if err := p.rightHandSide(s, st.b[lo:hi]); err != nil {
 		return err
 	}
-	k2, last := st.hold, p.mesh.NX-1
-	if err := p.values(p.screening, iy, k2); err != nil {
+	if err := p.values(p.screening, iy, st.hold); err != nil {
 		return err
 	}
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
-	x, y := float64(p.numbers.hx*p.numbers.hx), float64(p.numbers.hy*p.numbers.hy)
-	for ix := range p.mesh.NX {
-		if !st.free[ix] {
-			st.b[ix], k2[ix] = 0, 0
+	last, alongX := p.mesh.NX-1, st.alongX
+	alongY, aboveY, diagonal, holds, bs := st.alongY, st.above.alongY, st.diagonal, st.hold, st.b
+	for ix, free := range st.free {
+		if !free {
+			bs[ix], holds[ix] = 0, 0
 			continue
 		}
-		if k := k2[ix]; !(k >= 0) || math.IsInf(k, 1) {
-			return p.refuse(p.screening, iy, ix, fmt.Sprintf("%v; %s", k, screeningAllowed))
+		k2 := holds[ix]
+		if !(k2 >= 0) || math.IsInf(k2, 1) {
+			return p.refuse(p.screening, iy, ix, fmt.Sprintf("%v; %s", k2, screeningAllowed))
 		}
 		west, east := ix-1, ix
 		switch ix {
@@ -123,30 +89,74 @@ func (p *Problem) weights(iy int, st *stencil, here *material, north []float64) 
 		case last:
 			east = last - 1
 		}
-		w, e, n, s := st.east[west]/x, st.east[east]/x, north[ix]/y, st.south[ix]/y
-		for _, c := range [4]float64{st.east[west], st.east[east], north[ix], st.south[ix]} {
-			if c > 0 {
-				st.weakest = min(st.weakest, c)
-			} else {
-				st.open = true
-			}
-		}
-		hold := k2[ix] + st.diagonal[ix] // what wallTerms has left there
+		w, e, n, s := alongX[west], alongX[east], aboveY[ix], alongY[ix]
+		hold := k2 + diagonal[ix] // what wallTerms has left there
 		d := float64((w+e)+(n+s)) + hold
 		if d == 0 { // alone among points without material: CheckIslands refuses it
-			st.b[ix], st.hold[ix] = 0, 0
+			bs[ix], holds[ix] = 0, 0
 			continue
 		}
-		for i, g := range [4]float64{w, e, n, s} {
-			st.weights[i][ix] = g / d
+		diagonal[ix], bs[ix] = d, bs[ix]/d
+		if hold != 0 {
+			holds[ix] = hold / d
 		}
-		st.diagonal[ix], st.hold[ix], st.b[ix] = d, hold/d, st.b[ix]/d
-		if r := p.round(st.b[ix]); math.IsNaN(r) || math.IsInf(r, 0) {
+		if r := p.round(bs[ix]); r-r != 0 { // NaN or infinite
 			return fmt.Errorf("%s %q at row %d, column %d: it adds %g a sweep, too large for %v", p.source.key,
-				p.source.text, iy, ix, st.b[ix], p.mesh.DType)
+				p.source.text, iy, ix, bs[ix], p.mesh.DType)
 		}
 	}
 	return nil
+}
+
+// weights writes the weights of the neighbours in a direction to dst, by column: gW/D, gE/D, gN/D or gS/D. Beyond a
+// Neumann wall they are those of the mirror column. Columns that no sweep updates have 0.
+func (st *stencil) weights(k solver.Value, dst []float64) {
+	last, d := len(dst)-1, st.diagonal
+	switch {
+	case st.above == nil:
+		clear(dst)
+	case k == solver.West:
+		ratios(dst[:1], st.alongX, d)
+		ratios(dst[1:], st.alongX, d[1:])
+	case k == solver.East:
+		ratios(dst[:last], st.alongX, d)
+		ratios(dst[last:], st.alongX[last-1:], d[last:])
+	case k == solver.North:
+		ratios(dst, st.above.alongY, d)
+	default:
+		ratios(dst, st.alongY, d)
+	}
+}
+
+// ratios sets dst to values over d, and to 0 where that is 0.
+func ratios(dst, values, d []float64) {
+	values, d = values[:len(dst)], d[:len(dst)]
+	for i, v := range values {
+		if dst[i] = 0; d[i] != 0 {
+			dst[i] = v / d[i]
+		}
+	}
+}
+
+// barrier returns the least coefficient above 0 of the faces of free points, infinite without one, and whether such a
+// point has a face without a coefficient.
+func (st *stencil) barrier() (weakest float64, open bool) {
+	weakest = math.Inf(1)
+	last := len(st.free) - 1
+	for ix, free := range st.free {
+		if !free {
+			continue
+		}
+		west, east := max(ix-1, 0), min(ix, last-1)
+		for _, c := range [4]float64{st.east[west], st.east[east], st.above.south[ix], st.south[ix]} {
+			if c <= 0 {
+				open = true
+			} else if c < weakest {
+				weakest = c
+			}
+		}
+	}
+	return weakest, open
 }
 
 // wallTerms adds what Neumann and Robin walls contribute to rhs in st.b, and what Robin walls contribute to D in
@@ -193,11 +203,19 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 }
 
 // markHeld marks the free points of row iy that have a neighbour which keeps a value.
-func (p *Problem) markHeld(iy int, st *stencil, rows [3]*material, north []float64) {
+func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
+	north, err := p.beside(iy-1, iy+1)
+	if err != nil {
+		return err
+	}
+	south, err := p.beside(iy+1, iy-1)
+	if err != nil {
+		return err
+	}
 	keeps := func(m *material, row, ix int) bool {
 		return m.fixed != nil && m.fixed[ix] || p.wallColumn(ix) || p.wallRow(row)
 	}
-	here, last := rows[1], p.mesh.NX-1
+	last := p.mesh.NX - 1
 	first, step := 0, 1
 	if p.fixed.none() && !p.wallRow(iy-1) && !p.wallRow(iy+1) { // columns beside walls are left
 		first, step = 1, max(1, last-2)
@@ -208,8 +226,9 @@ func (p *Problem) markHeld(iy int, st *stencil, rows [3]*material, north []float
 		}
 		st.held[ix] = ix > 0 && st.east[ix-1] > 0 && keeps(here, iy, ix-1) ||
 			ix < last && st.east[ix] > 0 && keeps(here, iy, ix+1) ||
-			north[ix] > 0 && keeps(rows[0], iy-1, ix) || st.south[ix] > 0 && keeps(rows[2], iy+1, ix)
+			st.above.south[ix] > 0 && keeps(north, iy-1, ix) || st.south[ix] > 0 && keeps(south, iy+1, ix)
 	}
+	return nil
 }
 
 // wallRow reports whether row iy is that of a fixed wall. Rows beyond the mesh are none.

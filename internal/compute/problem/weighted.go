@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -40,7 +39,9 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 	case k == solver.Source:
 		p.mesh.DType.Encode(dst, st.b)
 	default:
-		p.mesh.DType.Encode(dst, st.weights[k-solver.West])
+		weights := make([]float64, p.mesh.NX)
+		st.weights(k, weights)
+		p.mesh.DType.Encode(dst, weights)
 	}
 	if p.mesh.PeriodicColumns() {
 		copy(dst[:size], dst[len(dst)-2*size:])
@@ -58,22 +59,25 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, dst []floa
 	if iy == 0 && w.Top == solver.Neumann || iy == p.mesh.NY-1 && w.Bottom == solver.Neumann {
 		across = 0.5
 	}
-	from, square := st.diagonal, 1.0
-	switch k {
-	case solver.EastFace:
-		from, square = st.east, float64(hx*hx)
-	case solver.SouthFace:
-		from, square, across = st.south, float64(hy*hy), 1
+	from := st.diagonal
+	switch {
+	case k == solver.EastFace:
+		from = st.alongX
+	case k == solver.SouthFace && iy == p.mesh.NY-1: // the mirror's
+		clear(dst)
+		return
+	case k == solver.SouthFace:
+		from, across = st.alongY, 1
 	}
 	for i, v := range from[col : col+len(dst)] {
-		dst[i] = float64(float64(v/square*across)*hx) * hy
+		dst[i] = float64(float64(v*across)*hx) * hy
 	}
 	for _, side := range []struct {
 		wall   solver.Wall
 		column int
 	}{{w.Left, 0}, {w.Right, p.mesh.NX - 1}} {
 		if i := side.column - col; side.wall == solver.Neumann && k != solver.EastFace && i >= 0 && i < len(dst) {
-			dst[i] = float64(float64(from[side.column]/square*across*0.5)*hx) * hy
+			dst[i] = float64(float64(from[side.column]*across*0.5)*hx) * hy
 		}
 	}
 }
@@ -107,8 +111,9 @@ func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) 
 		if err != nil {
 			return err
 		}
-		rows[i] = Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, lo+i),
-			Centre: slices.Max(st.diagonal), Barrier: min(1/st.weakest, math.MaxFloat64), Open: st.open}
+		weakest, open := st.barrier()
+		rows[i] = Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, lo+i), Centre: largest(st.diagonal),
+			Barrier: min(1/weakest, math.MaxFloat64), Open: open}
 		return nil
 	})
 	for _, r := range rows {
@@ -119,21 +124,34 @@ func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) 
 }
 
 // largestOfRow returns the largest absolute value of the source of a row, rounded to the field's type.
-func (p *Problem) largestOfRow(st *stencil) (largest float64) {
+func (p *Problem) largestOfRow(st *stencil) float64 {
+	most := 0.0
 	for _, b := range st.b {
-		largest = max(largest, math.Abs(b))
+		if a := math.Abs(b); a > most {
+			most = a
+		}
 	}
-	return p.round(largest) // rounding is monotone
+	return p.round(most) // rounding is monotone
 }
 
-func (p *Problem) maxDiagonal(st *stencil, iy int) (largest float64) {
+// largest returns the largest of values, which are at least 0.
+func largest(values []float64) (most float64) {
+	for _, v := range values {
+		if v > most { // max takes longer, as it looks for NaN
+			most = v
+		}
+	}
+	return most
+}
+
+func (p *Problem) maxDiagonal(st *stencil, iy int) (most float64) {
 	var buf [chunk]float64
 	for col := 0; col < p.mesh.NX; col += chunk {
 		values := buf[:min(chunk, p.mesh.NX-col)]
 		p.equations(st, solver.Diagonal, iy, col, values)
-		largest = max(largest, slices.Max(values))
+		most = max(most, largest(values))
 	}
-	return largest
+	return most
 }
 
 // SetMaxima sets the power of two by which Diagonal, EastFace and SouthFace are divided, from the maxima of the whole
