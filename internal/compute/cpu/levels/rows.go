@@ -48,7 +48,7 @@ func newRows[F float](nx, n int) [][]F { return rowsBehind[F](nx, n, 0) }
 func rowsBehind[F float](nx, n, lines int) [][]F {
 	skip := lines * cacheLine / int(unsafe.Sizeof(F(0)))
 	memory := make([]F, skip+n*stride(nx)+2*pad) // one pad is for the alignment, one lies behind the last row
-	huge.Advise(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)*int(unsafe.Sizeof(F(0)))))
+	huge.Advise(bytesOf(memory))
 	memory = memory[skip:]
 	for uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%64 != 0 {
 		memory = memory[1:]
@@ -59,6 +59,11 @@ func rowsBehind[F float](nx, n, lines int) [][]F {
 		rows[i] = memory[at : at+nx : at+nx+pad]
 	}
 	return rows
+}
+
+// bytesOf returns the memory of values: a dense row, as all machines that the program is built for are little-endian.
+func bytesOf[F float](values []F) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(F(0))))
 }
 
 // at returns row y.
