@@ -80,6 +80,8 @@ func (p *Problem) GivenRow(iy int, dst []bool) error {
 // row writes the fixed points of row iy of mesh m to dst.
 func (f fixedPoints) row(iy int, m solver.Mesh, dst []bool) error {
 	switch {
+	case f.none():
+		clear(dst)
 	case f.picture != nil:
 		f.picture.row(iy, m, dst)
 	case f.file != nil:

@@ -65,8 +65,9 @@ func (n node) fill(s *span, dst []float64) {
 		return
 	}
 	n.eval(s, dst[:1])
+	v := dst[0]
 	for i := range dst {
-		dst[i] = dst[0]
+		dst[i] = v
 	}
 }
 

@@ -177,8 +177,6 @@ func (p *Problem) fromFile(q part, s *span, dst []float64) error {
 	if err := q.file.read(raw, s.row, s.col); err != nil {
 		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, s.row, err)
 	}
-	for i := range dst {
-		dst[i] = float64At(raw[8*i:])
-	}
+	solver.Float64.Decode(dst, raw)
 	return nil
 }

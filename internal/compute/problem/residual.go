@@ -29,37 +29,44 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 			return r, err
 		}
 	}
-	st, n, unit := stencils[1], p.mesh.NX, math.Ldexp(1, -p.unit)
-	buf := make([]float64, 5*n)
-	whole := buf[4*n:]
-	p.equations(st, solver.Diagonal, iy, 0, whole)
-	var weights [4][]float64
-	for i := range weights {
-		weights[i] = buf[i*n:][:n]
-		st.weights(solver.West+solver.Value(i), weights[i])
-	}
+	st, last, unit := stencils[1], p.mesh.NX-1, math.Ldexp(1, -p.unit)
+	var weights [4][chunk]float64
+	var whole [chunk]float64
 	for ix, free := range st.free {
+		i := ix % chunk
+		if n := min(chunk, p.mesh.NX-ix); i == 0 {
+			for k := range weights {
+				st.weights(solver.West+solver.Value(k), ix, weights[k][:n])
+			}
+			p.equations(st, solver.Diagonal, iy, ix, whole[:n])
+		}
 		if !free {
 			continue
 		}
-		west, east := p.columnsBeside(ix)
-		u := rows[1][ix]
-		weight := [4]float64{weights[0][ix], weights[1][ix], weights[2][ix], weights[3][ix]}
-		v := [4]float64{rows[1][west], rows[1][east], rows[0][ix], rows[2][ix]}
-		swept := [4]bool{st.free[west], st.free[east], stencils[0].free[ix], stencils[2].free[ix]}
-		update, fixed, hold := st.b[ix]-float64(st.hold[ix]*u), st.b[ix], st.hold[ix]
-		for k := range weight {
-			update += float64(weight[k] * (v[k] - u)) // rounded less than weight v - u would be
-			if !swept[k] {
-				fixed += float64(weight[k] * v[k])
-				hold += weight[k]
+		west, east := ix-1, ix+1
+		if ix <= 1 || ix >= last-1 {
+			west, east = p.columnsBeside(ix)
+		}
+		u, update, fixed, hold := rows[1][ix], st.b[ix], st.b[ix], st.hold[ix]
+		update -= float64(hold * u)
+		// Weight v - u would be rounded more.
+		update += float64(weights[0][i] * (rows[1][west] - u))
+		update += float64(weights[1][i] * (rows[1][east] - u))
+		update += float64(weights[2][i] * (rows[0][ix] - u))
+		update += float64(weights[3][i] * (rows[2][ix] - u))
+		if !(st.free[west] && st.free[east] && stencils[0].free[ix] && stencils[2].free[ix]) {
+			for k, n := range [...]struct{ row, column int }{{1, west}, {1, east}, {0, ix}, {2, ix}} {
+				if !stencils[n.row].free[n.column] {
+					fixed += float64(weights[k][i] * rows[n.row][n.column])
+					hold += weights[k][i]
+				}
 			}
 		}
 		residual, b := float64(st.diagonal[ix]*update), float64(st.diagonal[ix]*fixed)
 		r.Squares += float64(residual * residual)
 		r.Right += float64(b * b)
-		r.Sum += float64(whole[ix] * unit * update)
-		r.Hold += float64(whole[ix] * unit * hold)
+		r.Sum += float64(whole[i] * unit * update)
+		r.Hold += float64(whole[i] * unit * hold)
 	}
 	return r, nil
 }

@@ -108,23 +108,28 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 	return nil
 }
 
-// weights writes the weights of the neighbours in a direction to dst, by column: gW/D, gE/D, gN/D or gS/D. Beyond a
-// Neumann wall they are those of the mirror column. Columns that no sweep updates have 0.
-func (st *stencil) weights(k solver.Value, dst []float64) {
-	last, d := len(dst)-1, st.diagonal
+// weights writes the weights of the neighbours in a direction of the points from column col on to dst: gW/D, gE/D, gN/D
+// or gS/D. Beyond a Neumann wall they are those of the mirror column. Columns that no sweep updates have 0.
+func (st *stencil) weights(k solver.Value, col int, dst []float64) {
+	d, last := st.diagonal[col:][:len(dst)], len(st.diagonal)-1
 	switch {
 	case st.above == nil:
 		clear(dst)
+	case k == solver.North:
+		ratios(dst, st.above.alongY[col:], d)
+	case k == solver.South:
+		ratios(dst, st.alongY[col:], d)
+	case k == solver.West && col > 0:
+		ratios(dst, st.alongX[col-1:], d)
 	case k == solver.West:
 		ratios(dst[:1], st.alongX, d)
 		ratios(dst[1:], st.alongX, d[1:])
-	case k == solver.East:
-		ratios(dst[:last], st.alongX, d)
-		ratios(dst[last:], st.alongX[last-1:], d[last:])
-	case k == solver.North:
-		ratios(dst, st.above.alongY, d)
+	case col+len(dst) <= last:
+		ratios(dst, st.alongX[col:], d)
 	default:
-		ratios(dst, st.alongY, d)
+		n := len(dst) - 1
+		ratios(dst[:n], st.alongX[col:], d)
+		ratios(dst[n:], st.alongX[last-1:], d[n:])
 	}
 }
 
@@ -147,12 +152,16 @@ func (st *stencil) barrier() (weakest float64, open bool) {
 		if !free {
 			continue
 		}
-		west, east := max(ix-1, 0), min(ix, last-1)
-		for _, c := range [4]float64{st.east[west], st.east[east], st.above.south[ix], st.south[ix]} {
-			if c <= 0 {
-				open = true
-			} else if c < weakest {
-				weakest = c
+		w, e, n, s := st.east[max(ix-1, 0)], st.east[min(ix, last-1)], st.above.south[ix], st.south[ix]
+		least := min(w, e, n, s)
+		if least > 0 {
+			weakest = min(weakest, least)
+			continue
+		}
+		open = true
+		for _, c := range [4]float64{w, e, n, s} {
+			if c > 0 {
+				weakest = min(weakest, c)
 			}
 		}
 	}

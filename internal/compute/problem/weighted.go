@@ -2,7 +2,6 @@ package problem
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -25,23 +24,24 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case k >= solver.Diagonal:
-		var buf [chunk]float64
-		unit := math.Ldexp(1, -p.unit)
-		for col := 0; col < p.mesh.NX; col += chunk {
-			values := buf[:min(chunk, p.mesh.NX-col)]
+	var buf [chunk]float64
+	unit := math.Ldexp(1, -p.unit)
+	for col := 0; col < p.mesh.NX; col += chunk {
+		values := buf[:min(chunk, p.mesh.NX-col)]
+		switch {
+		case k >= solver.Diagonal:
 			p.equations(st, k, row, col, values)
 			for i, v := range values {
-				binary.LittleEndian.PutUint64(dst[8*(col+i):], math.Float64bits(v*unit))
+				values[i] = v * unit
 			}
+			solver.Float64.Encode(dst[8*col:], values)
+			continue
+		case k == solver.Source:
+			values = st.b[col:][:len(values)]
+		default:
+			st.weights(k, col, values)
 		}
-	case k == solver.Source:
-		p.mesh.DType.Encode(dst, st.b)
-	default:
-		weights := make([]float64, p.mesh.NX)
-		st.weights(k, weights)
-		p.mesh.DType.Encode(dst, weights)
+		p.mesh.DType.Encode(dst[size*col:], values)
 	}
 	if p.mesh.PeriodicColumns() {
 		copy(dst[:size], dst[len(dst)-2*size:])
