@@ -3,11 +3,9 @@ package problem
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -19,22 +17,62 @@ type token struct {
 	column int // from 1, in characters
 }
 
-// split matches a token: a number with what is written close to it, a name, an operator of this or another language, or
-// any other character.
-var split = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`0[xXbBoO][\pL\p{Nd}_]+|\.?[0-9][0-9._]*(?:[eE][-+]?[0-9]+)?[\pL_]*|` +
-		`[\pL_$][\pL\p{Nd}_$]*|` +
-		`===|=<|=>|<>|~=|\^\^|&&|\|\||==|!=|<=|>=|\*\*|\S`)
-})
+// length returns the length in bytes of the token with which text begins: a number with what is written close to it, a
+// name, an operator of this or another language, or any other character.
+func length(text string) int {
+	run := func(from int, belongs func(rune) bool) int {
+		if n := strings.IndexFunc(text[from:], func(r rune) bool { return !belongs(r) }); n >= 0 {
+			return from + n
+		}
+		return len(text)
+	}
+	digit := func(r rune) bool { return '0' <= r && r <= '9' }
+	word := func(r rune) bool { return r == '_' || unicode.IsLetter(r) }
+	wordOrDigit := func(r rune) bool { return word(r) || unicode.IsDigit(r) }
+	if len(text) > 2 && text[0] == '0' && strings.ContainsRune("xXbBoO", rune(text[1])) {
+		if n := run(2, wordOrDigit); n > 2 {
+			return n
+		}
+	}
+	if (token{text: text}).isNumber() {
+		n := run(0, func(r rune) bool { return r == '.' || r == '_' || digit(r) })
+		if n < len(text) && text[n]|0x20 == 'e' {
+			begin := n + 1
+			if begin < len(text) && (text[begin] == '-' || text[begin] == '+') {
+				begin++
+			}
+			if end := run(begin, digit); end > begin {
+				n = end
+			}
+		}
+		return run(n, word)
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	if first == '$' || word(first) {
+		return run(0, func(r rune) bool { return r == '$' || wordOrDigit(r) })
+	}
+	for _, operator := range []string{"===", "=<", "=>", "<>", "~=", "^^", "&&", "||", "==", "!=", "<=", ">=", "**"} {
+		if strings.HasPrefix(text, operator) {
+			return len(operator)
+		}
+	}
+	return size
+}
 
 // tokens splits text. It fails at the first token that no expression has.
 func tokens(text string) (list []token, err error) {
-	for _, at := range split().FindAllStringIndex(text, -1) {
-		t := token{text[at[0]:at[1]], at[0], utf8.RuneCountInString(text[:at[0]]) + 1}
+	for at, column := 0, 1; at < len(text); column++ {
+		if strings.ContainsRune(" \t\r\n\f", rune(text[at])) {
+			at++
+			continue
+		}
+		t := token{text[at : at+length(text[at:])], at, column}
 		if fault := t.mistake(); fault != "" {
 			return nil, fmt.Errorf("column %d: %s", t.column, fault)
 		}
 		list = append(list, t)
+		at += len(t.text)
+		column += utf8.RuneCountInString(t.text) - 1
 	}
 	if len(list) == 0 {
 		return nil, errors.New("a number or an expression is missing")
@@ -44,12 +82,33 @@ func tokens(text string) (list []token, err error) {
 
 // instead returns what expressions write for an operator of other languages, or "".
 func instead(operator string) string {
-	return map[string]string{
-		"=": "==", "===": "==", "&": "&&", "=<": "<=", "=>": ">=", "<>": "!=", "~=": "!=", "≠": "!=",
-		"≤": "<=", "≥": ">=", "^^": "^", "²": "^2", "³": "^3", "·": "*", "×": "*", "÷": "/",
-		"−": "-", "–": "-",
-		"AND": "and", "And": "and", "OR": "or", "Or": "or", "NOT": "not", "Not": "not",
-	}[operator]
+	switch operator {
+	case "=", "===":
+		return "=="
+	case "&":
+		return "&&"
+	case "=<", "≤":
+		return "<="
+	case "=>", "≥":
+		return ">="
+	case "<>", "~=", "≠":
+		return "!="
+	case "^^":
+		return "^"
+	case "²":
+		return "^2"
+	case "³":
+		return "^3"
+	case "·", "×":
+		return "*"
+	case "÷":
+		return "/"
+	case "−", "–":
+		return "-"
+	case "AND", "And", "OR", "Or", "NOT", "Not":
+		return strings.ToLower(operator)
+	}
+	return ""
 }
 
 // mistake says what is wrong with a token that no expression has, or "".
