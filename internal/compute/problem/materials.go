@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"jacobi/configs"
+	"jacobi/internal/base/ballast"
 	"jacobi/solver"
 )
 
@@ -46,6 +47,7 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 	}
 	if p.weighted {
 		p.findRepeats()
+		p.ballast = ballast.New()
 		return nil
 	}
 	p.a = a
