@@ -133,6 +133,12 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("depth %s: %d", depth, got.Halo.Depth)
 		}
 	}
+	for written, want := range map[string]string{"0": "0", "00": "0", "0.5": "0.5", "-0.25": "-0.25", "1e3": "1000",
+		"0o17": "15", "08.5": "8.5", "'010'": "10", "&side 7": "7", "!!str 5": "5"} {
+		if got := mustMerge(t, "run.yaml", "problem: {left: "+written+"}", Options{}); got.Problem.Left != want {
+			t.Errorf("left %s: %q, want %q", written, got.Problem.Left, want)
+		}
+	}
 	for _, fixed := range []string{"true", "'true'"} {
 		if got := mustMerge(t, "run.yaml", "problem: {fixed: "+fixed+"}", Options{}); got.Problem.Fixed != "true" {
 			t.Errorf("fixed %s: %q", fixed, got.Problem.Fixed)

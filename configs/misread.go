@@ -19,8 +19,8 @@ func misread(n *yaml.Node, lines []string) error {
 	case strings.HasPrefix(written, "!") && !strings.HasPrefix(written, "!!"): // !!str and so on are types
 		return fmt.Errorf("line %d: text that begins with ! has quotes", n.Line)
 	case n.Tag == "!!int" && octal.MatchString(n.Value):
-		return fmt.Errorf("line %d: %s begins with 0, which makes it octal in YAML; write it without that 0", n.Line,
-			n.Value)
+		return fmt.Errorf("line %d: %s begins with 0, which makes it octal in YAML; a number has no such 0, and "+
+			"text has quotes", n.Line, n.Value)
 	}
 	for _, c := range n.Content {
 		if err := misread(c, lines); err != nil {
@@ -30,11 +30,11 @@ func misread(n *yaml.Node, lines []string) error {
 	return nil
 }
 
-// source returns the rest of the line of a node, from where it begins.
+// source returns the rest of the line of a node, from where it begins behind its anchor.
 func source(n *yaml.Node, lines []string) string {
 	if n.Line > len(lines) {
 		return ""
 	}
 	line := []rune(lines[n.Line-1])
-	return string(line[min(n.Column-1, len(line)):])
+	return strings.TrimLeft(strings.TrimPrefix(string(line[min(n.Column-1, len(line)):]), "&"+n.Anchor), " \t")
 }
