@@ -252,18 +252,32 @@ func (p *Problem) withoutMaterial() (lines []string) {
 		if side.wall != solver.Dirichlet || side.value.text == "0" {
 			continue
 		}
-		a := 0.0
-		for iy := side.iy; iy <= side.endY && a == 0; iy++ {
-			for ix := side.ix; ix <= side.endX && a == 0; ix++ {
-				a = p.coefficientAt(iy, ix)
-			}
+		material := false
+		for iy := side.iy; iy <= side.endY && !material; iy++ {
+			material = p.materialIn(iy, side.ix, side.endX)
 		}
-		if a == 0 {
+		if !material {
 			lines = append(lines, fmt.Sprintf("%s %q: the coefficient is 0 along the whole side, so its values "+
 				"have no effect", side.value.key, side.value.text))
 		}
 	}
 	return lines
+}
+
+// materialIn reports whether there may be material in row iy from column first to column last. Fixed points without any
+// take that of their neighbours.
+func (p *Problem) materialIn(iy, first, last int) bool {
+	for ix := first; ix <= last; ix++ {
+		if p.coefficientAt(iy, ix) != 0 {
+			return true
+		}
+	}
+	if p.fixed.none() {
+		return false
+	}
+	fixed := make([]bool, p.mesh.NX)
+	err := p.GivenRow(iy, fixed)
+	return err != nil || slices.Contains(fixed[first:last+1], true)
 }
 
 // coefficientAt returns the coefficient at a point, or NaN where it cannot be read.

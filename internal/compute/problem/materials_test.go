@@ -189,6 +189,8 @@ func TestValuesWithoutMaterial(t *testing.T) {
 		{configs.Problem{Coefficient: "x"}, ""},
 		{configs.Problem{Coefficient: "x", Left: "robin(1, 2)"}, ""},
 		{configs.Problem{Coefficient: "x < 0.5 and iy > 0 ? 0 : 1", Left: "1"}, ""},
+		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 0 and iy == 2"}, ""}, // takes that of ix 1
+		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 3"}, `problem.left "1"` + why},
 		{configs.Problem{Left: "1"}, ""},
 	} {
 		p, err := New(config(7, 5, "float64", c.p))
