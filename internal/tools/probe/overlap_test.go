@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"encoding/json"
+	"image/color"
 	"image/png"
 	"math"
 	"reflect"
@@ -93,17 +94,34 @@ func TestPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	none := color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
 	for _, p := range []struct {
-		data []byte
-		draw func([]byte) ([]byte, error)
-	}{{overlap, drawOverlap}, {peers, drawPeers}} {
+		data    []byte
+		draw    func([]byte) ([]byte, error)
+		colours []color.RGBA // what is drawn on white
+		pixels  int          // at least, of each
+	}{
+		{overlap, drawOverlap, curveColours[1:4], 300}, // the second curve hides the first one
+		{peers, drawPeers, []color.RGBA{none}, 4 * cellSize * cellSize},
+	} {
 		picture, err := p.draw(p.data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		image, err := png.Decode(bytes.NewReader(picture))
 		if err != nil || image.Bounds().Dx() < 400 {
-			t.Errorf("%v, %v", image.Bounds(), err)
+			t.Fatalf("%v, %v", image.Bounds(), err)
+		}
+		seen := map[color.Color]int{}
+		for y := range image.Bounds().Dy() {
+			for x := range image.Bounds().Dx() {
+				seen[color.RGBAModel.Convert(image.At(x, y))]++
+			}
+		}
+		for _, c := range p.colours {
+			if seen[c] < p.pixels {
+				t.Errorf("%d pixels have the colour %v, want at least %d", seen[c], c, p.pixels)
+			}
 		}
 	}
 	if p, err := drawPeers([]byte(`{"pairs": []}`)); p != nil || err != nil {
