@@ -97,6 +97,15 @@ func (g *generator) total(t, valid, a, b, s, r reg.VecPhysical) {
 	g.VANDPD(s, valid, valid)
 }
 
+// share divides v by a total where that is valid and the neighbour, whose C is in row c, is an unknown; elsewhere v
+// becomes 0. It uses s and r.
+func (g *generator) share(v, total, valid reg.VecPhysical, c, shift int, s, r reg.VecPhysical) {
+	g.VDIVPD(total, v, v)
+	g.VANDPD(valid, v, v)
+	g.positive(c, shift, s, r)
+	g.VANDPD(s, v, v)
+}
+
 // interpolateAlong writes the function of prolongation.onRow: P to the column before goes to dst, that to the one
 // behind to dst2.
 func (g *generator) interpolateAlong() {
@@ -110,10 +119,7 @@ func (g *generator) interpolateAlong() {
 		g.magnitude(right, s)
 		g.total(total, valid, left, right, s, r)
 		for i, v := range []reg.VecPhysical{left, right} {
-			g.VDIVPD(total, v, v)
-			g.VANDPD(valid, v, v)
-			g.positive(rowC, 2*i-1, s, r)
-			g.VANDPD(s, v, v)
+			g.share(v, total, valid, rowC, 2*i-1, s, r)
 			g.VANDPD(g.row(rowBetween, 0), v, v)
 		}
 		g.positive(rowC, 0, s, r) // 1 on coarse columns
@@ -140,10 +146,7 @@ func (g *generator) interpolateAcross() {
 		g.magnitude(south, s)
 		g.total(total, valid, north, south, s, r)
 		for i, v := range []reg.VecPhysical{north, south} {
-			g.VDIVPD(total, v, v)
-			g.VANDPD(valid, v, v)
-			g.positive(rowNorthC+i, 0, s, r)
-			g.VANDPD(s, v, v)
+			g.share(v, total, valid, rowNorthC+i, 0, s, r)
 			g.mov(g.row(rowBetween, 0), s)
 			g.VANDNPD(v, s, v)
 		}
