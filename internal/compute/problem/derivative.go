@@ -53,20 +53,19 @@ func (g given) FixedRow(iy int, dst []bool) error { return g.p.GivenRow(iy, dst)
 
 // Faces implements results.Materials.
 func (p *Problem) Faces(iy int, east, north []float64) error {
-	here, err := p.faces(iy)
+	here, err := p.material(iy)
 	if err != nil {
 		return err
 	}
-	copy(east[:len(east)-1], here.east)
+	here.toNext(east)
 	if iy == 0 {
 		return nil
 	}
-	above, err := p.above(iy)
-	if err != nil {
-		return err
+	above, err := p.beside(iy-1, iy-1)
+	if err == nil {
+		here.toRow(above, north)
 	}
-	copy(north, above.south)
-	return nil
+	return err
 }
 
 // Screenings implements results.Materials.

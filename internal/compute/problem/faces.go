@@ -11,7 +11,7 @@ type faces struct {
 
 // faces returns those of row iy, which is canonical. Below a Neumann wall lies the mirror row.
 func (p *Problem) faces(iy int) (*faces, error) {
-	if _, inside := p.between(iy + 1); p.weighted && inside && p.grounds.of(iy+1) == p.grounds.of(iy) {
+	if _, inside := p.between(iy + 1); inside && p.grounds.of(iy+1) == p.grounds.of(iy) {
 		iy = p.grounds.of(iy)
 	}
 	return p.sides.at(iy, p.newFaces)

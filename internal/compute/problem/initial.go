@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -55,7 +56,7 @@ func (p *Problem) Row(iy int, dst []byte) error {
 		copy(dst[:size], inner[len(inner)-size:])
 		copy(dst[len(dst)-size:], inner[:size])
 	}
-	if err != nil || !p.Porous() {
+	if err != nil || !p.Porous() || bytes.Count(dst, []byte{0}) == len(dst) { // there is nothing to clear
 		return err
 	}
 	outside := make([]bool, p.mesh.NX)

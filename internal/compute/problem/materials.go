@@ -155,7 +155,7 @@ func (p *Problem) newMaterial(iy int) (*material, error) {
 		return nil, err
 	}
 	for ix, a := range m.a {
-		if a != 0 && !(a >= configs.LeastCoefficient && a <= configs.MostCoefficient) {
+		if !(a >= configs.LeastCoefficient && a <= configs.MostCoefficient) && a != 0 {
 			return nil, p.refuse(p.coefficient, iy, ix, fmt.Sprintf("%v; %s", a, valuesAllowed))
 		}
 	}

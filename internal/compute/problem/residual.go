@@ -38,7 +38,7 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 			for k := range weights {
 				st.weights(solver.West+solver.Value(k), ix, weights[k][:n])
 			}
-			p.equations(st, solver.Diagonal, iy, ix, whole[:n])
+			p.equations(st, solver.Diagonal, iy, ix, unit, whole[:n])
 		}
 		if !free {
 			continue
@@ -65,8 +65,8 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 		residual, b := float64(st.diagonal[ix]*update), float64(st.diagonal[ix]*fixed)
 		r.Squares += float64(residual * residual)
 		r.Right += float64(b * b)
-		r.Sum += float64(whole[i] * unit * update)
-		r.Hold += float64(whole[i] * unit * hold)
+		r.Sum += float64(whole[i] * update)
+		r.Hold += float64(whole[i] * hold)
 	}
 	return r, nil
 }

@@ -30,10 +30,7 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 		values := buf[:min(chunk, p.mesh.NX-col)]
 		switch {
 		case k >= solver.Diagonal:
-			p.equations(st, k, row, col, values)
-			for i, v := range values {
-				values[i] = v * unit
-			}
+			p.equations(st, k, row, col, unit, values)
 			solver.Float64.Encode(dst[8*col:], values)
 			continue
 		case k == solver.Source:
@@ -51,9 +48,9 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 }
 
 // equations writes the diagonals of the equations of points of row iy, from column col on, or couplings of them, to
-// dst, in units of a: half on a Neumann or Robin wall, and a quarter where two of them meet. The diagonal of a point
-// that no sweep updates is 0.
-func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, dst []float64) {
+// dst, in units of a times unit, a power of two: half on a Neumann or Robin wall, and a quarter where two of them meet.
+// The diagonal of a point that no sweep updates is 0.
+func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, unit float64, dst []float64) {
 	w, hx, hy := p.mesh.Walls, p.numbers.hx, p.numbers.hy
 	across := 1.0
 	if iy == 0 && w.Top == solver.Neumann || iy == p.mesh.NY-1 && w.Bottom == solver.Neumann {
@@ -70,14 +67,14 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, dst []floa
 		from, across = st.alongY, 1
 	}
 	for i, v := range from[col : col+len(dst)] {
-		dst[i] = float64(float64(v*across)*hx) * hy
+		dst[i] = float64(float64(float64(v*across)*hx)*hy) * unit
 	}
 	for _, side := range []struct {
 		wall   solver.Wall
 		column int
 	}{{w.Left, 0}, {w.Right, p.mesh.NX - 1}} {
 		if i := side.column - col; side.wall == solver.Neumann && k != solver.EastFace && i >= 0 && i < len(dst) {
-			dst[i] = float64(float64(from[side.column]*across*0.5)*hx) * hy
+			dst[i] = float64(float64(float64(from[side.column]*across*0.5)*hx)*hy) * unit
 		}
 	}
 }
@@ -148,7 +145,7 @@ func (p *Problem) maxDiagonal(st *stencil, iy int) (most float64) {
 	var buf [chunk]float64
 	for col := 0; col < p.mesh.NX; col += chunk {
 		values := buf[:min(chunk, p.mesh.NX-col)]
-		p.equations(st, solver.Diagonal, iy, col, values)
+		p.equations(st, solver.Diagonal, iy, col, 1, values)
 		most = max(most, largest(values))
 	}
 	return most
