@@ -66,20 +66,18 @@ func truth(b bool) float64 {
 }
 
 // comparison returns the comparison of two numbers as a function that returns 1 for true and 0 for false.
-func comparison(operator string) (func(a, b float64) float64, bool) {
+func comparison(operator string) func(a, b float64) float64 {
 	switch operator {
 	case "<":
-		return func(a, b float64) float64 { return truth(a < b) }, true
+		return func(a, b float64) float64 { return truth(a < b) }
 	case "<=":
-		return func(a, b float64) float64 { return truth(a <= b) }, true
+		return func(a, b float64) float64 { return truth(a <= b) }
 	case ">":
-		return func(a, b float64) float64 { return truth(a > b) }, true
+		return func(a, b float64) float64 { return truth(a > b) }
 	case ">=":
-		return func(a, b float64) float64 { return truth(a >= b) }, true
+		return func(a, b float64) float64 { return truth(a >= b) }
 	case "==":
-		return func(a, b float64) float64 { return truth(a == b) }, true
-	case "!=":
-		return func(a, b float64) float64 { return truth(a != b) }, true
+		return func(a, b float64) float64 { return truth(a == b) }
 	}
-	return nil, false
+	return func(a, b float64) float64 { return truth(a != b) }
 }

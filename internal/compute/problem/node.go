@@ -157,6 +157,35 @@ func multiply(a, b node) node {
 	})
 }
 
+// chain returns whether each of the values compares to the next one by an operation. It evaluates each only once: where
+// chains stand within chains, the time would double with each of them.
+func chain(values []node, ops []func(a, b float64) float64) (n node) {
+	for _, v := range values {
+		n.onX, n.onY, n.callColumns = n.onX || v.onX, n.onY || v.onY, max(n.callColumns, v.callColumns)
+	}
+	for i, v := range values {
+		if n.onY {
+			values[i] = v.cached()
+		}
+	}
+	n.eval = func(s *span, dst []float64) {
+		left, right := s.temp(len(dst)), s.temp(len(dst))
+		defer s.release()
+		defer s.release()
+		values[0].fill(s, left)
+		for i, op := range ops {
+			values[i+1].fill(s, right)
+			for j, v := range left {
+				if holds := op(v, right[j]); i == 0 || holds == 0 {
+					dst[j] = holds
+				}
+			}
+			left, right = right, left
+		}
+	}
+	return n
+}
+
 // choose evaluates both branches at all points and discards the values of the branch not taken, even NaN.
 func choose(cond, yes, no node) node {
 	return node{

@@ -1,7 +1,5 @@
 package problem
 
-import "math"
-
 // The levels at which operators bind, loosest first.
 const (
 	bindsOr = iota + 1
@@ -112,17 +110,13 @@ func (c *compiler) operation(level int) operand {
 
 // comparisons compiles a < b == c as a < b and b == c.
 func (c *compiler) comparisons(left operand, operator string) operand {
-	var all node
-	for first := left.first; ; {
-		right := c.operation(bindsComparison + 1)
-		op, _ := comparison(operator)
-		one := compared(apply2(op, c.number(left), c.number(right)))
-		if all.eval != nil {
-			one = compared(apply2(math.Min, all, one))
-		}
-		all, left, operator = one, right, c.peek().text
+	values, ops := []node{c.number(left)}, []func(a, b float64) float64{}
+	for {
+		ops = append(ops, comparison(operator))
+		values = append(values, c.number(c.operation(bindsComparison+1)))
+		operator = c.peek().text
 		if binds(operator) != bindsComparison {
-			return c.ended(all, first)
+			return c.ended(compared(chain(values, ops)), left.first)
 		}
 		c.next++
 	}
