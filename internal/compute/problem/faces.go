@@ -1,6 +1,10 @@
 package problem
 
-import "jacobi/solver"
+import (
+	"math"
+
+	"jacobi/solver"
+)
 
 // faces are the coefficients of the faces between the points of a row and their neighbours in the next column and in
 // the row below; 0 where there is none. Two rows of equations have the faces between them in common.
@@ -48,9 +52,16 @@ func (p *Problem) above(iy int) (*faces, error) {
 	return p.faces(iy)
 }
 
-// divide sets dst to values over d.
+// divide sets dst to values over d. A product with the inverse of a power of two is rounded alike, and takes less time.
 func divide(dst, values []float64, d float64) {
 	values = values[:len(dst)]
+	if fraction, _ := math.Frexp(d); fraction == 0.5 {
+		inverse := 1 / d
+		for i, v := range values {
+			dst[i] = v * inverse
+		}
+		return
+	}
 	for i, v := range values {
 		dst[i] = v / d
 	}

@@ -51,6 +51,9 @@ func (p *Problem) FixedRow(iy int, dst []bool) error {
 	if err := p.GivenRow(iy, dst); err != nil || !p.Porous() {
 		return err
 	}
+	if p.fixed.none() {
+		return p.OutsideRow(iy, dst)
+	}
 	outside := make([]bool, len(dst))
 	if err := p.OutsideRow(iy, outside); err != nil {
 		return err

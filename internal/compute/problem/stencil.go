@@ -65,8 +65,10 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 	if err := p.rightHandSide(s, st.b[lo:hi]); err != nil {
 		return err
 	}
-	if err := p.values(p.screening, iy, st.hold); err != nil {
-		return err
+	if !p.screening.zero() {
+		if err := p.values(p.screening, iy, st.hold); err != nil {
+			return err
+		}
 	}
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
