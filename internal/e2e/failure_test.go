@@ -76,7 +76,7 @@ func TestHangingRankEndsTheRun(t *testing.T) {
 	}
 	code, output := l.end()
 	if took := time.Since(stopped); took > 20*time.Second {
-		t.Errorf("the run ended %v after the stop, want about 2s for the timeout, at most 5s for the end", took)
+		t.Errorf("the run ended %v after the stop, want 7s, or 20s on a busy machine", took)
 	}
 	if code != 1 || !regexp.MustCompile(`(waited 2s|within 2s)`).MatchString(output) {
 		t.Errorf("exit code %d, output\n%s\nwant 1 and the timeout", code, output)
@@ -96,7 +96,7 @@ func TestSilentRankIsNamed(t *testing.T) {
 	}
 	code, output := l.end()
 	if took := time.Since(stopped); took > 20*time.Second {
-		t.Errorf("the run ended %v after the stop, want about 2s for the silence, at most 5s for the end", took)
+		t.Errorf("the run ended %v after the stop, want 7s, or 20s on a busy machine", took)
 	}
 	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was silent for 2s, since ` +
 		`\d\d:\d\d:\d\d, when it had done \d+ iterations: it is dead, stopped or cut off`)

@@ -163,8 +163,8 @@ func (g *generator) loop(body func()) {
 	g.RET()
 }
 
-// ahead fetches what lies some lines behind values into the cache. Rows that come from memory need it: without, the
-// processor waits at the begin of each page.
+// ahead fetches what lies some lines behind values into the cache. Rows that come from memory need it: without it, the
+// processor waits at the beginning of each page.
 func (g *generator) ahead(values operand.Mem) {
 	values.Disp += 1024
 	g.PREFETCHT0(values)
