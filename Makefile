@@ -22,7 +22,7 @@ NVML_TAGS = nvml,$(TAGS)
 NVML = -tags $(NVML_TAGS) -ldflags '$(LDFLAGS) -extldflags=-Wl,-z,lazy'
 NVML_ENV = CGO_ENABLED=1 CC='$(CC)'
 # Everywhere, so that what uses cgo is compiled and checked once, with and without NVML.
-export CGO_CFLAGS := -g -O2 -Wno-deprecated-declarations
+export CGO_CFLAGS ?= -g -O2 -Wno-deprecated-declarations
 HAS_CC := $(shell printf '\043include <dlfcn.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help build run test kernels race lint deps test-deps bench-cpu dist clean

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -195,6 +196,7 @@ type studying struct {
 	began    time.Time
 	before   int // lines that were there
 	progress *studyProgress
+	warned   configs.Config // the run whose problem was looked at last
 }
 
 // refuseStart refuses keys that belong to the start of the ranks, in any run.
@@ -235,6 +237,10 @@ func (s *studying) give(context.Context) (study.Job, bool, error) {
 
 // warn shows the warnings about the problem of a run, each at the first run that has it. Faults are left to the ranks.
 func (s *studying) warn(job study.Job) {
+	last, now := s.warned, job.Config
+	if s.warned = now; reflect.DeepEqual(last.Problem, now.Problem) && reflect.DeepEqual(last.Grid, now.Grid) {
+		return // else a large drawing would be read for each run
+	}
 	p, err := problem.New(job.Config)
 	if p == nil {
 		return
