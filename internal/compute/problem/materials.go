@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"jacobi/configs"
-	"jacobi/internal/base/ballast"
 	"jacobi/solver"
 )
 
@@ -47,7 +46,6 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 	}
 	if p.weighted {
 		p.findRepeats()
-		p.ballast = ballast.New()
 		return nil
 	}
 	p.a = a
@@ -185,9 +183,10 @@ func (p *Problem) values(q part, iy int, dst []float64) error {
 		if err := p.fromFile(q, s, dst); err != nil {
 			return err
 		}
-	}
-	for ; q.file == nil && s.col < len(dst); s.col += chunk {
-		q.node.fill(s, dst[s.col:min(len(dst), s.col+chunk)])
+	} else {
+		for ; s.col < len(dst); s.col += chunk {
+			q.node.fill(s, dst[s.col:min(len(dst), s.col+chunk)])
+		}
 	}
 	if n := len(dst); p.mesh.PeriodicColumns() {
 		dst[0], dst[n-1] = dst[n-2], dst[1]

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -200,5 +201,17 @@ func TestValuesWithoutMaterial(t *testing.T) {
 		if got := strings.Join(p.Warnings(), "\n"); got != c.want {
 			t.Errorf("%+v:\ngot  %s\nwant %s", c.p, got, c.want)
 		}
+	}
+}
+
+// A study opens a problem for each run, so opening one takes little memory.
+func TestMemoryOfAProblem(t *testing.T) {
+	cfg := config(129, 129, "float64", configs.Problem{Coefficient: "x < 0.5 ? 1 : 4"})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	open(t, cfg)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+		t.Errorf("%d bytes, want at most 1 MiB", got)
 	}
 }

@@ -31,7 +31,6 @@ type Problem struct {
 	fixed   fixedPoints
 	drawing *drawing // nil without one
 	faulty  bool     // New returned an error
-	ballast []byte   // rows of points with weights of their own pass through the heap
 }
 
 // part is one of the inputs of a problem: an expression or a file.

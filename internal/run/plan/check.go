@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"jacobi/configs"
+	"jacobi/internal/base/ballast"
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/output"
@@ -66,7 +68,9 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 		return err
 	}
 	if values {
+		b := ballast.New() // the rows of a weighted problem fill a small heap every few rows
 		err = prob.Check(ctx)
+		runtime.KeepAlive(b)
 	}
 	return errors.Join(err, prob.Close())
 }

@@ -2,7 +2,9 @@ package rank
 
 import (
 	"context"
+	"runtime"
 
+	"jacobi/internal/base/ballast"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/solver"
@@ -22,6 +24,10 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.open.add(r.problem.Close)
+	if r.problem.Weighted() && !r.many { // the first pass over the rows fills a small heap every few rows
+		b := ballast.New()
+		defer runtime.KeepAlive(b)
+	}
 	if !r.launched() && r.Origin.Rank == 0 { // a launcher gives these warnings itself, and checks
 		for _, text := range r.problem.Warnings() {
 			r.Log.Warn(text)
