@@ -27,6 +27,10 @@ const (
 	savedWhy  = "that of the checkpoint"
 )
 
+// small is the side of a mesh that nobody has named, of any problem but benchmark: it is solved in well under a second,
+// and shows whether the problem is the one that was meant.
+const small = 513
+
 // The tolerances of runs that name none.
 const (
 	defaultTolerance  = 1e-8 // of benchmark, absolute
@@ -56,7 +60,8 @@ func (s Solver) MethodText() string {
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
 //   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
-//   - One of grid.nx and grid.ny alone is both. Without either, the mesh has the size of a file of the problem.
+//   - One of grid.nx and grid.ny alone is both. Without either, the mesh has the size of a file of the problem, or is
+//     small.
 //   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
 //   - A tolerance that is not given is 0 if the other one is given.
 func (c Config) settle(given map[string]bool) Config {
@@ -72,6 +77,8 @@ func (c Config) settle(given map[string]bool) Config {
 	case !nx && !ny:
 		if size, ok := c.Problem.size(); ok {
 			c.Grid.NX, c.Grid.NY = size.X, size.Y
+		} else if c.Problem.Preset != benchmark {
+			c.Grid.NX, c.Grid.NY = small, small
 		}
 	}
 	if c.Solver.Method == Auto {

@@ -84,6 +84,10 @@ func TestSquare(t *testing.T) {
 	}{
 		{nil, 16384, 16384},
 		{[]string{"grid.nx=33"}, 33, 33},
+		{[]string{"problem.top=1"}, 513, 513},
+		{[]string{"grid.width=2"}, 513, 513},
+		{[]string{"problem.preset=dirichlet"}, 513, 513},
+		{[]string{"problem.preset=gtc2019", "problem.left=1"}, 16384, 16384},
 		{[]string{"grid.ny=33", "problem.top=1"}, 33, 33},
 		{[]string{"grid.nx=33", "problem.preset=gtc2019"}, 33, 33},
 		{[]string{"grid.nx=33", "grid.ny=17"}, 33, 17},
@@ -121,11 +125,11 @@ func TestPointsOfFiles(t *testing.T) {
 		{[]string{"problem.fixed=" + path, "grid.width=2"}, 30, 20},
 		{[]string{"problem.drawing=" + path, "grid.nx=16384", "grid.ny=16384"}, 16384, 16384},
 		{[]string{"problem.drawing=" + path, "grid.ny=40"}, 40, 40},
-		{[]string{"problem.drawing=" + path + ".gone.png"}, 16384, 16384},
+		{[]string{"problem.drawing=" + path + ".gone.png"}, 513, 513},
 		{[]string{"problem.source=" + array}, 35, 25},
 		{[]string{"problem.coefficient=" + array, "problem.top=1"}, 35, 25},
 		{[]string{"problem.initial=" + array, "problem.fixed=" + path}, 30, 20},
-		{[]string{"problem.initial=" + array + ".gone.npy"}, 16384, 16384},
+		{[]string{"problem.initial=" + array + ".gone.npy"}, 513, 513},
 	} {
 		loadsPoints(t, c.set, c.nx, c.ny)
 	}

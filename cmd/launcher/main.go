@@ -28,7 +28,7 @@ const brief = `launcher solves -div(a grad u) + k2 u = f on a 2D mesh, with one 
       solves a run file; the results are in its output.dir, by default out/
   launcher --config run.yaml --dry-run
       says what that would do and need, and starts nothing
-  launcher --set problem.top=1 --set grid.nx=513 --set grid.ny=513
+  launcher --set problem.top=1 --set grid.nx=257
       solves a problem of your own, here a square with one side at 1
   launcher -np 8
       sweeps the benchmark gtc2019: 16384 x 16384 points, a file of 1 GiB
