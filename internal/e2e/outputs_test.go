@@ -196,7 +196,7 @@ func TestOneRunADirectory(t *testing.T) {
 	dir := t.TempDir()
 	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "2")...)
 	holder := fmt.Sprintf(`in use by run \S+, process %d on \S+, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; `+
-		`one run at a time can use a directory`, l.cmd.Process.Pid)
+		`one run at a time can use it`, l.cmd.Process.Pid)
 	small := set("grid.nx=64", "grid.ny=64")
 	other := append(small, set("output.field=other.npy", "output.picture=", "output.history=", "output.report=")...)
 	elsewhere := append(set(append(slices.Clone(endless), "output.dir=elsewhere")...),

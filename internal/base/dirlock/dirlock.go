@@ -1,4 +1,4 @@
-// Package dirlock locks a directory for one run at a time.
+// Package dirlock locks a directory, or a file, for one run at a time.
 package dirlock
 
 import (
@@ -36,21 +36,24 @@ func (h Holder) String() string {
 		show.Text(h.Run), h.PID, show.Text(h.Host), h.Since.Local().Format(time.DateTime))
 }
 
-// HeldError reports that another run has locked the directory.
-type HeldError struct{ Holder Holder }
+// HeldError reports that another run has the lock.
+type HeldError struct {
+	Holder Holder
+	file   string // of the lock
+}
 
 func (e *HeldError) Error() string {
 	switch {
 	case e.Holder.PID == 0:
 		return "another run uses it"
 	case !e.Holder.mayLive():
-		return fmt.Sprintf("another process has locked %s, which process %d left when it ended; remove the file if no "+
-			"run uses the directory", File, e.Holder.PID)
+		return fmt.Sprintf("another process has locked %s, which process %d left when it ended; remove that file "+
+			"if no run uses it", e.file, e.Holder.PID)
 	}
-	return "in use by " + e.Holder.String() + "; one run at a time can use a directory"
+	return "in use by " + e.Holder.String() + "; one run at a time can use it"
 }
 
-// Lock is a lock on a directory, held by this process.
+// Lock is a lock that this process holds.
 type Lock struct {
 	file *os.File
 	path string
@@ -63,8 +66,15 @@ const (
 )
 
 // Take locks dir for a run. It returns a *HeldError if another run has locked it.
-func Take(dir, run string) (*Lock, error) {
-	path := filepath.Join(dir, File)
+func Take(dir, run string) (*Lock, error) { return take(filepath.Join(dir, File), run) }
+
+// TakeFile is Take for the file at path. The lock is a hidden file beside it: the file may be replaced meanwhile.
+func TakeFile(path, run string) (*Lock, error) {
+	return take(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"), run)
+}
+
+// take takes the lock at path.
+func take(path, run string) (*Lock, error) {
 	var err error
 	for try := range tries {
 		if try > 0 {
@@ -129,7 +139,7 @@ func Check(dir string) error {
 	return nil
 }
 
-// Release unlocks the directory.
+// Release gives the lock back.
 func (l *Lock) Release() error {
 	// The file is removed first: a process that has opened it, and locks it next, sees that it is no longer at the
 	// path.
@@ -147,10 +157,10 @@ func tryLock(f *os.File, how int) error {
 		return nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		holder, _ := readHolder(f) // empty if the holder has not written it yet
-		return &HeldError{holder}
+		return &HeldError{holder, filepath.Base(f.Name())}
 	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
 		if holder, ok := readHolder(f); ok && holder.mayLive() {
-			return &HeldError{holder}
+			return &HeldError{holder, filepath.Base(f.Name())}
 		}
 		return nil
 	}

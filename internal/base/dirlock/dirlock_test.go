@@ -154,8 +154,8 @@ func TestStrangerHoldsALeftLock(t *testing.T) {
 	if err := unix.Flock(int(stranger.Fd()), unix.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
-	const want = "another process has locked .jacobi-lock, which process 1073741824 left when it ended; remove the " +
-		"file if no run uses the directory"
+	const want = "another process has locked .jacobi-lock, which process 1073741824 left when it ended; remove that " +
+		"file if no run uses it"
 	if _, err := Take(dir, "mine"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -180,5 +180,35 @@ func TestPlantedLocks(t *testing.T) {
 		if err := Check(dir); err == nil {
 			t.Errorf("%s: Check finds nothing", name)
 		}
+	}
+}
+
+// The lock of a file is a file beside it: it locks neither the directory nor its other files, and may be taken where
+// the file does not exist.
+func TestLockOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "t.csv")
+	l, err := TakeFile(path, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(fmt.Sprintf(`^in use by run mine, process %d on .*; one run at a time can use it$`,
+		os.Getpid()))
+	if _, err := TakeFile(path, "other"); err == nil || !want.MatchString(err.Error()) {
+		t.Errorf("%v, want %v", err, want)
+	}
+	beside, err := TakeFile(filepath.Join(dir, "u.csv"), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Take(dir, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.Release(), beside.Release(), all.Release()); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
