@@ -80,7 +80,7 @@ kernels:         ## compile the CUDA kernels to the PTX and the machine code tha
 # Neither these packages nor their tests start goroutines that share memory, the goroutines are those of other packages
 # (oracle), or the programs lack the detector (e2e).
 NO_RACE := internal/e2e configs docs cuda/driver internal/base/(ballast|dirlock|npy|regular|show|style|suggest)
-NO_RACE += internal/compute/(elementary|oracle|outlook|cpu/kernel|cpu/neon) internal/net/rendezvous
+NO_RACE += internal/compute/(elementary|oracle|outlook|cpu/kernel) internal/net/rendezvous
 NO_RACE += internal/observe/convert internal/run/method internal/tools/(examine|probe/timing|soak)
 NO_RACE += solver/(methods|spectrum)
 race: deps       ## the concurrent packages under the race detector
@@ -107,7 +107,7 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 
 TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
-TEST_PACKAGES += qemu-user-static libc6-arm64-cross binutils-aarch64-linux-gnu
+TEST_PACKAGES += qemu-user-static libc6-arm64-cross
 TEST_PACKAGES += python3-numpy python3-pytest python3-pil python3-vtk9 python3-zarr python3-xarray
 TEST_PACKAGES += chromium fonts-dejavu-core
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static prometheus)

@@ -109,7 +109,7 @@ type Direct struct {
 type Device struct {
 	Backend string `mapstructure:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
 	Threads int    `mapstructure:"threads" json:"threads" yaml:"threads"` // 0: the node's cores divided by its ranks
-	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // auto | portable | avx2 | avx512 | neon
+	Kernel  string `mapstructure:"kernel" json:"kernel" yaml:"kernel"`    // auto | portable | avx2 | avx512
 	// Select chooses among a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
 	Select string `mapstructure:"select" json:"select" yaml:"select"`
 	Pin    bool   `mapstructure:"pin" json:"pin" yaml:"pin"` // keep a rank with a GPU on the cores near it

@@ -65,7 +65,11 @@ func Validate(c Config) error {
 	if n := c.Device.Threads; n < 0 || n > maxThreads {
 		v.fault("device.threads %d: 0 (the node's cores divided by its ranks) to %d are allowed", n, maxThreads)
 	}
-	v.oneOf("device.kernel", c.Device.Kernel, "auto", "portable", "avx2", "avx512", "neon")
+	if k := c.Device.Kernel; k == "neon" {
+		v.fault("device.kernel %q: removed, as plain Go gives the same bits; write device.kernel: auto", k)
+	} else {
+		v.oneOf("device.kernel", k, "auto", "portable", "avx2", "avx512")
+	}
 	v.oneOf("device.mps", c.Device.MPS, "auto", "off")
 	v.oneOf("device.select", c.Device.Select, "round-robin", "least-utilized", "most-free-memory", "coolest",
 		"least-power")

@@ -12,7 +12,6 @@ import (
 
 //go:generate go run ./generate -isa avx512 -pkg kernel -out avx512_amd64.s
 //go:generate go run ./generate -isa avx2 -pkg kernel -out avx2_amd64.s
-//go:generate go run ./generate -isa neon -pkg kernel -out neon_arm64.s
 
 // Rows is the largest number of rows of a Span.
 const Rows = solver.GroupRows

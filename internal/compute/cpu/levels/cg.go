@@ -68,7 +68,7 @@ func (s *CG) Keep(context.Context) error {
 // Products implements multigrid.CG.
 func (s *CG) Products(context.Context) (total multigrid.Products, err error) {
 	s.each(s.level.own, func(k *lane, rows solver.Stripe) {
-		if s.level.points != nil && k.f64 != nil && k.f64.pointProducts != nil {
+		if s.level.points != nil && k.f64 != nil {
 			s.multiplyPoints(k, rows)
 		} else {
 			s.multiply(k, rows)

@@ -41,7 +41,7 @@ type product struct {
 func newColumnSplit(e engine, p *prolongation) *columnSplit {
 	x, columns := p.HalveX, p.HalveX.Coarse+1
 	f := of[float64](&e, columns)
-	if f == nil || f.split == nil || x.Periodic || x.Coarse == x.Fine {
+	if f == nil || x.Periodic || x.Coarse == x.Fine {
 		return nil
 	}
 	if x.Fine%2 != 0 && p.Mesh.Walls.Right != solver.Dirichlet {

@@ -193,7 +193,7 @@ func (s *scaler) root(y int) []float64 {
 	}
 	s.have[y&3] = y
 	k := s.stencil(y)
-	if f := of[float64](&s.engine, s.Mesh.NX); f != nil && f.roots != nil {
+	if f := of[float64](&s.engine, s.Mesh.NX); f != nil {
 		s.args.load([2][]float64{r[1:], r[1:]}, &k, &k, &k)
 		f.roots(&s.args)
 		return r
@@ -211,7 +211,7 @@ func (s *scaler) root(y int) []float64 {
 func (s *scaler) scale(y int, g, h []float64) {
 	k, above := s.stencil(y), s.stencil(y-1)
 	r, n, f := s.root(y), s.root(y-1), s.root(y+1)
-	if functions := of[float64](&s.engine, s.Mesh.NX); functions != nil && functions.scaling != nil {
+	if functions := of[float64](&s.engine, s.Mesh.NX); functions != nil {
 		to := [2][]float64{g, h}
 		for i := range to {
 			if to[i] == nil {

@@ -92,7 +92,7 @@ func (h *halves) spread(e *engine, dst []float32, u array[float32], y int) {
 // spreadOne sets dst to the corrections of a row that lies on a coarse row u.
 func spreadOne(e *engine, h *halves, dst []float32, w [][]float32, u []float32) {
 	on, before, behind, from := w[0], w[1], w[2], 0
-	if f := of[float32](e, h.regular); f != nil && f.spreadOne != nil {
+	if f := of[float32](e, h.regular); f != nil {
 		a := &e.args
 		a.dst, a.a, a.n = address(dst, 0), address(u, 0), h.regular
 		a.weights(w, 0)
@@ -111,7 +111,7 @@ func spreadOne(e *engine, h *halves, dst []float32, w [][]float32, u []float32) 
 // spreadTwo sets dst to the corrections of a row that lies between coarse rows north and south.
 func spreadTwo(e *engine, h *halves, dst []float32, w [][]float32, north, south []float32) {
 	on, before, behind, onS, beforeS, behindS, from := w[0], w[1], w[2], w[3], w[4], w[5], 0
-	if f := of[float32](e, h.regular); f != nil && f.spreadTwo != nil {
+	if f := of[float32](e, h.regular); f != nil {
 		a := &e.args
 		a.dst, a.a, a.d, a.n = address(dst, 0), address(north, 0), address(south, 0), h.regular
 		a.weights(w, 0)
@@ -131,7 +131,7 @@ func spreadTwo(e *engine, h *halves, dst []float32, w [][]float32, north, south 
 func (h *halves) collect(e *engine, dst []float32, w [][]float32, d []float32) {
 	first, end := max(h.lo, 1), min(h.regular, h.hi)
 	f := of[float32](e, end-first)
-	if end-first < pad || f == nil || f.collect == nil {
+	if end-first < pad || f == nil {
 		h.collectPart(dst, w, d, h.lo, h.hi)
 		return
 	}

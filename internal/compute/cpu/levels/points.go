@@ -104,7 +104,7 @@ func (s *stencil[F]) restore(dst []F) {
 // do both in one go.
 func sweepKeeping(e *engine, dst, d []float64, s *stencil[float64], w float64) bool {
 	f := of[float64](e, s.hi-s.lo)
-	if f == nil || f.sweepKeepPoints == nil || s.points == nil {
+	if f == nil || s.points == nil {
 		return false
 	}
 	s.load(&e.args, dst, w)
@@ -123,7 +123,7 @@ func (s *stencil[F]) zero(d []F) {
 
 // sweepPoints is sweep for points with couplings of their own. dst must not be one of the rows of s.
 func sweepPoints[F float](e *engine, dst []F, s *stencil[F], w F) {
-	if f := of[F](e, s.hi-s.lo); f != nil && f.sweepPoints != nil {
+	if f := of[F](e, s.hi-s.lo); f != nil {
 		s.load(&e.args, dst, w)
 		f.sweepPoints(&e.args)
 		s.restore(dst)
@@ -137,7 +137,7 @@ func sweepPoints[F float](e *engine, dst []F, s *stencil[F], w F) {
 
 // defectPoints is defects for points with couplings of their own. dst must not be one of the rows of s.
 func defectPoints[F float](e *engine, dst []F, s *stencil[F]) {
-	if f := of[F](e, s.hi-s.lo); f != nil && f.defectPoints != nil {
+	if f := of[F](e, s.hi-s.lo); f != nil {
 		s.load(&e.args, dst, 0)
 		f.defectPoints(&e.args)
 		s.zero(dst)
@@ -168,7 +168,7 @@ func defectPoints[F float](e *engine, dst []F, s *stencil[F]) {
 
 // times multiplies d by C.
 func times[F float](e *engine, d, centre []F) {
-	if f := of[F](e, len(centre)); f != nil && f.multiply != nil {
+	if f := of[F](e, len(centre)); f != nil {
 		a, n := &e.args, len(centre)/f.lanes*f.lanes
 		a.dst, a.a, a.b, a.n = address(d, 0), address(d, 0), address(centre, 0), n
 		f.multiply(a)

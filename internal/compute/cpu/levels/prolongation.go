@@ -91,7 +91,7 @@ func (p *prolongation) row(y int) stencilRow {
 	}
 	p.haveMasked[y&(kept-1)] = y
 	all, below := p.stencil(y), p.stencil(y+1)
-	if f := of[float64](&p.engine, p.Mesh.NX); f != nil && f.mask != nil {
+	if f := of[float64](&p.engine, p.Mesh.NX); f != nil {
 		p.load([2][]float64{m.e[1:], m.s[1:]}, &all, &all, &below)
 		f.mask(&p.args)
 		return s
@@ -136,7 +136,7 @@ func (p *prolongation) at(y int) [2][2][]float64 {
 // load sets the arguments of the functions for a row with those above and below. It returns nil if there are none.
 func (p *prolongation) load(to [2][]float64, s, north, south *stencilRow) *functions {
 	f := of[float64](&p.engine, p.Mesh.NX)
-	if f == nil || f.interpolateAlong == nil {
+	if f == nil {
 		return nil
 	}
 	p.args.load(to, s, north, south)

@@ -10,7 +10,6 @@ import (
 
 //go:generate go run ./generate -isa avx512 -pkg levels -out avx512_amd64.s
 //go:generate go run ./generate -isa avx2 -pkg levels -out avx2_amd64.s
-//go:generate go run ./generate -isa neon -pkg levels -out neon_arm64.s
 
 // rowArgs are the arguments of a function for rows. Their order is that of generate/generator.go. The rows of a call do
 // not overlap, except that dst may be added to.
@@ -24,15 +23,18 @@ type rowArgs struct {
 
 // functions work through rows of one type of value, at least lanes of them.
 type functions struct {
-	lanes                                                     int
-	sweep, sweepSource, defects, defectsSource, add           func(*rowArgs)
-	pair, pairSource                                          func(*rowArgs) // nil: sweep does one row after another
-	scale, addScaled, blend, gather, between, squares, narrow func(*rowArgs)
-	subtract, products, step                                  func(*rowArgs)
-	// nil: plain Go does it
-	sweepPoints, sweepKeepPoints, defectPoints, multiply, spreadOne, spreadTwo, collect, pointProducts func(*rowArgs)
-	interpolateAlong, interpolateAcross, interpolateBoth, mask, roots, scaling                         func(*rowArgs)
-	split, timesPOwn, timesPBeside, timesPStraight, addAP                                              func(*rowArgs)
+	lanes                                                             int
+	sweep, sweepSource, pair, pairSource, defects, defectsSource, add func(*rowArgs)
+	sweepPoints, defectPoints                                         func(*rowArgs)
+
+	// of float32 alone
+	scale, addScaled, blend, gather, between, spreadOne, spreadTwo, collect func(*rowArgs)
+
+	// of float64 alone
+	squares, narrow, subtract, products, step                      func(*rowArgs)
+	sweepKeepPoints, multiply, pointProducts, mask, roots, scaling func(*rowArgs)
+	interpolateAlong, interpolateAcross, interpolateBoth           func(*rowArgs)
+	split, timesPOwn, timesPBeside, timesPStraight, addAP          func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go
 }
@@ -133,7 +135,7 @@ func (s *stencil[F]) sweepMirrored(dst []F, w F) {
 func sweepPair[F float](e *engine, dst [2][]F, s *[2]stencil[F], w F) {
 	lo, hi := s[0].inner()
 	f := of[F](e, hi-lo)
-	if s[0].points != nil || f == nil || f.pair == nil {
+	if s[0].points != nil || f == nil {
 		sweep(e, dst[0], &s[0], w)
 		sweep(e, dst[1], &s[1], w)
 		return

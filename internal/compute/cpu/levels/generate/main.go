@@ -19,19 +19,12 @@ func command() string { return "go run main.go " + strings.Join(os.Args[1:], " "
 
 func main() {
 	set := flag.NewFlagSet("generate", flag.ExitOnError)
-	isa := set.String("isa", "avx512", "avx512, avx2 or neon")
+	isa := set.String("isa", "avx512", "avx512 or avx2")
 	flags := build.NewFlags(set)
 	_ = set.Parse(os.Args[1:]) // exits on error
 	out := func() string { return set.Lookup("out").Value.String() }
-	if *isa == "neon" {
-		if err := writeARM64(out()); err != nil {
-			fmt.Fprintln(os.Stderr, "generate:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	if *isa != "avx512" && *isa != "avx2" {
-		fmt.Fprintf(os.Stderr, "generate: isa %q: allowed are avx512, avx2 and neon\n", *isa)
+		fmt.Fprintf(os.Stderr, "generate: isa %q: allowed are avx512 and avx2\n", *isa)
 		os.Exit(2)
 	}
 	context := build.NewContext()
