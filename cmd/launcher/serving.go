@@ -63,9 +63,7 @@ func (s *serving) job(r request) (job study.Job, err error) {
 		return job, err
 	}
 	job.Hash, job.Progress = r.Hash, r.Progress
-	if job.Config, err = s.base.With(keys, "request", noFile); err == nil {
-		err = study.Check(job.Config)
-	}
+	job.Config, err = s.base.With(keys, "request", noFile)
 	return job, err
 }
 
@@ -110,6 +108,13 @@ func (s *serving) event(j study.Job, e roster.Event) {
 	if c := s.owner(j.ID); c != nil && e.Kind == roster.Progress {
 		told := events.Event{Event: "progress", Progress: events.ProgressOf(e)}
 		_ = c.tell(j.Tag, told) // done finds a client that left
+	}
+}
+
+// warn passes a warning about a request on.
+func (s *serving) warn(j study.Job, text string) {
+	if c := s.owner(j.ID); c != nil {
+		_ = c.tell(j.Tag, events.Event{Event: "message", Message: &events.Message{Level: "warn", Text: text}})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -15,7 +14,6 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
-	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
@@ -143,7 +141,7 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 			return err
 		}
 		e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done,
-			Alone:   studyAlone,
+			Warn: s.warn, Alone: studyAlone,
 			Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
 		s.progress = newStudyProgress(scr, s.far(s.began))
 		end, err = e.Run(ctx)
@@ -162,6 +160,9 @@ func (o *options) stayers(ctx context.Context, start configs.Config, scr *screen
 	p, err := plan.Make(limited, start, o.where, scr.Say)
 	if err != nil {
 		return attempt.Starter{}, err
+	}
+	for _, text := range p.StartWarnings(os.Environ()) {
+		scr.warn(text)
 	}
 	return o.starter(p)
 }
@@ -196,7 +197,6 @@ type studying struct {
 	began    time.Time
 	before   int // lines that were there
 	progress *studyProgress
-	warned   configs.Config // the run whose problem was looked at last
 }
 
 // refuseStart refuses keys that belong to the start of the ranks, in any run.
@@ -229,30 +229,16 @@ func (s *studying) give(context.Context) (study.Job, bool, error) {
 		if err != nil {
 			return study.Job{ID: s.next - 1, Fault: err}, true, nil
 		}
-		s.warn(job)
 		return job, true, nil
 	}
 	return study.Job{}, false, nil
 }
 
-// warn shows the warnings about the problem of a run, each at the first run that has it. Faults are left to the ranks.
-func (s *studying) warn(job study.Job) {
-	last, now := s.warned, job.Config
-	if s.warned = now; reflect.DeepEqual(last.Problem, now.Problem) && reflect.DeepEqual(last.Grid, now.Grid) {
-		return // else a large drawing would be read for each run
+// warn shows a warning about a run, each at the first run that has it.
+func (s *studying) warn(job study.Job, text string) {
+	if s.screen.first(text) {
+		s.screen.warn(fmt.Sprintf("run %d: %s", job.ID, text))
 	}
-	p, err := problem.New(job.Config)
-	if p == nil {
-		return
-	}
-	if err == nil {
-		for _, text := range p.Warnings() {
-			if s.screen.first(text) {
-				s.screen.warn(fmt.Sprintf("run %d: %s", job.ID, text))
-			}
-		}
-	}
-	_ = p.Close() // only read
 }
 
 // done adds the line of a run. A run that was interrupted has none, and is done again by --continue.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 
 	"jacobi/configs"
 	"jacobi/internal/base/ballast"
@@ -29,12 +30,19 @@ const (
 
 // Check returns, in one error, everything that would make the run fail after its start. With create it creates the
 // directories of outputs and checkpoints.
-func (p *Plan) Check(ctx context.Context, create bool) error {
-	var faults []error
-	for _, f := range p.Faults(ctx, create) {
-		faults = append(faults, f.Err)
+func (p *Plan) Check(ctx context.Context, create bool) error { return join(p.Faults(ctx, create)) }
+
+// CheckJob is Check of a job on ranks that have started, whose directories are known to be good.
+func (p *Plan) CheckJob(ctx context.Context) error {
+	return join(append(p.jobFaults(ctx), Fault{Err: p.checkFiles()}))
+}
+
+func join(faults []Fault) error {
+	var errs []error
+	for _, f := range faults {
+		errs = append(errs, f.Err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func sum(values []int64) (total int64) {
@@ -45,19 +53,19 @@ func sum(values []int64) (total int64) {
 }
 
 // Faults returns the faults that Check reports.
-func (p *Plan) Faults(ctx context.Context, create bool) (faults []Fault) {
+func (p *Plan) Faults(ctx context.Context, create bool) []Fault {
+	all := append(p.jobFaults(ctx), Fault{p.checkOutput(create), CorrectOutput},
+		Fault{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another one"})
+	return slices.DeleteFunc(all, func(f Fault) bool { return f.Err == nil })
+}
+
+// jobFaults are faults of any job: of its size and of its problem. Parts may have no error.
+func (p *Plan) jobFaults(ctx context.Context) []Fault {
 	tooLarge := p.checkMemory()
-	for _, f := range []Fault{
+	return []Fault{
 		{tooLarge, "take a smaller grid or grid.dtype float32, fewer ranks on this machine, or more machines"},
 		{p.checkProblem(ctx, tooLarge == nil), CorrectProblem},
-		{p.checkOutput(create), CorrectOutput},
-		{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another one"},
-	} {
-		if f.Err != nil {
-			faults = append(faults, f)
-		}
 	}
-	return faults
 }
 
 // checkProblem checks the expressions and the file of the problem. With values it also checks values of the field,
@@ -86,11 +94,23 @@ func (p *Plan) checkOutput(create bool) error {
 	if err := output.CheckDir(o.Dir); err != nil {
 		return err
 	}
+	if err := dirlock.Check(o.Dir); err != nil {
+		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
+	}
+	return p.checkFiles()
+}
+
+// checkFiles checks the names of the outputs and, where output.dir exists, their sizes.
+func (p *Plan) checkFiles() error {
+	o := p.Config.Output
+	if len(o.Names()) == 0 {
+		return nil
+	}
 	if err := output.CheckNames(o); err != nil {
 		return err
 	}
-	if err := dirlock.Check(o.Dir); err != nil {
-		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
+	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	room, err := p.Room()
 	if err != nil {

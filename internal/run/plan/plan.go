@@ -57,14 +57,21 @@ func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
+	devices, err := chooseDevices(cfg.Device, at)
+	p, bad := on(cfg, at, devices)
+	return p, errors.Join(bad, err)
+}
+
+// on is New on devices that are known.
+func on(cfg configs.Config, at hosts.Places, devices Devices) (*Plan, error) {
 	prob, bad := problem.New(cfg)
 	if prob == nil {
 		return nil, bad
 	}
-	devices, err := chooseDevices(cfg.Device, at)
 	notes := prob.Warnings()
-	bad = errors.Join(bad, prob.Close(), err)
-	if at, err = devices.working(cfg, at, prob); err != nil {
+	bad = errors.Join(bad, prob.Close())
+	at, err := devices.working(cfg, at, prob)
+	if err != nil {
 		return nil, errors.Join(bad, err)
 	}
 	ranks, why, err := divide(cfg, at, prob, devices.OnGPUs)

@@ -64,6 +64,25 @@ func enter(spec *launch.Spec) error {
 	return nil
 }
 
+// Scheduled plans a run whose ranks a scheduler has started. id is that of rank 0, on this machine; ranks of other
+// machines are not known.
+func Scheduled(cfg configs.Config, id roster.Identity) (*Plan, error) {
+	here, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("host name: %w", err)
+	}
+	working := cfg.Working()
+	near := make([]roster.Identity, min(max(1, id.LocalSize), working))
+	for r := range near {
+		near[r] = roster.Identity{Rank: r, LocalRank: r, LocalSize: len(near)}
+	}
+	at, err := placesOf(near, here, working)
+	if err != nil {
+		return nil, err
+	}
+	return New(cfg, at)
+}
+
 // placesOf returns the places of all ranks of a run. Only those of ids have a host, which is called here.
 func placesOf(ids []roster.Identity, here string, ranks int) (hosts.Places, error) {
 	at := hosts.Places{Ranks: make([]launch.Placement, ranks), Here: map[string]bool{here: true}}

@@ -23,8 +23,16 @@ func StrayVariables(environ []string) []string {
 
 // Warnings returns warnings for the user before the run starts, one line each.
 func (p *Plan) Warnings(environ []string) []string {
-	return slices.Concat(StrayVariables(environ), p.Notes, p.busyCores(runtime.NumCPU()), p.smallForGPUs())
+	return slices.Concat(p.StartWarnings(environ), p.JobWarnings())
 }
+
+// StartWarnings returns the warnings about the start of the ranks.
+func (p *Plan) StartWarnings(environ []string) []string {
+	return slices.Concat(StrayVariables(environ), p.busyCores(runtime.NumCPU()))
+}
+
+// JobWarnings returns the warnings about what the ranks do.
+func (p *Plan) JobWarnings() []string { return slices.Concat(p.Notes, p.smallForGPUs()) }
 
 // busyCores returns a warning if the ranks on this machine have more threads than it has cores.
 func (p *Plan) busyCores(cores int) []string {

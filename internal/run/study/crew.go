@@ -141,9 +141,10 @@ func (e *Engine) feed(ctx context.Context, c *crew) {
 
 // order gives a job to ranks. It returns false if no job can follow.
 func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
-	document, err := configs.Document(job.Config)
-	if job.Fault != nil {
-		err = job.Fault
+	alone := e.alone(job.Config)
+	document, err := e.prepare(ctx, job.Job, alone)
+	if ctx.Err() != nil {
+		return false
 	}
 	if err != nil {
 		e.mu.Lock()
@@ -151,7 +152,7 @@ func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 		job.result = &Result{Refused: err.Error()}
 		return e.passFirst()
 	}
-	rank, ok := c.choose(ctx, e.alone(job.Config))
+	rank, ok := c.choose(ctx, alone)
 	if !ok {
 		return false
 	}
@@ -167,6 +168,24 @@ func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 		return false
 	}
 	return !cancelled || e.Cancel(ctx, job.ID) == nil
+}
+
+// prepare checks a job as the launcher does that has one alone, and returns what the ranks get of it.
+func (e *Engine) prepare(ctx context.Context, job Job, alone bool) ([]byte, error) {
+	if job.Fault != nil {
+		return nil, job.Fault
+	}
+	p, err := e.started.Job(job.Config, alone)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.CheckJob(ctx); err != nil {
+		return nil, err
+	}
+	for _, text := range p.JobWarnings() {
+		e.Warn(job, text)
+	}
+	return configs.Document(job.Config)
 }
 
 // errStopped is why no order follows once a rank was asked to stop. Rank 0 may not have been asked yet.

@@ -48,6 +48,8 @@ type Engine struct {
 	Done func(Job, Result) error
 	// Event, if not nil, takes events of a run that goes on.
 	Event func(Job, roster.Event)
+	// Warn takes a warning about a job, before the ranks have it.
+	Warn func(Job, string)
 
 	mu        sync.Mutex
 	open      []*ordered // jobs that Done has not been given, in their order
@@ -57,6 +59,7 @@ type Engine struct {
 	fault     error // of Done
 	conn      *wire.Conn
 	runID     string
+	started   *plan.Plan   // of the ranks
 	cancelled map[int]bool // jobs that were cancelled before ranks had them, by ID
 }
 
@@ -76,6 +79,7 @@ func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
 		if err != nil {
 			return end, err
 		}
+		e.started = p
 		o := e.Options
 		o.Many, o.Show = true, func() attempt.Progress { return shown{e} }
 		o.Watch = func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error) {

@@ -32,25 +32,5 @@ func NewJob(base *configs.Base, number int, keys Keys, from From, hash bool) (Jo
 	for _, name := range []*string{&o.Field, &o.Picture, &o.History, &o.Report} {
 		*name = output.Numbered(*name, number)
 	}
-	return Job{ID: number, Config: c, Hash: hash}, Check(c)
-}
-
-// Check refuses a run that ranks cannot do: one with faulty values, or one that needs more memory than this machine
-// has.
-func Check(c configs.Config) error {
-	alone := c
-	alone.Output.ProbesEvery = configs.Interval{Sweeps: 1} // the runs of a start read their probes at the end
-	if err := configs.Validate(alone); err != nil {
-		return err
-	}
-	if err := configs.CheckMany(c); err != nil {
-		return err
-	}
-	for _, f := range c.Output.Files() {
-		if !output.IsLooseName(f.Name) {
-			return fmt.Errorf("%s %q: the runs of one start write .npy, .vti, .png, .jpg, .csv and .json", f.Key,
-				f.Name)
-		}
-	}
-	return nil
+	return Job{ID: number, Config: c, Hash: hash}, nil
 }
