@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"jacobi/configs"
@@ -21,6 +22,7 @@ import (
 	"jacobi/internal/base/version"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/plan"
 	"jacobi/internal/run/rank"
 	"jacobi/internal/tools/examine"
 	"jacobi/internal/tools/probe"
@@ -175,14 +177,13 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	}
 	defer m.close()
 	linger := sync.OnceFunc(func() { m.linger(ctx) })
-	do := rank.Run
-	if origin.By == roster.ByLauncher && os.Getenv(roster.EnvStudy) != "" {
-		do = rank.Study
+	ordered := origin.By == roster.ByLauncher && os.Getenv(roster.EnvStudy) != ""
+	if ordered {
 		debug.SetGCPercent(studyGC)
 	}
-	result, err := do(ctx, rank.Options{
+	result, err := rank.Run(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
-		Task:  task,
+		Ordered: ordered, Task: task, Check: checker(origin, log),
 		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
 		Viewed: func(url string) { tell(cfg.Log.Format, origin.Rank, "the view is at "+url) },
 		Summarize: func(report output.Report, outputs *output.Held) error {
@@ -196,6 +197,24 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	}
 	linger()
 	return cfg.Solver.Verdict(result.Reason), err
+}
+
+// checker returns what rank 0 of a scheduler's ranks calls before they solve: the checks of a launcher, whose warnings
+// it logs. It is nil for other ranks.
+func checker(origin roster.Origin, log *zap.Logger) func(context.Context, configs.Config) error {
+	if origin.By == roster.ByLauncher || origin.Rank != 0 {
+		return nil
+	}
+	return func(ctx context.Context, cfg configs.Config) error {
+		p, err := plan.Scheduled(cfg, origin.Identity)
+		if err != nil {
+			return err
+		}
+		for _, text := range p.JobWarnings() {
+			log.Warn(text)
+		}
+		return p.CheckJob(ctx)
+	}
 }
 
 // studyGC has the collector of many short runs wait until the heap has grown to five times what is in use.

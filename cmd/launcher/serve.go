@@ -110,7 +110,8 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		scr.Say("requests are taken at " + o.socket)
 	}
 	e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
-		Warn: s.warn, Alone: serveAlone, Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
+		Warn: s.warn, Alone: serveAlone,
+		Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
 	s.cancel = e.Cancel
 	if socket != nil {
 		go socket.accept(ctx, s)

@@ -55,7 +55,8 @@ func sum(values []int64) (total int64) {
 // Faults returns the faults that Check reports.
 func (p *Plan) Faults(ctx context.Context, create bool) []Fault {
 	all := append(p.jobFaults(ctx), Fault{p.checkOutput(create), CorrectOutput},
-		Fault{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another one"})
+		Fault{p.checkCheckpoints(ctx, create), "make it a directory that you may write, with room, or name another " +
+			"one"})
 	return slices.DeleteFunc(all, func(f Fault) bool { return f.Err == nil })
 }
 

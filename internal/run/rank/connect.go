@@ -68,25 +68,21 @@ func (s *session) connectTo(ctx context.Context, server configs.NATS, runID stri
 // takeMethod takes the method and the type of the checkpoint from which the run goes on, if the configuration leaves
 // them open. A launcher has done so for its ranks. Where no checkpoint can be read, they stay: checkpoint.Resume names
 // the fault.
-func (r *run) takeMethod(ctx context.Context) error {
-	place, dtype := r.Config.Checkpoint.Resume, r.Config.Grid.DType
-	if r.launched() || !r.Config.Open() || r.Task != nil {
+func (s *session) takeMethod(ctx context.Context) error {
+	if s.launched() || !s.Config.Open() || s.Task != nil {
 		return nil
 	}
-	if place != "" {
-		if store, only, err := checkpoint.Open(ctx, place, r.rawConn()); err == nil {
+	if place := s.Config.Checkpoint.Resume; place != "" {
+		if store, only, err := checkpoint.Open(ctx, place, s.rawConn()); err == nil {
 			if found, _, err := checkpoint.List(ctx, store, only); err == nil && len(found) > 0 {
-				r.Config = found[0].Choose(r.Config)
+				s.Config = found[0].Choose(s.Config)
 			}
 		}
 	}
-	if r.Origin.Rank == 0 && r.Config.Solver.Chosen() {
-		r.Log.Info("solver.method " + r.Config.Solver.MethodText())
+	if s.Origin.Rank == 0 && s.Config.Solver.Chosen() {
+		s.Log.Info("solver.method " + s.Config.Solver.MethodText())
 	}
-	if err := configs.Validate(r.Config); err != nil || r.Config.Grid.DType == dtype {
-		return err
-	}
-	return r.prepare(ctx)
+	return configs.Validate(s.Config)
 }
 
 // dialLink opens a separate connection for the rows of one side.

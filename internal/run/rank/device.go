@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"context"
 	"errors"
 
 	"jacobi/cuda"
@@ -11,7 +12,10 @@ import (
 )
 
 // openDevices opens the GPUs of this node as device.backend and device.select say.
-func (s *session) openDevices() error {
+func (s *session) openDevices(context.Context) error {
+	if s.spare() {
+		return nil
+	}
 	gpus, err := s.openGPUs()
 	if err != nil {
 		return err

@@ -10,6 +10,9 @@ import (
 	"jacobi/solver"
 )
 
+// spare reports whether this rank is known to be idle before it meets the others.
+func (s *session) spare() bool { return !s.Ordered && s.Origin.Rank >= s.Config.Working() }
+
 // idle reports whether this rank has no rows.
 func (r *run) idle() bool { return r.Origin.Rank >= r.working }
 
@@ -22,7 +25,7 @@ func (r *run) countWorking() {
 }
 
 // leaveIdle leaves ranks on other nodes idle, as all ranks find with what rank 0 has told of its GPUs; see
-// setup.Working. A task needs all ranks, and so does a study, which has no problem itself.
+// setup.Working. A task needs all ranks, and between jobs there is no problem.
 func (r *run) leaveIdle(comm *roster.Comm) error {
 	if r.Task != nil || r.problem == nil {
 		return nil

@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -27,21 +26,6 @@ type membership struct {
 	cores   float64 // this rank's share of the node's cores
 }
 
-// join opens the devices of this rank, unless it is idle, meets the other ranks and checks that all of them agree.
-func (r *run) join(ctx context.Context) error {
-	r.countWorking()
-	if !r.idle() {
-		if err := r.openDevices(); err != nil {
-			return err
-		}
-	}
-	self, err := r.member()
-	if err != nil {
-		return err
-	}
-	return r.meet(ctx, self, r.takePlace)
-}
-
 // takePlace takes the place of this rank in comm.
 func (r *run) takePlace(comm *roster.Comm) (err error) {
 	comm.SetWorking(r.working)
@@ -52,7 +36,7 @@ func (r *run) takePlace(comm *roster.Comm) (err error) {
 	if r.idle() {
 		return nil
 	}
-	if r.many { // the others of the session use the cores, also where the run has fewer ranks
+	if r.share > 0 { // the others of the session use the cores, also where the job has fewer ranks
 		r.cores = r.share
 		return nil
 	}
@@ -62,17 +46,7 @@ func (r *run) takePlace(comm *roster.Comm) (err error) {
 	return err
 }
 
-// member returns what this rank tells the others of itself and of its part of the run.
-func (r *run) member() (roster.Member, error) {
-	m, err := r.describe()
-	if err != nil {
-		return m, err
-	}
-	r.tell(&m)
-	return m, nil
-}
-
-// tell enters this rank's part of the run.
+// tell enters this rank's part of the job.
 func (r *run) tell(m *roster.Member) {
 	m.FirstRows, m.Contents, m.Part = r.firstRows, r.contents, r.part
 	if !r.idle() {
@@ -82,25 +56,25 @@ func (r *run) tell(m *roster.Member) {
 }
 
 // describe returns what this rank tells the others of itself.
-func (r *run) describe() (roster.Member, error) {
+func (s *session) describe() (roster.Member, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return roster.Member{}, fmt.Errorf("host name: %w", err)
 	}
 	node, err := shm.LocalNode()
 	if err != nil {
-		r.Log.Info("this node cannot be identified: no shared memory with other ranks", zap.Error(err))
+		s.Log.Info("this node cannot be identified: no shared memory with other ranks", zap.Error(err))
 	}
-	extra, err := r.extra()
+	extra, err := s.extra()
 	if err != nil {
 		return roster.Member{}, err
 	}
 	m := roster.Member{
-		Identity: r.Origin.Identity, Version: version.String(), ConfigHash: configs.Hash(r.Config), Host: host,
+		Identity: s.Origin.Identity, Version: version.String(), ConfigHash: configs.Hash(s.Config), Host: host,
 		PID: os.Getpid(), Functions: problem.FunctionsHash(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Node: node, Extra: extra,
 	}
-	m.RunID = r.runID
+	m.RunID = s.runID
 	return m, nil
 }
 
@@ -113,18 +87,18 @@ type memberExtra struct {
 }
 
 // extra returns this rank's memberExtra.
-func (r *run) extra() (json.RawMessage, error) {
+func (s *session) extra() (json.RawMessage, error) {
 	cores, err := allowedCores()
 	if err != nil {
 		return nil, err
 	}
 	e := memberExtra{Cores: cores}
 	// -1: not known before the join
-	if !r.idle() && r.Origin.LocalRank <= 0 && r.Config.Device.Select != string(device.RoundRobin) {
-		e.Readings = r.gpus.Readings
+	if !s.spare() && s.Origin.LocalRank <= 0 && s.Config.Device.Select != string(device.RoundRobin) {
+		e.Readings = s.gpus.Readings
 	}
-	if r.Origin.Rank == 0 && r.sweepsOnGPU() {
-		g := setup.GPUsOf(r.gpus.Devices)
+	if s.Origin.Rank == 0 && s.sweepsOnGPU() {
+		g := setup.GPUsOf(s.gpus.Devices)
 		e.GPUs = &g
 	}
 	return json.Marshal(e)

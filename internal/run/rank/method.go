@@ -15,7 +15,7 @@ type opened struct {
 
 // openMethod chooses this rank's GPU, if one sweeps, and opens the method.
 func (r *run) openMethod(ctx context.Context) (err error) {
-	if !r.many { // a session takes its GPU once
+	if !r.Ordered { // a session takes its GPU once
 		if err := r.takeGPU(ctx); err != nil {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"jacobi/internal/net/roster"
 )
 
-// prepareAlone takes a rank alone through the phase prepare. Everything that it opens is closed with the test.
-func prepareAlone(t *testing.T, change func(*Options)) *run {
+// sessionAlone returns the session of a rank alone. Everything that it opens is closed with the test.
+func sessionAlone(t *testing.T, change func(*Options)) *session {
 	t.Helper()
 	o := testOptions(t, t.TempDir(), 0, 1)
 	if change != nil {
@@ -19,7 +19,14 @@ func prepareAlone(t *testing.T, change func(*Options)) *run {
 	}
 	s := o.start(func(error) {})
 	t.Cleanup(s.open.close)
-	r := s.newRun(o.Config)
+	return s
+}
+
+// prepareAlone takes a rank alone through the phase prepare.
+func prepareAlone(t *testing.T, change func(*Options)) *run {
+	t.Helper()
+	s := sessionAlone(t, change)
+	r := s.newRun(s.Config)
 	t.Cleanup(r.open.close)
 	if err := r.prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -27,11 +34,16 @@ func prepareAlone(t *testing.T, change func(*Options)) *run {
 	return r
 }
 
-// joinAlone takes a rank alone through the phases up to join. ctx ends its comm.
+// joinAlone takes a rank alone through the phases up to takePlace. ctx ends its comm.
 func joinAlone(ctx context.Context, t *testing.T, change func(*Options)) *run {
 	t.Helper()
-	r := prepareAlone(t, change)
-	if err := inTurn(ctx, r.connect, r.join); err != nil {
+	s := sessionAlone(t, change)
+	if err := s.arrive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r := s.newRun(s.Config)
+	t.Cleanup(r.open.close)
+	if err := r.enter(ctx, s.all); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -20,21 +20,18 @@ type prepared struct {
 
 // prepare evaluates this rank's part of the initial field.
 func (r *run) prepare(ctx context.Context) (err error) {
+	if r.Check != nil && r.Origin.Rank == 0 && r.Task == nil {
+		if err := r.Check(ctx, r.Config); err != nil {
+			return err
+		}
+	}
 	if r.problem, err = problem.New(r.Config); err != nil {
 		return err
 	}
 	r.open.add(r.problem.Close)
-	if r.problem.Weighted() && !r.many { // the first pass over the rows fills a small heap every few rows
+	if r.problem.Weighted() && !r.Ordered { // the first pass over the rows fills a small heap every few rows
 		b := ballast.New()
 		defer runtime.KeepAlive(b)
-	}
-	if !r.launched() && r.Origin.Rank == 0 { // a launcher gives these warnings itself, and checks
-		for _, text := range r.problem.Warnings() {
-			r.Log.Warn(text)
-		}
-		if err = r.problem.CheckIslands(ctx); err != nil {
-			return err
-		}
 	}
 	if r.Origin.Rank == 0 || r.Origin.LocalRank <= 0 { // -1: not known before the join
 		if r.contents, err = r.problem.Contents(ctx); err != nil {

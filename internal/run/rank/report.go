@@ -94,7 +94,7 @@ func (r *run) openOutputs(ctx context.Context) error {
 	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
-		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.many, Hash: r.order.Hash}
+		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.Ordered, Hash: r.order.Hash}
 	r.outputs, err = outputs.Open(ctx, o)
 	return err
 }
@@ -102,7 +102,7 @@ func (r *run) openOutputs(ctx context.Context) error {
 // report returns what is known of the run before its sweeps.
 func (r *run) report() (output.Report, error) {
 	var config json.RawMessage
-	if !r.many || r.Config.Output.Report != "" {
+	if !r.Ordered || r.Config.Output.Report != "" {
 		var err error
 		if config, err = json.Marshal(configs.Redacted(r.Config)); err != nil {
 			return output.Report{}, err

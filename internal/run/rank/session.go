@@ -12,16 +12,16 @@ import (
 	"jacobi/internal/observe/output"
 )
 
-// session is what a rank has of its start, which outlives a run.
+// session is what a rank has of its start, which outlives a job.
 type session struct {
 	Options
 	open closers // of what belongs to the start
-	// keepOn is called before the first sweep. From then on Stop ends a run at a common sweep only. keepOn returns
+	// keepOn is called before the first sweep. From then on Stop ends a job at a common sweep only. keepOn returns
 	// false if Stop has ended before.
 	keepOn func() bool
-	many   bool          // runs follow one another; see Study
-	share  float64       // of many runs: this rank's share of the node's cores
-	self   roster.Member // of many runs: what the others know of this rank
+	self   roster.Member // what the others know of this rank
+	all    *roster.Comm  // of all ranks that have started
+	share  float64       // of the node's cores, where jobs are ordered
 
 	connection
 	devices
@@ -40,22 +40,30 @@ func (o Options) start(cancel context.CancelCauseFunc) *session {
 		keepOn: sync.OnceValue(context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) }))}
 }
 
-// newRun returns a run of the session, of which no phase is done.
+// newRun returns a job of the session, of which no phase is done.
 func (s *session) newRun(c configs.Config) *run {
-	return &run{session: s, Config: c, open: closers{log: s.Log}, startedAt: time.Now()}
+	return &run{session: s, Config: c, open: closers{log: s.Log}, startedAt: time.Now(),
+		membership: membership{id: s.self.Identity, comm: s.all, working: s.Origin.Size}}
 }
 
-// meet returns once all ranks have joined as self and the others say. From then on the ranks watch over each other.
-// joined is called before that.
-func (s *session) meet(ctx context.Context, self roster.Member, joined func(*roster.Comm) error) error {
+// arrive takes what belongs to the start: the connection, the devices, and the other ranks. If it fails, the others
+// learn of it when their join times out.
+func (s *session) arrive(ctx context.Context) error {
+	return inTurn(ctx, s.connect, s.takeMethod, s.openDevices, s.meet)
+}
+
+// meet returns once all ranks have joined. From then on they watch over each other.
+func (s *session) meet(ctx context.Context) error {
+	self, err := s.describe()
+	if err != nil {
+		return err
+	}
 	comm, err := roster.Join(ctx, s.conn, self, s.Config.Halo.Timeout)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", self.Rank, err)
 	}
 	s.open.add(func() error { comm.Close(); return nil })
-	if err := joined(comm); err != nil {
-		return err
-	}
+	s.all, s.self = comm, comm.Self()
 	if s.retract != nil {
 		if err := s.retract(); err != nil {
 			return fmt.Errorf("remove the rendezvous file: %w", err)

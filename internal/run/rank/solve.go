@@ -27,7 +27,7 @@ func (r *run) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
 	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
 		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal,
-		Mute: r.many && !r.order.Progress}
+		Mute: r.Ordered && !r.order.Progress}
 	o.NewCourse = func(target float64) progress.Course { return outlook.NewCourse(r.forecast, target, c.MaxIterations) }
 	if !c.Entry().Modes {
 		o.NewCourse = func(target float64) progress.Course { return outlook.NewCycles(target, 0, c.MaxIterations) }

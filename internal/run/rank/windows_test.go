@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -31,7 +32,9 @@ func TestSettleSide(t *testing.T) {
 			err: "halo.transport \"p2p\": no peer memory between ranks 0 and 1: no IPC"},
 	} {
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
-			j := joinAlone(t.Context(), t, func(o *Options) { o.Config.Halo.Transport = test.transport })
+			j := joinAlone(t.Context(), t, func(o *Options) {
+				o.Config.Halo.Transport = cmp.Or(test.transport, "auto")
+			})
 			j.gpus = &device.Node{} // a GPU sweeps
 			to := roster.Member{Identity: roster.Identity{Rank: 1}, Device: test.device,
 				Node: shm.Node{Boot: test.node}}
