@@ -117,22 +117,24 @@ class Profile {
     const known = points.map(([, v]) => v).filter(Number.isFinite);
     let low = Math.min(...known), high = Math.max(...known);
     if (!(high > low)) [low, high] = [low - (Math.abs(low) || 1) / 2, low + (Math.abs(low) || 1) / 2];
-    const left = 62, right = width - 8, top = 8, bottom = height - 22, length = points.at(-1)[0];
+    const levels = known.length ? ticks(low, high, 4) : [];
+    const left = 10 + widest(levels.map(([, text]) => text), 24);
+    const right = width - 8, top = 8, bottom = height - 22, length = points.at(-1)[0];
     const x = (d) => left + (right - left) * d / (length || 1), y = (v) => bottom - (bottom - top) * (v - low) / (high - low);
     c.fillStyle = styleOf("--muted");
     c.strokeStyle = styleOf("--line");
     c.strokeRect(left + 0.5, top + 0.5, right - left - 1, bottom - top - 1);
     c.textAlign = "center";
     c.textBaseline = "top";
-    if (length > 0) for (const d of roundTicks(0, length, Math.max(2, (right - left) / 110))) {
+    if (length > 0) for (const [d, text] of ticks(0, length, Math.max(2, (right - left) / 110))) {
       c.fillRect(x(d), bottom, 1, 4);
-      c.fillText(brief(d, 5), Math.min(x(d), width - 16), bottom + 7);
+      c.fillText(text, Math.min(x(d), width - c.measureText(text).width / 2), bottom + 7);
     }
     c.textAlign = "right";
     c.textBaseline = "middle";
-    if (known.length) for (const v of roundTicks(low, high, 4)) {
+    for (const [v, text] of levels) {
       c.fillRect(left - 4, y(v), 4, 1);
-      c.fillText(brief(v, 5), left - 7, y(v));
+      c.fillText(text, left - 7, y(v));
     }
     c.strokeStyle = styleOf("--curve");
     c.lineWidth = 1.5;

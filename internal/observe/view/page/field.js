@@ -117,13 +117,14 @@ class Field {
   layOut() {
     if (!this.run) return;
     const stack = byId("stack"), w = this.window, hx = this.run.hx || 1, hy = this.run.hy || 1;
-    const room = stack.clientWidth, axis = 24;
-    const narrow = room < 420;
-    this.left = narrow ? 34 : 44;
+    const room = stack.clientWidth, axis = 24, most = Math.max(260, Math.min(620, window.innerHeight * 0.72));
     const natural = ((w.y1 - w.y0) * hy) / ((w.x1 - w.x0) * hx);
     const ratio = Math.min(Math.max(natural, 1 / maxAspect), maxAspect);
     this.stretch = ratio / natural; // of y against x
-    const width = room - this.left - 1, most = Math.max(260, Math.min(620, window.innerHeight * 0.72));
+    const guess = Math.min(most, room * ratio);
+    this.rowTicks = this.ticksOf(w.y0, w.y1, hy, guess / 70);
+    this.left = 10 + widest(this.rowTicks.map(([, text]) => text), 24);
+    const width = room - this.left - 1;
     const fit = Math.min(1, most / (width * ratio));
     this.size = [Math.max(40, Math.floor(width * fit)), Math.max(40, Math.floor(width * fit * ratio))];
     this.height = this.size[1] + axis;
@@ -188,36 +189,32 @@ class Field {
     c.strokeRect(this.left + 0.5, 0.5, width - 1, height - 1);
     c.fillStyle = styleOf("--muted");
     c.strokeStyle = styleOf("--muted");
-    const label = (v, step) => step >= 1e5 || Math.abs(v) >= 1e6 ? brief(v, 5) :
-      v.toFixed(Math.max(0, Math.min(10, -Math.floor(Math.log10(step) + 1e-9))));
-    const each = (from, to, h, pixels, gap, put) => {
-      if (to - from < 2) return;
-      const list = roundTicks(from * h, (to - 1) * h, Math.max(2, Math.floor(pixels / gap)));
-      const step = list.length > 1 ? list[1] - list[0] : h;
-      for (const v of list) put((v / h - from + 0.5) / (to - from) * pixels, label(v, step));
-    };
+    const place = (v, from, to, h, pixels) => (v / h - from + 0.5) / (to - from) * pixels;
     c.textAlign = "center";
     c.textBaseline = "top";
-    each(w.x0, w.x1, hx, width, 90, (at, text) => {
+    for (const [v, text] of this.ticksOf(w.x0, w.x1, hx, width / 90)) {
+      const at = place(v, w.x0, w.x1, hx, width), half = c.measureText(text).width / 2;
       c.fillRect(this.left + at, height, 1, 4);
-      const half = c.measureText(text).width / 2;
       c.fillText(text, Math.min(Math.max(this.left + at, half), this.left + width - half), height + 7);
-    });
+    }
     c.textAlign = "right";
     c.textBaseline = "middle";
-    each(w.y0, w.y1, hy, height, 70, (at, text) => {
+    for (const [v, text] of this.rowTicks) {
+      const at = place(v, w.y0, w.y1, hy, height);
       c.fillRect(this.left - 4, at, 4, 1);
       c.fillText(text, this.left - 7, Math.min(Math.max(at, 6), height - 6));
-    });
+    }
+  }
+
+  // ticksOf returns about n ticks for the points [from, to) of a side with the spacing h.
+  ticksOf(from, to, h, n) {
+    return to - from < 2 ? [] : ticks(from * h, (to - 1) * h, Math.max(2, Math.floor(n)));
   }
 
   drawBar(height) {
-    const bar = this.bar(), thick = 14, canvas = byId("scale");
-    const text = bar ? bar.ticks.map((t) => t.label) : [];
-    const probe = canvas.getContext("2d");
-    probe.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    const wide = Math.max(34, ...text.map((t) => probe.measureText(t).width)) + thick + 9;
-    const c = prepare(canvas, Math.ceil(wide), height + 8);
+    const bar = this.bar(), thick = 14;
+    const wide = widest(bar ? bar.ticks.map((t) => t.label) : [], 34) + thick + 9;
+    const c = prepare(byId("scale"), wide, height + 8);
     if (!bar) return;
     for (let y = 0; y < height; y++) {
       const at = 3 * Math.round((1 - y / (height - 1)) * 1023);

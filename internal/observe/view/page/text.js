@@ -79,6 +79,13 @@ function prepare(canvas, width, height) {
   return c;
 }
 
+// widest returns the width of the widest of these texts, and least at least.
+function widest(texts, least) {
+  const c = document.createElement("canvas").getContext("2d");
+  c.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.ceil(Math.max(least, ...texts.map((text) => c.measureText(text).width)));
+}
+
 // roundTicks returns round values from lo to hi, about n of them.
 function roundTicks(lo, hi, n) {
   const raw = (hi - lo) / n, unit = 10 ** Math.floor(Math.log10(raw));
@@ -86,4 +93,14 @@ function roundTicks(lo, hi, n) {
   const list = [];
   for (let i = Math.ceil(lo / step - 1e-9); i * step <= hi + step * 1e-9; i++) list.push(i * step + 0); // no -0
   return list;
+}
+
+// ticks returns roundTicks with labels of equal precision, as [value, label]: what tells one from the next, after an
+// exponent where values are large or small.
+function ticks(lo, hi, n) {
+  const decade = (v) => Math.floor(Math.log10(v) + 1e-9), largest = Math.max(Math.abs(lo), Math.abs(hi));
+  const list = roundTicks(lo, hi, n), step = list.length > 1 ? list[1] - list[0] : largest;
+  const short = largest >= 1e6 || largest < 1e-3;
+  const digits = Math.min(Math.max((short ? decade(largest) : 0) - decade(step), 0), 15);
+  return list.map((v) => [v, v === 0 ? "0" : short ? v.toExponential(digits) : v.toFixed(digits)]);
 }
