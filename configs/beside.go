@@ -62,13 +62,31 @@ type Input struct {
 
 // Inputs returns the files that the keys of a problem name.
 func (c Config) Inputs() (list []Input) {
-	for _, k := range keys() {
-		text := k.text(c)
-		if !strings.HasPrefix(k.name, "problem.") || !slices.Contains(inputs, k.name) || !namesFile(k.name, text) {
-			continue
-		}
-		dir := c.Problem.Beside
+	for _, k := range c.inputs() {
+		dir, text := c.Problem.Beside, k.text(c)
 		list = append(list, Input{k.name, text, dir != "" && strings.HasPrefix(text, dir+string(filepath.Separator))})
+	}
+	return list
+}
+
+// Anywhere returns c with names of the problem's files that lead to them from any directory.
+func (c Config) Anywhere() (Config, error) {
+	for _, k := range c.inputs() {
+		path, err := filepath.Abs(k.text(c))
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", k.name, err)
+		}
+		k.set(&c, path)
+	}
+	return c, nil
+}
+
+// inputs returns the keys of the problem that name a file.
+func (c Config) inputs() (list []key) {
+	for _, k := range keys() {
+		if strings.HasPrefix(k.name, "problem.") && slices.Contains(inputs, k.name) && namesFile(k.name, k.text(c)) {
+			list = append(list, k)
+		}
 	}
 	return list
 }

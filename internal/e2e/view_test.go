@@ -1,11 +1,16 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,6 +153,59 @@ func TestViewOfFiles(t *testing.T) {
 	if code, out := l.end(); code != 0 {
 		t.Errorf("Ctrl-C ended the view with %d\n%s", code, out)
 	}
+}
+
+// From another directory than that of the run the page is the same: it has a field of float32, points outside the
+// material of a drawing, and outlines. Axes of nanometres have short labels, whose room is left of the picture.
+func TestViewFromElsewhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const n = 65
+	hole := image.NewGray(image.Rect(0, 0, n, n))
+	draw.Draw(hole, image.Rect(20, 0, n, 10), image.White, image.Point{}, draw.Src)
+	var drawing bytes.Buffer
+	if err := png.Encode(&drawing, hole); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.png"), drawing.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, dir, "launcher", append([]string{"-np", "1"}, set("grid.nx=65", "grid.ny=65", "grid.width=2e-8",
+		"grid.dtype=float64", "problem.preset=dirichlet", "problem.left=1", "problem.drawing=a.png",
+		"problem.colours=#000000; #ffffff coefficient=0", "solver.method=multigrid", "output.float32=true")...)...)
+	if got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	l := startLive(t, t.TempDir(), "view", filepath.Join(dir, "out"))
+	p := browse(t, l.viewURL())
+	p.await("window.app && app.field.frame && app.over()")
+	var shown struct {
+		Outside, Outlines int
+		Warnings          bool
+		Left, Widest      float64
+		Labels            []string
+	}
+	p.eval(`({outside: app.field.frame.values.filter(Number.isNaN).length, outlines: app.run.outlines.length,
+		warnings: !byId("warnings").hidden, left: app.field.left, labels: app.field.rowTicks.map(([, text]) => text),
+		widest: widest(app.field.rowTicks.map(([, text]) => text), 0)})`, &shown)
+	if shown.Outside != 45*10 || shown.Outlines == 0 || shown.Warnings {
+		t.Errorf("%+v", shown)
+	}
+	if want := []string{"0", "5.0e-9", "1.0e-8", "1.5e-8", "2.0e-8"}; !slices.Equal(shown.Labels, want) ||
+		shown.Left < shown.Widest+10 {
+		t.Errorf("labels %q, want %q; %g points for %g", shown.Labels, want, shown.Left, shown.Widest)
+	}
+	var labels [][]string
+	p.eval(`[[0, 1, 5], [0.5, 0.50004, 4], [2e-8, 2.0003e-8, 3], [0, 3e6, 3], [-1, 1, 2], [5, 5.5, 1]].map((a) =>
+		ticks(...a).map(([, text]) => text))`, &labels)
+	want := [][]string{{"0", "0.2", "0.4", "0.6", "0.8", "1.0"},
+		{"0.50000", "0.50001", "0.50002", "0.50003", "0.50004"},
+		{"2.0000e-8", "2.0001e-8", "2.0002e-8", "2.0003e-8"}, {"0", "1e+6", "2e+6", "3e+6"}, {"-1", "0", "1"},
+		{"5.0", "5.5"}}
+	if !slices.EqualFunc(labels, want, slices.Equal) {
+		t.Errorf("labels %q, want %q", labels, want)
+	}
+	p.quiet()
 }
 
 // What cannot be shown is refused in one line.

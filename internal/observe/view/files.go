@@ -20,6 +20,7 @@ import (
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/convert"
 	"jacobi/internal/observe/output"
+	"jacobi/solver"
 )
 
 // Files is the Source of a finished run: the file with its field.
@@ -60,6 +61,9 @@ func Open(dir string, board *Board) (*Files, error) {
 		f.none = err
 		warnings = append(warnings, "no field: "+show.Text(err.Error()))
 	}
+	if err := f.know(report); err != nil {
+		warnings = append(warnings, unknown(err))
+	}
 	run, progress := f.describe(dir, report)
 	if report != nil {
 		for _, fault := range report.Failed {
@@ -90,25 +94,22 @@ func (f *Files) open(dir string, names []string, report *output.Report) error {
 	if err != nil {
 		return err
 	}
-	if m := field.Mesh(); report != nil && output.NewMeshReport(m) != meshOf(*report) {
+	if m := field.Mesh(); report != nil && !holds(m, report.Mesh) {
 		_ = field.Close() // nothing was written
-		return fmt.Errorf("%s has %d x %d values of %v, and the report is of another mesh", show.Text(name), m.NX, m.NY,
-			m.DType)
+		return fmt.Errorf("%s has %d x %d values of %v, and the run had %d x %d of %s", show.Text(name), m.NX, m.NY,
+			m.DType, report.Mesh.NX, report.Mesh.NY, show.Text(report.Mesh.DType))
 	}
 	f.field = field
 	if report != nil {
 		f.sweep = report.Sweeps
 		f.scale = scaleOf(report.Config)
-		f.problem = problemOf(report.Config, field.Mesh().NX, field.Mesh().NY)
 	}
 	return nil
 }
 
-// meshOf returns the mesh of a report as a field without walls has it.
-func meshOf(r output.Report) output.MeshReport {
-	m := r.Mesh
-	m.Periodic = false
-	return m
+// holds reports whether a file with the mesh m can hold the field of a run on the mesh r. output.float32 rounds it.
+func holds(m solver.Mesh, r output.MeshReport) bool {
+	return m.NX == r.NX && m.NY == r.NY && (m.DType.String() == r.DType || m.DType == solver.Float32)
 }
 
 // describe returns what the page says of a finished run.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
@@ -113,6 +115,89 @@ func TestFramesWithPointsOutside(t *testing.T) {
 		if none != outside {
 			t.Errorf("%d points outside, want %d:\n%s", none, outside, text)
 		}
+	}
+}
+
+// configured returns a report of a run of 5 x 3 points that ended an hour after 1970 began, with the coefficient a.
+func configured(t *testing.T, a string, change func(*output.Report)) string {
+	return report(t, func(r *output.Report) {
+		r.Ended = time.Unix(3600, 0)
+		r.Config = fmt.Appendf(nil, `{"grid": {"nx": 5, "ny": 3, "dtype": "float64", "width": 1, "height": "auto"},
+			"problem": {"left": "1", "coefficient": %q}}`, a)
+		change(r)
+	})
+}
+
+// The files of a problem are those of the run, or a warning says why nothing is known of points outside the material.
+func TestFilesOfTheProblem(t *testing.T) {
+	const intro = `points outside the material look like others, and nothing is outlined: `
+	for name, c := range map[string]struct {
+		ended  time.Time
+		change func(*output.Report)
+		want   string // the warning
+	}{
+		"found": {time.Unix(3600, 0), func(*output.Report) {}, ""},
+		"written late": {time.Unix(3601, 0), func(*output.Report) {},
+			`problem.coefficient "A" has changed since the run`},
+		"missing": {time.Time{}, func(*output.Report) {}, `problem.coefficient "A": no such file or directory`},
+		"of another mesh": {time.Unix(3600, 0),
+			func(r *output.Report) { r.Config = bytes.Replace(r.Config, []byte("3,"), []byte("4,"), 1) },
+			"the report has a mesh of 5 x 3 points and grid.nx 5, grid.ny 4"},
+	} {
+		a := filepath.Join(write(t, map[string]string{"a.npy": field("a.npy", 5, 3)}), "a.npy") // 0 at the first point
+		if err := os.Chtimes(a, c.ended, c.ended); err != nil {
+			t.Fatal(err)
+		}
+		if name == "missing" {
+			a += ".npy"
+		}
+		b := NewBoard()
+		f, err := Open(write(t, map[string]string{"field.npy": field("field.npy", 5, 3),
+			"report.json": configured(t, a, c.change)}), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame, err := f.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var said struct{ Data []string }
+		if err := json.Unmarshal(b.topics[TopicWarnings].message, &said); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		if c.want != "" {
+			want = []string{intro + strings.Replace(c.want, "A", a, 1)}
+		}
+		if !slices.Equal(said.Data, want) {
+			t.Errorf("%s: warnings %q, want %q", name, said.Data, want)
+		}
+		if outside := math.IsNaN(frame.Values[0]); outside != (c.want == "") {
+			t.Errorf("%s: the first value is %g", name, frame.Values[0])
+		}
+	}
+}
+
+// output.float32 rounds the field of a run of float64.
+func TestFloat32FilesOfFloat64Runs(t *testing.T) {
+	text := field("field.npy", 5, 3)
+	head, rows := text[:len(text)-15*8], []byte(text[len(text)-15*8:])
+	rows, err := output.Float32(rows[:0], rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(write(t, map[string]string{"field.npy": strings.Replace(head, "<f8", "<f4", 1) + string(rows),
+		"report.json": report(t, func(*output.Report) {}), "history.csv": "0,1\n"}), NewBoard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	frame, err := f.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := frame.Values[14]; frame.DType != solver.Float32 || v != float64(float32(2.004)) {
+		t.Errorf("the last value is %v of %v, want %v of float32", v, frame.DType, float32(2.004))
 	}
 }
 
@@ -247,7 +332,7 @@ func TestWarningsOfFiles(t *testing.T) {
 	for name, c := range map[string]struct{ field, history, want string }{
 		"no field": {"", "iteration,l2_norm\n0,1\n", `["no field: there is no such file"]`},
 		"other mesh": {field("field.npy", 4, 3), "0,1\n",
-			`["no field: field.npy has 4 x 3 values of float64, and the report is of another mesh"]`},
+			`["no field: field.npy has 4 x 3 values of float64, and the run had 5 x 3 of float64"]`},
 		"history": {field("field.npy", 5, 3), "iteration,l2_norm\n0,1\nx,2\n",
 			`["no history: history.csv, line 3: it must have an iteration and its norm"]`},
 		"infinite norm": {field("field.npy", 5, 3), "0,inf",

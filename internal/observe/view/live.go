@@ -319,8 +319,15 @@ func (l *Live) Fail(why string) {
 func (l *Live) EndIn(dir string) {
 	l.mu.Lock()
 	f := &Files{sweep: l.tale.progress.Sweeps, scale: cmp.Or(l.scale, output.ScaleAuto)}
-	err := f.open(dir, l.tale.files, nil)
+	err := errNoFile
+	if l.tale.report != nil {
+		err = f.open(dir, nil, l.tale.report)
+	}
 	if err == nil {
+		if err := f.know(l.tale.report); err != nil {
+			l.tale.warn(unknown(err))
+		}
+		l.tale.outline(f.problem)
 		l.number++
 		l.files, l.final = f, l.number
 	} else if l.tale.run != nil {

@@ -112,6 +112,34 @@ func TestLastFrameOfFiles(t *testing.T) {
 	}
 }
 
+// The last frame and the outlines of a run whose material has an end are those of its problem, whether or not rank 0
+// has told of the outlines.
+func TestOutsideAtTheEnd(t *testing.T) {
+	dir := write(t, map[string]string{"field.npy": field("field.npy", 5, 3)})
+	event := roster.Event{Kind: roster.Finished, Report: json.RawMessage(configured(t, "ix < 2 ? 0 : 1",
+		func(*output.Report) {}))}
+	for told, want := range map[string]string{"": "[[1.5,-0.5,1.5,2.5]]", `, "outlines": [[1,2,3,4]]`: "[[1,2,3,4]]"} {
+		b := NewBoard()
+		l := NewLive(b)
+		defer l.Close()
+		l.about([]byte(`{"run": {"nx": 5, "ny": 3` + told + `}, "scale": "linear"}`))
+		l.event(event)
+		l.EndIn(dir)
+		if got := string(b.topics[TopicRun].message); !strings.Contains(got, `"outlines":`+want) {
+			t.Errorf("%s, want outlines %s", got, want)
+		}
+		f, err := l.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range f.Values {
+			if math.IsNaN(v) != (i%5 < 2) {
+				t.Errorf("%v at column %d, row %d", v, i%5, i/5)
+			}
+		}
+	}
+}
+
 // Without a field in a file, the page of a run that is over says so.
 func TestNoFieldAtTheEnd(t *testing.T) {
 	b := NewBoard()

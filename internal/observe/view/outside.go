@@ -2,18 +2,39 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 
 	"jacobi/configs"
+	"jacobi/internal/base/show"
 	"jacobi/internal/compute/problem"
+	"jacobi/internal/observe/output"
 )
 
 // maxColumns bounds the rows of a problem, which are read as a whole.
 const maxColumns = 1 << 20
 
-// problemOf returns the problem of a report if it is one of a mesh of nx x ny points. Otherwise, or if its files are
-// not there, it returns nil: points outside the material then show what the field has, and nothing is outlined.
-func problemOf(config json.RawMessage, nx, ny int) *problem.Problem {
+// know opens the problem of a report, which tells which points lie outside the material, and what to outline. The
+// error says why that is not known.
+func (f *Files) know(r *output.Report) error {
+	if f.none != nil || r == nil {
+		return nil
+	}
+	p, err := problemOf(*r)
+	if err == nil {
+		f.problem = p
+	}
+	return err
+}
+
+// unknown is the warning about an error of know.
+func unknown(err error) string {
+	return "points outside the material look like others, and nothing is outlined: " + show.Text(err.Error())
+}
+
+// problemOf returns the problem of a report; nil if the report has no configuration.
+func problemOf(r output.Report) (*problem.Problem, error) {
 	var c struct {
 		Grid struct {
 			NX, NY int
@@ -23,19 +44,26 @@ func problemOf(config json.RawMessage, nx, ny int) *problem.Problem {
 		}
 		Problem configs.Problem
 	}
-	if json.Unmarshal(config, &c) != nil || c.Grid.NX != nx || c.Grid.NY != ny ||
-		nx > maxColumns {
-		return nil
+	if err := json.Unmarshal(r.Config, &c); err != nil || c.Grid.NX == 0 {
+		return nil, nil
+	}
+	switch {
+	case c.Grid.NX != r.Mesh.NX || c.Grid.NY != r.Mesh.NY:
+		return nil, fmt.Errorf("the report has a mesh of %d x %d points and grid.nx %d, grid.ny %d", r.Mesh.NX,
+			r.Mesh.NY, c.Grid.NX, c.Grid.NY)
+	case c.Grid.NX > maxColumns:
+		return nil, fmt.Errorf("grid.nx %d: rows of at most %d points are looked at", c.Grid.NX, maxColumns)
 	}
 	cfg := configs.Default()
 	cfg.Grid.NX, cfg.Grid.NY, cfg.Grid.DType, cfg.Grid.Width = c.Grid.NX, c.Grid.NY, c.Grid.DType, c.Grid.Width
 	cfg.Grid.Height, _ = c.Grid.Height.(float64)
 	cfg.Problem = c.Problem
-	p, err := problem.New(cfg)
-	if err != nil {
-		return nil
+	for _, input := range cfg.Inputs() {
+		if info, err := os.Stat(input.Path); err == nil && info.ModTime().After(r.Ended) {
+			return nil, fmt.Errorf("%s %q has changed since the run", input.Key, input.Path)
+		}
 	}
-	return p
+	return problem.New(cfg)
 }
 
 // hide gives values of a frame's row NaN where the points lie outside the material.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"jacobi/internal/base/show"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/stats"
@@ -21,7 +22,7 @@ type tale struct {
 	ranks    []Rank
 	history  History
 	warnings []string
-	files    []string        // that the run has written
+	report   *output.Report  // nil before the end
 	certain  bool            // progress has the first cause of a failure
 	changed  map[string]bool // topics that the board does not have yet
 }
@@ -127,7 +128,10 @@ func (t *tale) measured(rank int, s stats.Rank) {
 // finish takes the report of the run.
 func (t *tale) finish(r output.Report) {
 	run := RunOf(r)
-	t.run, t.progress = &run, EndOf(r)
+	if t.run != nil {
+		run.Outlines = t.run.Outlines // a report has none
+	}
+	t.run, t.progress, t.report = &run, EndOf(r), &r
 	final := ranksOf(r)
 	for i := range final {
 		if i < len(t.ranks) {
@@ -138,12 +142,20 @@ func (t *tale) finish(r output.Report) {
 	for _, name := range []string{TopicRun, TopicProgress, TopicRanks} {
 		t.changed[name] = true
 	}
-	for _, f := range r.Files {
-		t.files = append(t.files, f.Name)
-	}
 	for _, f := range r.Failed {
 		t.warn(f.Name + " was not written: " + f.Error)
 	}
+}
+
+// outline outlines p in the field of a run that is over, if rank 0 has not told of its outlines.
+func (t *tale) outline(p *problem.Problem) {
+	if p == nil || t.run.Outlines != nil {
+		return
+	}
+	run := *t.run
+	run.Outlines, _ = p.Outlines() // or none
+	t.run = &run
+	t.changed[TopicRun] = true
 }
 
 // fail says why the run has no results.

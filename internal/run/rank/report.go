@@ -103,8 +103,11 @@ func (r *run) openOutputs(ctx context.Context) error {
 func (r *run) report() (output.Report, error) {
 	var config json.RawMessage
 	if !r.Ordered || r.Config.Output.Report != "" {
-		var err error
-		if config, err = json.Marshal(configs.Redacted(r.Config)); err != nil {
+		c, err := configs.Redacted(r.Config).Anywhere()
+		if err == nil {
+			config, err = json.Marshal(c)
+		}
+		if err != nil {
 			return output.Report{}, err
 		}
 	}
