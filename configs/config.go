@@ -141,7 +141,7 @@ type Log struct {
 // Default returns the configuration of an empty run file.
 func Default() Config {
 	return Config{
-		Run:     Run{Ranks: 4, Liveness: 10 * time.Second, Balance: BalanceEqual},
+		Run:     Run{Ranks: 1, Liveness: 10 * time.Second, Balance: BalanceEqual},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: benchmark},
 		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: defaultTolerance,

@@ -37,7 +37,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "cff2a3367ea7fbf6636198a66291a0e79652ecfbab2aafa7b6ca7eef8f230064"; got != want {
+	if got, want := Hash(Default()), "9e96424167bc9838f432aa5a7e18fb351232e6431e1ec2b5f3b84b23e0cd0918"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -23,6 +23,8 @@ type Options struct {
 	Set     []string  // key=value from flags, with the highest precedence; the last one of a key counts
 	Environ []string  // NAME=value as from os.Environ; JACOBI_<SECTION>_<KEY>, in upper case, sets a key
 	Stdin   io.Reader // YAML, or JSON, a subset of YAML; nil if there is none
+	// Decide, unless nil, gives values to keys that no source has. given reports whether one has a key.
+	Decide func(c *Config, given func(key string) bool) error
 }
 
 // endings are those of run files, which name their formats.

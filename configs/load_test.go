@@ -23,7 +23,7 @@ func mustMerge(t *testing.T, name, data string, o Options) Config {
 
 func TestDefaults(t *testing.T) {
 	want := Config{
-		Run:     Run{Ranks: 4, Liveness: 10 * time.Second, Balance: "equal"},
+		Run:     Run{Ranks: 1, Liveness: 10 * time.Second, Balance: "equal"},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: "gtc2019"},
 		Solver: Solver{Method: "jacobi", Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, DefaultTolerance: true,

@@ -100,7 +100,7 @@ func TestYAMLKeepsADefaultTolerance(t *testing.T) {
 func TestYAMLText(t *testing.T) {
 	want := `run:
   name: ""
-  ranks: 4
+  ranks: 1
   liveness: 10s
   balance: equal
 grid:

@@ -75,14 +75,18 @@ func Names() []string {
 	return names
 }
 
-// DefaultText returns the default of a key as text for --set; "" if it is empty, or if there is no such key.
-func DefaultText(name string) string {
+// Defaults returns the defaults of a key as text for --set, of gtc2019 and of a problem of the user's own; "" if they
+// are empty, or if there is no such key.
+func Defaults(name string) (benchmark, own string) {
+	c := Default()
+	c.Problem.Preset, c.Solver.Method = "", Auto
+	c = c.settle(map[string]bool{"problem.preset": true})
 	for _, k := range keys() {
 		if k.name == name {
-			return k.text(Default())
+			return k.text(Default()), k.text(c)
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // StrayVariables returns a warning for each variable of environ that begins with JACOBI_ but sets no key. others lists

@@ -29,7 +29,7 @@ func TestValidateAccepts(t *testing.T) {
 func TestValidateRefuses(t *testing.T) {
 	for _, c := range invalid {
 		conf := Default()
-		conf.Solver.Why = ""
+		conf.Solver.Why, conf.Run.Ranks = "", 4
 		c.change(&conf)
 		if err := Validate(conf); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)

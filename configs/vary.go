@@ -166,5 +166,8 @@ func FromDocument(data []byte, start Config) (Config, error) {
 func mergeOpen(o Options, data []byte) (Config, map[string]bool, error) {
 	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
 	c, err := m.merge(o, data)
+	if err == nil && o.Decide != nil {
+		err = o.Decide(&c, func(key string) bool { return m.given[key] })
+	}
 	return c, m.given, err
 }

@@ -129,6 +129,12 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	if origin.Size > 0 && origin.By != roster.ByLauncher { // a launcher passes an equal run.ranks
 		options.Set = append(options.Set, fmt.Sprintf("run.ranks=%d", origin.Size))
 	}
+	options.Decide = func(_ *configs.Config, given func(key string) bool) error {
+		if origin.Size == 0 && !given("run.ranks") {
+			return fmt.Errorf("run.ranks: it has to say how many ranks there are, as %s does not", origin.By)
+		}
+		return nil
+	}
 	cfg, err := configs.Load(options)
 	if err != nil {
 		return "", err

@@ -70,7 +70,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("unknown flag -%s: did you mean -np?", name)
 	case short != "":
 		return fmt.Errorf("unknown flag -%s; see launcher --help", name)
-	case configs.DefaultText(name) != "" || slices.Contains(configs.Names(), name):
+	case slices.Contains(configs.Names(), name):
 		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, name)
 	case keyOf(name) != "":
 		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, keyOf(name))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
+	"jacobi/internal/compute/device"
 	"jacobi/internal/observe/events"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/hosts"
@@ -134,7 +135,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 // define defines the flags that all commands which plan a run have.
 func (o *options) define(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of the run file, else 4)")
+	f.IntVarP(&o.ranks, "np", "n", 0, "number of ranks, also as -np `N` (default: run.ranks of "+
+		"the run file, else the slots of --host, else one for each GPU, else 1)")
 	f.StringArrayVarP(&o.where.Hosts, "host", "H", nil,
 		"`hosts` with their slots, as in a:4,b:4 (default: all ranks on this machine); repeatable")
 	f.StringVar(&o.where.Hostfile, "hostfile", "", "`FILE` with one host a line, as in: a slots=4")
@@ -193,12 +195,45 @@ func (o *options) look(cfg configs.Config) look {
 	return look{tag: o.tag, json: cfg.Log.Format == "json", quiet: o.quiet, long: o.long}
 }
 
-// load returns the merged configuration. It sets the variables of -x in this process, since they may set keys.
+// load returns the merged configuration.
 func (o *options) load() (configs.Config, error) {
-	if err := exportAll(o.export); err != nil {
+	from, err := o.sources(o.set)
+	if err != nil {
 		return configs.Config{}, err
 	}
-	return configs.Load(configs.Options{File: o.config, Set: o.set, Environ: os.Environ(), Stdin: os.Stdin})
+	return configs.Load(from)
+}
+
+// sources returns the sources of keys, with set as those of --set. It sets the variables of -x in this process, since
+// they may set keys.
+func (o *options) sources(set []string) (configs.Options, error) {
+	err := exportAll(o.export)
+	return configs.Options{File: o.config, Set: set, Environ: os.Environ(), Stdin: os.Stdin, Decide: o.decide}, err
+}
+
+// decide sets the number of ranks where nobody has named one: the slots of the hosts, or one for each GPU of this
+// machine. Without either it is one, whose threads take all cores: that solves quickest.
+func (o *options) decide(c *configs.Config, given func(key string) bool) error {
+	if given("run.ranks") {
+		return nil
+	}
+	if o.where.Agents {
+		return errors.New("--nodes: -np has to say how many ranks there are")
+	}
+	if c.Run.Ranks = o.where.Slots(); c.Run.Ranks == 0 {
+		c.Run.Ranks = max(1, gpus(c.Device.Backend))
+	}
+	return nil
+}
+
+// gpus returns the number of GPUs of this machine on which ranks would sweep; 0 if none can be opened.
+func gpus(backend string) int {
+	node, err := device.Open(device.Options{Backend: backend, Select: device.RoundRobin})
+	if err != nil { // the plan says so
+		return 0
+	}
+	defer func() { _ = node.Close() }() // only read
+	return len(node.Devices)
 }
 
 // start executes the command. to, which may be nil, gets the events of --json.

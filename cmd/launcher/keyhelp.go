@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -81,9 +82,11 @@ func keyHelp(name string) string {
 	var section strings.Builder
 	for _, k := range docs.Keys() {
 		if k.Name == name {
-			initial := configs.DefaultText(name)
-			if initial == "" {
-				initial = "empty"
+			initial, own := configs.Defaults(name)
+			if own == initial {
+				initial = cmp.Or(initial, "empty")
+			} else {
+				initial = cmp.Or(initial, "empty") + ", with a problem of your own " + cmp.Or(own, "empty")
 			}
 			variable := "JACOBI_" + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
 			return fmt.Sprintf("%s\nDefault: %s\n\n%s\n\nIn the environment: %s\n",

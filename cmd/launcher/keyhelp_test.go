@@ -28,6 +28,10 @@ In the environment: JACOBI_HALO_TIMEOUT
 		t.Errorf("error %v, output\n%s", err, out)
 	}
 	for _, c := range []struct{ args, want string }{
+		{"help grid.nx", "\nDefault: 16384, with a problem of your own 513\n"},
+		{"help solver.method", "\nDefault: jacobi, with a problem of your own multigrid\n"},
+		{"help problem.preset", "\nDefault: gtc2019, with a problem of your own empty\n"},
+		{"help problem.top", "\nDefault: empty\n"}, {"help run.ranks", "\nDefault: 1\n"},
 		{"help log", "  log.level: what ranks log to stderr\n  log.format: json: each line on stderr is JSON\n"},
 		{"help nodes", "nodes"}, {"help expressions", "Functions:"},
 	} {

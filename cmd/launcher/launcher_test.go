@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jacobi/configs"
 )
 
 // command runs a command line in an empty directory, without keys in the environment.
@@ -52,6 +54,22 @@ func TestNPAcceptsTheSpellingsOfMPI(t *testing.T) {
 		args := slices.Concat(np, small, []string{"--set", "run.ranks=2", "--dry-run"})
 		if out, err := command(t, args...); err != nil || !strings.Contains(out, "\n  ranks: 3\n") {
 			t.Errorf("%q: error %v, output\n%s", np, err, out)
+		}
+	}
+}
+
+// A soak of CPUs has a mesh that takes seconds, unless the user has named one.
+func TestMeshOfASoak(t *testing.T) {
+	for args, want := range map[string]int{"": 1024, "grid.nx=2048": 2048, "problem.top=1": 513} {
+		o := soakOptions{options: options{set: append(strings.Fields(args), "device.backend=cpu")}}
+		from, err := o.sources(o.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.Environ, from.Decide = nil, o.decide
+		if c, err := configs.Load(from); err != nil || c.Grid.NX != want || c.Grid.NY != want || c.Run.Ranks != 1 {
+			t.Errorf("%s: %+v, %d ranks, error %v; want %d points a side and 1 rank", args, c.Grid,
+				c.Run.Ranks, err, want)
 		}
 	}
 }

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
-	"jacobi/internal/compute/device"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
@@ -35,14 +32,14 @@ again on its device: in turn each rank the whole mesh alone, and all ranks toget
 the SHA-256 of each row must be that of a reference, which the CPU of rank 0 computes once, before the first round.
 A device whose rows differ is named with the round and the rows.
 
-Without -np or a run file that says otherwise, every GPU of this machine gets a rank. A step does
-solver.max_iterations sweeps, whatever the tolerance. soak writes no files.
+A step does solver.max_iterations sweeps, whatever the tolerance. Without grid.nx the mesh has 16384 x 16384 points, or
+1024 x 1024 where this machine has no GPU. soak writes no files.
 
 While it runs, soak shows the temperature, power, clocks, ECC errors and throttling of GPUs where NVML tells them.
 Ctrl-C sums up after the current step.
 
 Exit codes: 0 all bits are right; 1 refused, failed, or some bits were wrong; 124 ended by --timeout; 130 and 143 ended
-by SIGINT and SIGTERM with all bits right.`
+by SIGINT and SIGTERM with no wrong bits.`
 
 const soakExamples = `  launcher soak --for 10m
   launcher soak --for 12h --json --host node1:8,node2:8 >soak.jsonl
@@ -79,11 +76,16 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 	if o.length <= 0 {
 		return fmt.Errorf("--for %v: must be a positive duration, as in 10m", o.length)
 	}
-	cfg, err := o.load()
+	from, err := o.sources(o.set)
 	if err != nil {
 		return err
 	}
-	if cfg, err = o.soakConfig(cfg); err != nil {
+	from.Decide = o.decide
+	cfg, err := configs.Load(from)
+	if err == nil {
+		cfg, err = soakConfig(cfg)
+	}
+	if err != nil {
 		return err
 	}
 	limited, cancel := o.timeout.bound(ctx)
@@ -129,8 +131,20 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 	return shown.conclude(end)
 }
 
+// soaked is the side of the mesh of a soak of CPUs that nobody has named. A thousand sweeps of it take seconds.
+const soaked = 1024
+
+// decide is that of any command. Without GPUs the mesh is one that a CPU sweeps in seconds.
+func (o *soakOptions) decide(c *configs.Config, given func(key string) bool) error {
+	here := !o.where.Agents && o.where.Slots() == 0
+	if here && !given("grid.nx") && !given("grid.ny") && gpus(c.Device.Backend) == 0 {
+		c.Grid.NX, c.Grid.NY = soaked, soaked
+	}
+	return o.options.decide(c, given)
+}
+
 // soakConfig returns the configuration of the ranks: all sweeps from the initial field, and no files.
-func (o *soakOptions) soakConfig(c configs.Config) (configs.Config, error) {
+func soakConfig(c configs.Config) (configs.Config, error) {
 	c = c.Prefer(configs.Jacobi, "soak counts sweeps")
 	if c.Solver.Method != configs.Jacobi {
 		return c, fmt.Errorf("solver.method %q: soak sweeps by Jacobi's iteration; allowed here is jacobi",
@@ -139,26 +153,7 @@ func (o *soakOptions) soakConfig(c configs.Config) (configs.Config, error) {
 	c.Solver.Tolerance, c.Solver.RelativeTolerance = 0, 0
 	c.Output = configs.Output{Dir: c.Output.Dir, PictureScale: c.Output.PictureScale}
 	c.Checkpoint = configs.Default().Checkpoint
-	if o.saysRanks() {
-		return c, nil
-	}
-	node, err := device.Open(device.Options{Backend: c.Device.Backend, Select: device.RoundRobin})
-	if err != nil {
-		return c, err
-	}
-	if n := len(node.Devices); n > 0 {
-		c.Run.Ranks = n
-	}
-	return c, node.Close()
-}
-
-// saysRanks reports whether the user has said how many ranks there are, or where.
-func (o *soakOptions) saysRanks() bool {
-	key := func(kv string) bool {
-		return strings.HasPrefix(kv, "run.ranks=") || strings.HasPrefix(kv, "JACOBI_RUN_RANKS=")
-	}
-	return o.config != "" || slices.ContainsFunc(o.set, key) || slices.ContainsFunc(os.Environ(), key) ||
-		o.where.Agents || o.where.Hosts != nil || o.where.Hostfile != ""
+	return c, nil
 }
 
 // order returns the order for the ranks of p.

@@ -86,11 +86,11 @@ var noFiles = []string{"output.field=", "output.picture=", "output.history=", "o
 
 // base merges the configuration of which the runs of a command are variants.
 func (o *options) base() (*configs.Base, error) {
-	if err := exportAll(o.export); err != nil {
+	from, err := o.sources(append(append([]string{}, noFiles...), o.set...))
+	if err != nil {
 		return nil, err
 	}
-	set := append(append([]string{}, noFiles...), o.set...)
-	return configs.LoadBase(configs.Options{File: o.config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
+	return configs.LoadBase(from)
 }
 
 // The most points of a problem that one rank solves alone: of a study, whose runs are known ahead, and of requests,

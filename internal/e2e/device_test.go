@@ -123,6 +123,29 @@ func TestDryRunShowsTheGPUsOfThisMachine(t *testing.T) {
 	}
 }
 
+// Where nobody says how many ranks there are, each GPU of this machine gets one, or each slot of the hosts. Without
+// GPUs one rank has all cores.
+func TestRanksByDefault(t *testing.T) {
+	env, dir := fakeCUDA(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "two.yaml"), []byte("run: {ranks: 2}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{onGPUs, 4}, {set("device.backend=cpu"), 1}, {[]string{"--config", "two.yaml"}, 2},
+		{append(slices.Clone(onGPUs), "--host", "a:3,b:2"), 5},
+		{append(slices.Clone(onGPUs), "--config", "two.yaml", "--host", "a:3,b:2"), 2},
+	} {
+		args := slices.Concat(c.args, set("grid.nx=512", "grid.ny=512"), []string{"--dry-run"})
+		out := runWith(t, env, dir, "launcher", args...)
+		if want := fmt.Sprintf("\n  ranks: %d\n", c.want); out.code != 0 || !strings.Contains(out.stdout, want) {
+			t.Errorf("%q: exit code %d, want %d ranks\n%s%s", c.args, out.code, c.want, out.stdout, out.stderr)
+		}
+	}
+}
+
 // needNVML skips a test whose programs were built without NVML.
 func needNVML(t *testing.T) {
 	t.Helper()

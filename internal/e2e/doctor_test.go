@@ -221,7 +221,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 			[]string{`view\.listen "` + free + `": bind: address already in use$`}},
 		{"an address and a key", "launcher", set("metrics.listen=192.0.2.1:9464", "grid.nx=1"),
 			[]string{`grid\.nx 1: `, `metrics\.listen "192\.0\.2\.1:9464": bind: cannot assign requested address$`}},
-		{"no agents", "launcher", append(set("nats.url="+u.String()), "--nodes", "--wait", "200ms"),
+		{"no agents", "launcher", append(set("nats.url="+u.String()), "-np", "4", "--nodes", "--wait", "200ms"),
 			[]string{`--nodes: 4 ranks .* there are 0, 4 too few: .*none answered`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -180,9 +180,12 @@ func TestTooFewSlots(t *testing.T) {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
 	}
 	<-started
-	if out := run(t, dir, "launcher", append(base, "--nodes")...); out.code != 1 ||
-		!strings.Contains(out.stderr, `nats.url "": must name the server where the agents are`) {
-		t.Errorf("no server: exit code %d\n%s", out.code, out.stderr)
+	for np, want := range map[string]string{"": "--nodes: -np has to say how many ranks there are\n",
+		"-np=2": `nats.url "": must name the server where the agents are` + "\n"} {
+		out := run(t, dir, "launcher", append(base, strings.Fields("--nodes "+np)...)...)
+		if out.code != 1 || out.stderr != "launcher: "+want {
+			t.Errorf("%s: exit code %d, want %s\n%s", np, out.code, want, out.stderr)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func TestEscapeSequencesAreShownAsText(t *testing.T) {
 		"error of the server": {"launcher", set("nats.url=" + falseServer(t))},
 		"remote stderr":       {"launcher", []string{"--ssh", "./ssh", "--host", "elsewhere", "-np", "1"}},
 		"list of agents":      {"launcher", append([]string{"nodes"}, set("nats.url="+agents)...)},
-		"search for agents":   {"launcher", append([]string{"--nodes", "--wait", "1s"}, set("nats.url="+agents)...)},
+		"search for agents":   {"launcher", append(set("nats.url="+agents), "-np=4", "--nodes", "--wait=1s")},
 		"argument":            {"launcher", []string{escape}},
 	} {
 		out := run(t, dir, c.program, c.args...)

@@ -76,13 +76,31 @@ func (w Where) slots(ctx context.Context, cfg configs.Config, say func(string)) 
 	case w.Agents: // a lost agent does not answer; an agent that answers on the same host is a new one
 		agents, err = findAgents(ctx, cfg, w.Wait, say)
 		return agent.Slots(agents), agents, err
-	case w.Hosts != nil && w.Hostfile != "":
-		return nil, nil, errors.New("--host and --hostfile: only one of them is allowed")
-	case w.Hosts != nil:
-		slots, err = launch.ParseHosts(w.Hosts)
-	default:
-		slots, err = launch.ReadHostfile(w.Hostfile)
 	}
+	slots, err = w.named()
 	lost := func(s launch.Slots) bool { return slices.Contains(w.Lost, s.Host) }
 	return slices.DeleteFunc(slots, lost), nil, err
+}
+
+// named returns the slots that --host or --hostfile name.
+func (w Where) named() ([]launch.Slots, error) {
+	switch {
+	case w.Hosts != nil && w.Hostfile != "":
+		return nil, errors.New("--host and --hostfile: only one of them is allowed")
+	case w.Hosts != nil:
+		return launch.ParseHosts(w.Hosts)
+	}
+	return launch.ReadHostfile(w.Hostfile)
+}
+
+// Slots returns the number of slots that --host or --hostfile name; 0 if they name none, or are wrong, as Place says.
+func (w Where) Slots() (n int) {
+	if w.Hosts == nil && w.Hostfile == "" {
+		return 0
+	}
+	list, _ := w.named()
+	for _, s := range list {
+		n += s.Slots
+	}
+	return n
 }

@@ -51,10 +51,12 @@ func (p *Plan) busyCores(cores int) []string {
 		english.Plural(ranks, "rank", ""), threads, english.Plural(cores, "core", ""))}
 }
 
-// busyRanks returns a warning if a machine has fewer cores than ranks, but none for the default number of ranks: it
-// would come with every first run on a small machine.
+// fewRanks may share cores without a warning. The first run of the documents has so many.
+const fewRanks = 4
+
+// busyRanks returns a warning if a machine has fewer cores than ranks.
 func busyRanks(ranks, cores int) []string {
-	if ranks <= max(cores, configs.Default().Run.Ranks) {
+	if ranks <= max(cores, fewRanks) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%d ranks share %s of this machine: each waits while others compute; -np %d gives "+

@@ -67,6 +67,9 @@ func step(kind Kind, differ ...Range) Step {
 
 func TestTotal(t *testing.T) {
 	var total Total
+	if want := "no bits were compared: the soak ended before its first step"; total.String() != want {
+		t.Errorf("%v, want %s", total, want)
+	}
 	total.Add(step(Alone), true)
 	found := total.Add(step(Ring, Range{2, 4}, Range{5, 6}), true)
 	if total.String() != "1 round of 2 devices: 2 steps and 300 sweeps in 2.5s, 2,560 bits compared; "+

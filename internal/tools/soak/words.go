@@ -122,6 +122,9 @@ func (s Step) Unread() string {
 
 // String sums the soak up in one line.
 func (t Total) String() string {
+	if t.Bits == 0 {
+		return "no bits were compared: the soak ended before its first step"
+	}
 	text := fmt.Sprintf("%s of %s: %s and %s sweeps in %s, %s bits compared", english.Plural(t.Rounds, "round", ""),
 		english.Plural(t.Devices, "device", ""), english.Plural(t.Steps, "step", ""), humanize.Comma(t.Sweeps),
 		seconds(t.Seconds), humanize.Comma(t.Bits))
