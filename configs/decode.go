@@ -3,7 +3,6 @@ package configs
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -30,10 +29,20 @@ func decode(path string, data []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if format == "json" {
+		tree, fault := decodeObject(data)
+		if fault != nil {
+			return nil, fmt.Errorf("%s: %s", position(data, fault.offset), fault.text)
+		}
+		return tree, nil
+	}
 	if strings.HasPrefix(format, "y") {
-		if err := oneDocument(data); err != nil {
+		if err := checkYAML(data); err != nil {
 			return nil, locate(data, err)
 		}
+	}
+	if format == "toml" && bytes.Count(data, []byte{'='})+bytes.Count(data, []byte("\n[")) > maxNames {
+		return nil, errors.New(tooMany) // of which each would be looked up among all before it
 	}
 	d, err := viper.NewCodecRegistry().Decoder(format)
 	if err != nil {
@@ -43,54 +52,7 @@ func decode(path string, data []byte) (map[string]any, error) {
 	if err := d.Decode(data, tree); err != nil {
 		return nil, locate(data, err)
 	}
-	if err := vanishing(data); err != nil {
-		return nil, err
-	}
-	if format == "json" {
-		return tree, onceEach(data)
-	}
-	return tree, nil
-}
-
-// onceEach returns an error if an object of a JSON file, which can be decoded, has a key twice. Other formats refuse
-// that themselves.
-func onceEach(data []byte) error {
-	type object map[string]bool // nil for a list
-	var open []object
-	isKey := false
-	for d := json.NewDecoder(bytes.NewReader(data)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return nil // the end
-		}
-		var here object
-		if len(open) > 0 {
-			here = open[len(open)-1]
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			here = nil
-			if token == json.Delim('{') {
-				here = object{}
-			}
-			open = append(open, here)
-			isKey = here != nil
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-			isKey = len(open) > 0 && open[len(open)-1] != nil
-			continue
-		}
-		name, _ := token.(string)
-		if isKey && here[name] {
-			return fmt.Errorf("line %d: the key %q is given twice", 1+bytes.Count(data[:d.InputOffset()], []byte{'\n'}),
-				name)
-		}
-		if isKey {
-			here[name] = true
-		}
-		isKey = here != nil && !isKey
-	}
+	return tree, vanishing(data)
 }
 
 // toUTF8 returns data as UTF-8 without a byte order mark. It converts UTF-16 with a byte order mark, as Windows writes
@@ -114,30 +76,27 @@ func toUTF8(data []byte) ([]byte, error) {
 		data = []byte(string(utf16.Decode(units)))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == 0 || r == utf8.RuneError && size == 1 {
-			return nil, fmt.Errorf("%s: byte 0x%02x; must be text in UTF-8, or in UTF-16 with a byte order mark",
-				position(data, i), data[i])
-		}
-		i += size
+	if i := noText(data); i >= 0 {
+		return nil, fmt.Errorf("%s: byte 0x%02x; must be text in UTF-8, or in UTF-16 with a byte order mark",
+			position(data, i), data[i])
 	}
 	return data, nil
 }
 
+// noText returns the offset of the first byte that is 0 or not UTF-8; -1 if there is none.
+func noText(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == 0 || r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
 // locate adds the position to errors of decoders that do not print it.
 func locate(data []byte, err error) error {
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		// Offset counts the wrong byte.
-		return fmt.Errorf("%s: %s", position(data, max(0, int(e.Offset)-1)), inWords(e.Error()))
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at := position(data, max(0, int(e.Offset)-1))
-		if digits, ok := strings.CutPrefix(e.Value, "number "); ok {
-			return fmt.Errorf("%s: %s is too large for a number", at, digits)
-		}
-		return fmt.Errorf("%s: must be sections with keys, not %s", at, e.Value)
-	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
 		return fmt.Errorf("line %d, column %d: %s", line, column, inWords(err.Error()))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/viper"
 
 	"jacobi/internal/base/regular"
@@ -121,8 +122,8 @@ func (m *merger) merge(o Options, data []byte) (Config, error) {
 		return Config{}, err
 	}
 	m.set(o.Set)
-	if len(m.faults) > 0 {
-		return Config{}, errors.Join(m.faults...)
+	if err := m.err(); err != nil {
+		return Config{}, err
 	}
 	var c Config
 	if err := m.v.Unmarshal(&c); err != nil {
@@ -142,8 +143,9 @@ type merger struct {
 	v      *viper.Viper
 	keys   []key
 	given  map[string]bool // keys that a source has
-	faults []error
-	beside string // directory of the run file; see Problem.Beside
+	faults []error         // at most maxFaults
+	more   int             // faults beyond those
+	beside string          // directory of the run file; see Problem.Beside
 }
 
 // origin describes the source of a value.
@@ -176,14 +178,15 @@ func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		lower := strings.ToLower(name)
 		if first, ok := seen[lower]; ok {
-			m.fault("%s%s (%s): given twice, also as %s%s", prefix, name, from.source, prefix, first)
+			m.fault("%s%s (%s): given twice, also as %s%s", prefix, show.Text(name), from.source, prefix,
+				show.Text(first))
 			continue
 		}
 		seen[lower] = name
 		full := prefix + lower
 		sub, isMap := tree[name].(map[string]any)
 		if mixed, ok := tree[name].(map[any]any); ok {
-			m.fault("%s (%s): %w", full, from.source, nameless(mixed))
+			m.fault("%s (%s): %w", show.Text(full), from.source, nameless(mixed))
 			continue
 		}
 		switch {
@@ -219,7 +222,7 @@ func (m *merger) isSection(name string) bool {
 func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
 	i := slices.IndexFunc(m.keys, func(k key) bool { return k.name == name })
 	if i < 0 {
-		m.fault("%w", m.unknown(name, from))
+		m.add(func() error { return m.unknown(name, from) })
 		return
 	}
 	v, err := m.keys[i].convert(raw)
@@ -230,8 +233,27 @@ func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
 	flat[name], m.given[name] = v, true
 }
 
+// maxFaults is how many faults of the sources are told: those of a file of another kind would fill the screen.
+const maxFaults = 10
+
 func (m *merger) fault(format string, args ...any) {
-	m.faults = append(m.faults, fmt.Errorf(format, args...))
+	m.add(func() error { return fmt.Errorf(format, args...) })
+}
+
+func (m *merger) add(fault func() error) {
+	if len(m.faults) == maxFaults {
+		m.more++
+		return
+	}
+	m.faults = append(m.faults, fault())
+}
+
+// err returns the faults, one a line.
+func (m *merger) err() error {
+	if m.more == 0 {
+		return errors.Join(m.faults...)
+	}
+	return errors.Join(append(m.faults, fmt.Errorf("and %s", english.Plural(m.more, "more fault", "")))...)
 }
 
 // environ merges the variables that begin with JACOBI_ and a section. Other variables, such as JACOBI_RANK, are no
@@ -305,5 +327,5 @@ func quote(name string, v any) string {
 	case map[string]any:
 		return "{...}"
 	}
-	return fmt.Sprint(v)
+	return show.Text(fmt.Sprint(v))
 }

@@ -3,9 +3,7 @@ package configs
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -135,24 +133,4 @@ func formatDuration(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
-}
-
-// oneDocument refuses a YAML file with a second document, which the decoder would ignore, and with values that it would
-// misread.
-func oneDocument(data []byte) error {
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	var n yaml.Node
-	if err := d.Decode(&n); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return err
-	}
-	if n.Kind == yaml.DocumentNode && n.Content[0].Kind != yaml.MappingNode && n.Content[0].Tag != "!!null" {
-		return fmt.Errorf("line %d: must be sections with keys", n.Content[0].Line)
-	}
-	if second := d.Decode(&yaml.Node{}); !errors.Is(second, io.EOF) {
-		return errors.New("a second document begins; one is allowed")
-	}
-	return misread(&n, strings.Split(string(data), "\n"))
 }

@@ -85,7 +85,8 @@ var refusedFiles = []struct {
 	{"run.toml", "[grid]\nwidth = 1.5e-999\n", Options{},
 		`run file run.toml: line 2: width 1.5e-999 is too small for a number: 0, or 4.9e-324 and up are allowed`},
 	{"run.json", `{"solver": {"tolerance": 1e-324}}`, Options{},
-		`run file run.json: line 1: tolerance 1e-324 is too small for a number: 0, or 4.9e-324 and up are allowed`},
+		`run file run.json: line 1, column 26: tolerance 1e-324 is too small for a number: 0, or 4.9e-324 ` +
+			`and up are allowed`},
 	{"run.yaml", "halo: {timeout: 30}", Options{},
 		`halo.timeout 30 (file run.yaml): must be a duration with its unit, such as 30s or 2m`},
 	{"run.yaml", "checkpoint: {every: 0}", Options{},
@@ -127,7 +128,10 @@ var refusedFiles = []struct {
 			"(--set): did you mean grid.nx?"},
 	{"run.ini", "", Options{}, `run file run.ini: extension ".ini": allowed are .yaml, .yml, .toml and .json`},
 	{"run", "", Options{}, `run file run: extension "": allowed are .yaml, .yml, .toml and .json`},
-	{"run.json", "[]", Options{}, `run file run.json: line 1, column 1: must be sections with keys, not array`},
+	{"run.json", "[]", Options{}, `run file run.json: line 1, column 1: must be an object with keys, not an array`},
+	{"run.json", "true", Options{},
+		`run file run.json: line 1, column 4: must be an object with keys, not true or false`},
+	{"run.json", "null", Options{}, `run file run.json: line 1, column 1: must be an object with keys, not null`},
 	{"run.toml", "grid = 5", Options{}, `grid 5 (file run.toml): must be a section with keys`},
 	{"run.toml", "[run]\nname = 2020-01-01", Options{},
 		`run.name 2020-01-01 (file run.toml): must be text; put it in quotes`},
@@ -199,11 +203,12 @@ func TestSyntaxErrorsNameTheLine(t *testing.T) {
 		{"run.json", "{", "line 1, column 1: the end is missing: a }, a ] or a quote"},
 		{"run.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}", "line 3, column 11: ',' in the place of a key, which " +
 			"has double quotes"},
-		{"run.json", "{\"grid\": {\"nx\": 5,\n\"ny\": 5, \"nx\": 6}}", "line 2: the key \"nx\" is given twice"},
+		{"run.json", "{\"grid\": {\"nx\": 5,\n\"ny\": 5, \"nx\": 6}}",
+			"line 2, column 10: the key \"nx\" is given twice"},
 		{"run.json", "{\"grid\": {\"nx\": 5}, \"run\": {},\n\n\"grid\": {\"nx\": 6}}",
-			"line 3: the key \"grid\" is given twice"},
+			"line 3, column 1: the key \"grid\" is given twice"},
 		{"run.json", "{\"run\": {\"name\": \"name\"}, \"problem\": {\"fixed\": [{\"a\": {}, \"a\": 1}]}}",
-			"line 1: the key \"a\" is given twice"},
+			"line 1, column 59: the key \"a\" is given twice"},
 		{"run.json", "{\"grid\": {}}\n{}", "line 2, column 1: '{' after the end"},
 		{"run.yaml", "run:\n  name: caf\xe9\n", "line 2, column 12: byte 0xe9; must be text in UTF-8, or in UTF-16 " +
 			"with a " +

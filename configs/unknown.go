@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"jacobi/internal/base/show"
 	"jacobi/internal/base/suggest"
 )
 
@@ -20,7 +21,7 @@ func (m *merger) unknown(name string, from origin) error {
 	} else if dotted && leaf != "" && m.isSection(section) {
 		hint = "the keys of " + section + " are " + list(spelled(m.keys, section, from))
 	}
-	return fmt.Errorf("unknown key %s (%s): %s", name, from.source, hint)
+	return fmt.Errorf("unknown key %s (%s): %s", show.Text(name), from.source, hint)
 }
 
 // CheckName returns an error if name, which source gives, is no key.

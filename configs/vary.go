@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/viper"
+
+	"jacobi/internal/base/show"
 )
 
 // Base is a merged configuration from which those of many runs differ in some keys.
@@ -48,12 +50,11 @@ func (b *Base) Config() Config { return b.config.settle(b.given) }
 // for none: inputs are looked for beside it, too.
 func (b *Base) With(own map[string]any, source string, file func(key string) string) (Config, error) {
 	c, given := b.config, maps.Clone(b.given)
-	var faults []error
 	m := merger{keys: b.list, given: given}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		full := strings.ToLower(strings.TrimSpace(name))
 		if why := OfStart(full); why != "" {
-			faults = append(faults, fmt.Errorf("%s (%s): %s", full, source, why))
+			m.fault("%s (%s): %s", show.Text(full), source, why)
 			continue
 		}
 		flat := map[string]any{}
@@ -65,7 +66,7 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 		}
 		b.keys[full].set(&c, flat[full])
 	}
-	if err := errors.Join(append(faults, m.faults...)...); err != nil {
+	if err := m.err(); err != nil {
 		return Config{}, err
 	}
 	return c.settle(given), nil

@@ -25,6 +25,7 @@ var decoderWords = [][2]string{
 	{`invalid character (.+) after array element`, "$1 in the place of a comma or ]"},
 	{`invalid character (.+) after top-level value`, "$1 after the end"},
 	{`invalid character (.+) in literal .*`, "$1 in a word that is not true, false or null; text has double quotes"},
+	{`invalid character .* exceeded max depth`, tooDeep},
 	{`unexpected end of JSON input`, "the end is missing: a }, a ] or a quote"},
 	{`found character that cannot start any token`,
 		"a value cannot begin like this; text with @, % or ` has quotes, and lines are indented with spaces, not tabs"},

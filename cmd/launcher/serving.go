@@ -55,7 +55,11 @@ func (s *serving) job(r request) (job study.Job, err error) {
 	if r.fault != nil {
 		return job, r.fault
 	}
-	keys, err := study.ParseKeys(r.Keys)
+	tree, err := configs.DecodeLine(r.Keys)
+	if err != nil {
+		return job, err
+	}
+	keys, err := study.KeysOf(tree)
 	if err != nil {
 		return job, err
 	}

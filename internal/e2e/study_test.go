@@ -357,7 +357,8 @@ func TestStudyRefusals(t *testing.T) {
 		{[]string{"--vary", "checkpoint.every=1,2"}, "checkpoint.every (run 1): the key is of a run that is alone\n"},
 		{[]string{"--vary", "grid.nx=9", "--set", "output.trace=t.json"},
 			"output.trace \"t.json\": the key is of a run that is alone\n"},
-		{[]string{"--runs", "runs.jsonl"}, "--runs runs.jsonl, line 2: no JSON object: unexpected end of JSON input\n"},
+		{[]string{"--runs", "runs.jsonl"},
+			"--runs runs.jsonl, line 2: column 1: the end is missing: a }, a ] or a quote\n"},
 		{[]string{"--vary", "grid.nx=9", "--table", "t.txt"},
 			"--table \"t.txt\": the name has to end in .csv or .jsonl\n"},
 	} {

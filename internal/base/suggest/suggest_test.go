@@ -1,6 +1,9 @@
 package suggest
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
@@ -9,6 +12,7 @@ func TestDistance(t *testing.T) {
 	}{
 		{"", "", 0}, {"", "top", 3}, {"top", "", 3}, {"tpo", "top", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
 		{"breite", "bréite", 1}, {"ab", "ba", 1}, {"abcd", "badc", 2},
+		{"top", strings.Repeat("x", 1<<20), 1 << 20},
 	} {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)

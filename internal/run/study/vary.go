@@ -2,7 +2,7 @@ package study
 
 import (
 	"bufio"
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"jacobi/configs"
 	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
 )
 
 const (
@@ -101,12 +103,16 @@ func ReadRuns(path string) (runs []Keys, err error) {
 	defer f.Close()
 	lines := bufio.NewScanner(io.LimitReader(f, maxRunsFile))
 	lines.Buffer(nil, maxLine)
-	for n := 1; lines.Scan(); n++ {
-		text := strings.TrimSpace(lines.Text())
-		if text == "" {
+	n := 1
+	for ; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		run, err := ParseKeys([]byte(text))
+		tree, err := configs.DecodeLine(lines.Bytes())
+		var run Keys
+		if err == nil {
+			run, err = KeysOf(tree)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--runs %s, line %d: %w", path, n, err)
 		}
@@ -114,7 +120,9 @@ func ReadRuns(path string) (runs []Keys, err error) {
 			return nil, fmt.Errorf("--runs %s: more than %d runs", path, maxRuns)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("--runs %s, line %d: more than %d bytes", path, n, maxLine)
+	} else if err != nil {
 		return nil, fmt.Errorf("--runs %s: %w", path, err)
 	}
 	if len(runs) == 0 {
@@ -123,23 +131,16 @@ func ReadRuns(path string) (runs []Keys, err error) {
 	return runs, nil
 }
 
-// ParseKeys reads the keys of a run from a JSON object.
-func ParseKeys(data []byte) (Keys, error) {
-	var tree map[string]any
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("no JSON object: %w", err)
-	}
-	if tree == nil {
-		return nil, errors.New("no JSON object: null")
-	}
+// KeysOf returns the keys of a run that a JSON object has.
+func KeysOf(tree map[string]any) (Keys, error) {
 	keys := Keys{}
 	return keys, keys.add("", tree)
 }
 
 // add adds the leaves of tree.
 func (k Keys) add(prefix string, tree map[string]any) error {
-	for name, value := range tree {
-		full := prefix + strings.ToLower(name)
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		value, full := tree[name], prefix+strings.ToLower(name)
 		sub, isSection := value.(map[string]any)
 		if isSection && full != "problem.colours" {
 			if err := k.add(full+".", sub); err != nil {
@@ -148,7 +149,7 @@ func (k Keys) add(prefix string, tree map[string]any) error {
 			continue
 		}
 		if _, twice := k[full]; twice {
-			return fmt.Errorf("%s: given twice", full)
+			return fmt.Errorf("%s: given twice", show.Text(full))
 		}
 		if f, ok := value.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			value = int(f)
