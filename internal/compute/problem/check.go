@@ -66,7 +66,7 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 		if err := ended(ctx); err != nil {
 			return 0, 0, err
 		}
-		if file != nil && !file.fortran {
+		if file != nil {
 			if err := p.fileRow(p.initial, iy, buf); err != nil {
 				return 0, 0, err
 			}
@@ -79,15 +79,7 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 		for _, ix := range spread(solver.Stripe{Lo: lo, Hi: hi}) {
 			var v float64
 			var err error
-			if file != nil && file.fortran { // a row is spread over the whole file, so read single values
-				if v, err = file.exact(iy, ix); err == nil {
-					err = p.finite(p.initial, iy, ix, v)
-				}
-				if err != nil {
-					return 0, 0, err
-				}
-				v = p.round(v)
-			} else if file != nil {
+			if file != nil {
 				v = p.get(buf[(ix-lo)*size:])
 			} else if v, err = p.value(p.initial, s, iy, ix); err != nil {
 				return 0, 0, err

@@ -25,6 +25,7 @@ type drawing struct {
 	columns       []int  // the pixel of each column of the mesh
 	rows          []int  // and of each row
 	unseen        []bool // by colour: no point of the mesh has it
+	*blocks              // one
 }
 
 // openDrawing reads the drawing of def; nil if there is none.
@@ -65,6 +66,7 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 		d.rows = append(d.rows, nearestPixel(iy, m.NY, d.height))
 	}
 	d.look()
+	d.blocks = oneBlock(d.width, d.pixels)
 	return d, nil
 }
 

@@ -5,13 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"math"
-
-	"github.com/cespare/xxhash/v2"
 
 	"jacobi/solver"
 )
@@ -67,60 +63,6 @@ func (p *Problem) RowsHash(ctx context.Context) (string, error) {
 		}
 	}
 	return shortHash(h), nil
-}
-
-// Contents returns a hash of each file that the problem reads, by its key and name, as in `problem.source "f.npy"`: of
-// the bytes of an array, and of the pixels of a picture. It finds accidents, not forgeries: SHA-256 would take ten
-// times as long where the processor has no instructions for it. It reads arrays from the first to the last byte, and
-// stops when ctx ends.
-func (p *Problem) Contents(ctx context.Context) (map[string]string, error) {
-	contents := map[string]string{}
-	add := func(q part, h hash.Hash) {
-		contents[fmt.Sprintf("%s %q", q.key, q.text)] = hex.EncodeToString(h.Sum(nil))
-	}
-	for _, q := range p.readable() {
-		if q.file == nil {
-			continue
-		}
-		h, err := q.file.hash(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("%s %q: %w", q.key, q.text, err)
-		}
-		add(*q, h)
-	}
-	if f := p.fixed.picture; f != nil {
-		h := xxhash.New()
-		if err := binary.Write(h, binary.LittleEndian, append(f.bits, uint64(f.width))); err != nil {
-			return nil, err
-		}
-		add(p.fixed.part, h)
-	}
-	if d := p.drawing; d != nil {
-		h := xxhash.New()
-		fmt.Fprintln(h, d.width)
-		h.Write(d.pixels)
-		add(part{key: "problem.drawing", text: d.text}, h)
-	}
-	return contents, nil
-}
-
-// hash returns a hash of the bytes of the file.
-func (n *npyFile) hash(ctx context.Context) (hash.Hash, error) {
-	h := xxhash.New()
-	buf := make([]byte, 1<<20)
-	for from := int64(0); ; from += int64(len(buf)) {
-		if err := ended(ctx); err != nil {
-			return nil, err
-		}
-		m, err := n.f.ReadAt(buf, from)
-		h.Write(buf[:m])
-		if errors.Is(err, io.EOF) {
-			return h, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %d bytes at %d: %w", len(buf), from, err)
-		}
-	}
 }
 
 // arguments returns n numbers of both signs. Most absolute values lie between 2^-10 and 2^10, and a few are extreme.

@@ -1,16 +1,13 @@
 package problem
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 
 	"jacobi/configs"
-	"jacobi/solver"
 )
 
 // The hash has the expected value in this process and in one without FMA, where functions of math differ.
@@ -77,47 +74,5 @@ func TestRowsHash(t *testing.T) {
 	cancel(cause)
 	if _, err := p.RowsHash(ctx); !errors.Is(err, cause) {
 		t.Errorf("error %v, want %v", err, cause)
-	}
-}
-
-// Each file of a problem has an entry with its key and name, whose hash is another one where one value or one pixel is.
-func TestContents(t *testing.T) {
-	array := npyBytes(1, "<f8", "False", "(5, 4)", 20, solver.Float64)
-	other := bytes.Clone(array)
-	other[len(other)-6*8] ^= 1
-	values := [2]string{writeFile(t, "a.npy", array), writeFile(t, "b.npy", other)}
-	truths := npyBytes(1, "|b1", "False", "(5, 4)", 0, solver.Float64)
-	truths = truths[:len(truths):len(truths)]
-	masks := [2]string{writeFile(t, "a.npy", append(truths, make([]byte, 20)...)),
-		writeFile(t, "b.npy", append(append(truths, make([]byte, 19)...), 1))}
-	grey := [2]string{pngFile(t, gray([]byte{0, 255, 255}, []byte{0, 255, 255})),
-		pngFile(t, gray([]byte{0, 255, 255}, []byte{0, 0, 255}))}
-	drawings := [2]string{pngFile(t, drawn("c.b", "..b")), pngFile(t, drawn("c.b", ".b."))}
-	for _, c := range []struct {
-		key   string
-		files [2]string
-		with  func(file string) configs.Problem
-	}{
-		{"problem.initial", values, func(f string) configs.Problem { return configs.Problem{Initial: f} }},
-		{"problem.source", values, func(f string) configs.Problem { return configs.Problem{Source: f} }},
-		{"problem.coefficient", values, func(f string) configs.Problem { return configs.Problem{Coefficient: f} }},
-		{"problem.screening", values, func(f string) configs.Problem { return configs.Problem{Screening: f} }},
-		{"problem.fixed", masks, func(f string) configs.Problem { return configs.Problem{Fixed: f} }},
-		{"problem.fixed", grey, func(f string) configs.Problem { return configs.Problem{Fixed: f} }},
-		{"problem.drawing", drawings, func(f string) configs.Problem {
-			return configs.Problem{Drawing: f, Colours: copperAndBlue}
-		}},
-	} {
-		var hashes [2]string
-		for i, file := range c.files {
-			contents, err := open(t, config(4, 5, "float64", c.with(file))).Contents(t.Context())
-			hashes[i] = contents[fmt.Sprintf("%s %q", c.key, file)]
-			if err != nil || len(contents) != 1 || len(hashes[i]) != 16 {
-				t.Errorf("%s: %v, %v", c.key, contents, err)
-			}
-		}
-		if hashes[0] == hashes[1] {
-			t.Errorf("%s: files that differ have the hash %s", c.key, hashes[0])
-		}
 	}
 }

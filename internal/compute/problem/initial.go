@@ -2,7 +2,6 @@ package problem
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -171,7 +170,7 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 			if err == nil {
 				err = p.finite(q, iy, lo+i/size, exact)
 			}
-			return cmp.Or(err, fmt.Errorf("%s %q: row %d: changed while it was read", q.key, q.text, iy))
+			return err
 		}
 	}
 	return nil

@@ -1,9 +1,11 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime/debug"
@@ -16,17 +18,24 @@ import (
 	"jacobi/solver"
 )
 
-// npyFile is an open .npy file with a field of the mesh. Rows are read one at a time; the whole field is never in
-// memory.
+// npyFile is an open .npy file with a field of the mesh. It is read by blocks of rows, which are verified; the whole
+// field is never in memory. The file stays open: a file that takes its name later is another one.
 type npyFile struct {
 	f       *os.File
 	mesh    solver.Mesh
 	item    npyItem
+	descr   string
 	fortran bool
 	offset  int64 // of the first value
 	// mapped is the file if it is in Fortran order, where a row may be spread over as many pages as it has values.
 	mapped []byte
+	*blocks
+	rows int // of a block
+	kept *blockCache
 }
+
+// blockBytes is the size of a block of an array that has shorter rows.
+const blockBytes = 128 << 10
 
 // npyItem is the type and byte order of a file's values. A truth value has the type 0.
 type npyItem struct {
@@ -86,7 +95,10 @@ func (n *npyFile) check(truth bool) error {
 	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.Shape != shape {
 		return fmt.Errorf("shape %s; it must be %s (grid.ny, grid.nx)", show.Text(h.Shape), shape)
 	}
-	n.item, n.offset, n.fortran = item, h.Size, h.Fortran
+	n.item, n.descr, n.offset, n.fortran = item, h.Descr, h.Size, h.Fortran
+	n.rows = max(1, blockBytes/n.rowBytes())
+	n.blocks = newBlocks((n.mesh.NY + n.rows - 1) / n.rows)
+	n.kept = &blockCache{bytes: min(n.rows, n.mesh.NY) * n.rowBytes()}
 	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size())
 	if info.Size() < whole {
 		return fmt.Errorf("truncated: %d bytes of %d", info.Size(), whole)
@@ -118,41 +130,54 @@ func (n *npyFile) at(iy, ix int) int64 {
 	return n.offset + i*int64(n.item.size())
 }
 
+func (n *npyFile) rowBytes() int { return n.mesh.NX * n.item.size() }
+
+// row calls do with the bytes of a row.
+func (n *npyFile) row(iy int, do func(raw []byte)) error {
+	return n.kept.use(iy/n.rows, n.load, func(block []byte) { do(block[iy%n.rows*n.rowBytes():][:n.rowBytes()]) })
+}
+
+// readBlock reads block k, if it is not kept.
+func (n *npyFile) readBlock(k int) error { return n.kept.use(k, n.load, func([]byte) {}) }
+
+// load reads the rows of block k and verifies them.
+func (n *npyFile) load(k int, block []byte) error {
+	lo, hi := k*n.rows, min((k+1)*n.rows, n.mesh.NY)
+	block = block[:(hi-lo)*n.rowBytes()]
+	var err error
+	if n.fortran {
+		err = guard(func() { n.gather(block, lo, hi-lo) })
+	} else if _, err = n.f.ReadAt(block, n.at(lo, 0)); errors.Is(err, io.EOF) {
+		err = errShorter
+	}
+	if err != nil {
+		return err
+	}
+	return n.verify(k, sumOf(n.descr, block))
+}
+
+// gather copies rows from row lo on of a mapped file to dst.
+func (n *npyFile) gather(dst []byte, lo, rows int) {
+	size := n.item.size()
+	for ix := range n.mesh.NX {
+		from := n.mapped[n.at(lo, ix):][:rows*size]
+		for i := range rows {
+			copy(dst[i*n.rowBytes()+ix*size:][:size], from[i*size:])
+		}
+	}
+}
+
 // read fills dst with values of row iy, starting at column ix, rounded to the type of the mesh.
 func (n *npyFile) read(dst []byte, iy, ix int) error {
-	if n.fortran {
-		return n.gather(dst, iy, ix)
-	}
-	raw, size := dst, n.item.size()
-	convert := n.item != npyItem{n.mesh.DType, binary.LittleEndian}
-	if convert {
-		raw = make([]byte, len(dst)/n.mesh.DType.Size()*size)
-	}
-	if _, err := n.f.ReadAt(raw, n.at(iy, ix)); err != nil {
-		return fmt.Errorf("read %d bytes at %d: %w", len(raw), n.at(iy, ix), err)
-	}
-	if convert {
-		for i := range len(raw) / size {
-			n.put(dst, i, n.item.value(raw[i*size:]))
+	return n.row(iy, func(raw []byte) {
+		size := n.item.size()
+		raw = raw[ix*size:]
+		if n.item == (npyItem{n.mesh.DType, binary.LittleEndian}) {
+			copy(dst, raw)
+			return
 		}
-	}
-	return nil
-}
-
-// gather is read for a mapped file.
-func (n *npyFile) gather(dst []byte, iy, ix int) error {
-	return guard(func() {
 		for i := range len(dst) / n.mesh.DType.Size() {
-			n.put(dst, i, n.item.value(n.mapped[n.at(iy, ix+i):]))
-		}
-	})
-}
-
-// gatherBools fills raw with the bytes of row iy of a mapped file.
-func (n *npyFile) gatherBools(raw []byte, iy int) error {
-	return guard(func() {
-		for i := range raw {
-			raw[i] = n.mapped[n.at(iy, i)]
+			n.put(dst, i, n.item.value(raw[i*size:]))
 		}
 	})
 }
@@ -163,12 +188,14 @@ func guard(read func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil {
-			err = errors.New("the file became shorter, or could not be read")
+			err = errShorter
 		}
 	}()
 	read()
 	return nil
 }
+
+var errShorter = errors.New("the file became shorter, or could not be read")
 
 // put writes v, rounded to the type of the mesh, as value i of dst.
 func (n *npyFile) put(dst []byte, i int, v float64) {
@@ -180,22 +207,16 @@ func (n *npyFile) put(dst []byte, i int, v float64) {
 }
 
 // readBools fills dst with the truth values of row iy.
-func (n *npyFile) readBools(dst []bool, iy int) error {
-	raw := make([]byte, len(dst))
-	if n.fortran {
-		if err := n.gatherBools(raw, iy); err != nil {
-			return err
+func (n *npyFile) readBools(dst []bool, iy int) (err error) {
+	failed := n.row(iy, func(raw []byte) {
+		for i, b := range raw {
+			if b > 1 && err == nil {
+				err = fmt.Errorf("column %d: byte %d is no truth value, which is 0 or 1", i, b)
+			}
+			dst[i] = b == 1
 		}
-	} else if _, err := n.f.ReadAt(raw, n.at(iy, 0)); err != nil {
-		return fmt.Errorf("read %d bytes at %d: %w", len(raw), n.at(iy, 0), err)
-	}
-	for i, b := range raw {
-		if b > 1 {
-			return fmt.Errorf("column %d: byte %d is no truth value, which is 0 or 1", i, b)
-		}
-		dst[i] = b == 1
-	}
-	return nil
+	})
+	return cmp.Or(failed, err)
 }
 
 // exact returns a value of the file without rounding it to the type of the mesh.

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -17,6 +18,7 @@ import (
 type picture struct {
 	width, height int
 	bits          []uint64 // rows one after the other, without gaps
+	*blocks                // one
 }
 
 // Limits of a picture file and of its pixels in memory.
@@ -87,6 +89,8 @@ func newPicture(img image.Image) *picture {
 			p.bits[i/64] |= 1 << (i % 64)
 		}
 	}
+	data, _ := binary.Append(nil, binary.LittleEndian, p.bits) // fails for types that have no fixed size
+	p.blocks = oneBlock(p.width, data)
 	return p
 }
 
