@@ -116,6 +116,32 @@ func TestMicrostrip(t *testing.T) {
 	}
 }
 
+// A side may be part electrode, part insulated: a Neumann wall with fixed points. Between an electrode that reaches
+// from the middle of the left to the middle of the top, and one from the middle of the right to the middle of the
+// bottom, the flux is 1, as a quarter turn exchanges electrodes and insulation. The ends of electrodes cost order 1.
+func TestSidesThatAreElectrodesInPart(t *testing.T) {
+	off := func(n int) float64 {
+		o := solved(t, n, "problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
+			"problem.bottom=neumann(0)", "problem.initial=x + y < 1 ? 1 : 0", "problem.fixed=(ix == 0 or iy == 0) and "+
+				"max(x, y) < 0.5 or (ix == nx-1 or iy == ny-1) and min(x, y) > 0.5")
+		return math.Abs(*o.Results.Regions[0].Flux - 1)
+	}
+	coarse, fine := off(64), off(128)
+	if slope := math.Log2(coarse / fine); fine > 0.003 || slope < 0.9 {
+		t.Errorf("the flux is off by %.3g, then by %.3g: h^%.2f", coarse, fine, slope)
+	}
+}
+
+// A flux q through a side beside a coefficient a is robin(0, q), or neumann(q/a).
+func TestFluxBesideACoefficient(t *testing.T) {
+	for _, side := range []string{"robin(0, 3)", "neumann(3/(1 + y))"} {
+		o := solved(t, 65, "problem.coefficient=1 + y", "problem.left="+side)
+		if got := *o.Results.Flux["left"]; math.Abs(got-3) > 1e-9 {
+			t.Errorf("%s: flux %g, want 3", side, got)
+		}
+	}
+}
+
 // With a Robin wall on any side, a smooth coefficient and a source, the errors of field, energy and fluxes fall with
 // the square of the spacing: u = exp(x) cos(y), a = exp(y).
 func TestRobinOnEachSide(t *testing.T) {
