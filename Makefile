@@ -81,7 +81,7 @@ kernels:         ## compile the CUDA kernels to the PTX and the machine code tha
 # (oracle), or the programs lack the detector (e2e).
 NO_RACE := internal/e2e configs docs cuda/driver internal/base/(ballast|dirlock|npy|regular|show|style|suggest)
 NO_RACE += internal/compute/(elementary|oracle|outlook|cpu/kernel) internal/net/rendezvous
-NO_RACE += internal/observe/convert internal/run/method internal/tools/(examine|probe/timing|soak)
+NO_RACE += internal/run/method internal/tools/(examine|probe/timing|soak)
 NO_RACE += solver/(methods|spectrum)
 race: deps       ## the concurrent packages under the race detector
 	$(GO) test -race -short -vet=off -ldflags '-s -w' -timeout 30m $$($(GO) list -f \
@@ -108,7 +108,7 @@ bench-cpu: build ## compare the CPU backend with its peers in C; QUICK=1 for les
 TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += qemu-user-static libc6-arm64-cross
-TEST_PACKAGES += python3-numpy python3-pytest python3-pil python3-vtk9 python3-zarr python3-xarray
+TEST_PACKAGES += python3-numpy python3-pytest python3-pil python3-vtk9
 TEST_PACKAGES += chromium fonts-dejavu-core
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static prometheus)
 test-deps:       ## on Debian as root: install programs without which some tests do not run

@@ -26,8 +26,8 @@ func TestClumsyCommandLines(t *testing.T) {
 		{[]string{"sovle"}, `unknown command "sovle"; see launcher --help`},
 		{[]string{"benhc"}, `unknown command "benhc": did you mean bench?`},
 		{[]string{"doctor", "run.yaml"}, `doctor: argument "run.yaml" is one too many; see launcher doctor --help`},
-		{[]string{"convert", "a.npy", "b.vti", "--spacing", "1"}, "--spacing 1: must be two numbers above 0, as in " +
-			"0.01,0.02"},
+		{[]string{"convert", "a.npy", "b.vti", "--spacing", "1"}, "convert: removed; docs/outputs.md has lines of " +
+			"Python that write a field for ParaView"},
 		{[]string{"help", "nx"}, `help "nx": did you mean grid.nx?`},
 		{[]string{"help", "zzz"}, `help "zzz": no command, key or section of the run file has this name`},
 	} {

@@ -117,13 +117,11 @@ func TestRefusals(t *testing.T) {
 		{"--resume=", `--resume "": must be the directory of a checkpoint; --restart goes on from where ` +
 			`checkpoints are written`},
 		{"view", "view: the directory of a run or the URL of its NATS server is missing; see launcher view --help"},
-		{"convert field.npy", "convert: the new name is missing; see launcher convert --help"},
-		{"convert a.npy b.npy --spacing 1,x", `--spacing "1,x": must be numbers with commas between them`},
 		{"nodes here", `nodes: argument "here" is one too many; see launcher nodes --help`},
 		{"--set grid.nz=3", "unknown key grid.nz (--set): did you mean grid.nx?"},
 	} {
 		args := strings.Fields(c.args)
-		if !slices.Contains([]string{"view", "convert", "nodes", "completion"}, args[0]) {
+		if !slices.Contains([]string{"view", "nodes", "completion"}, args[0]) {
 			args = append(slices.Clone(small), args...)
 		}
 		_, err := command(t, args...)

@@ -61,7 +61,6 @@ func TestOptionalPrograms(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) { needHosts(t) })
 	t.Run("arm64", func(t *testing.T) { needARM64(t) })
 	t.Run("vtk", func(t *testing.T) { needPython(t, "vtk", "numpy") })
-	t.Run("zarr", func(t *testing.T) { needPython(t, "zarr", "numpy", "xarray") })
 	t.Run("compose", func(t *testing.T) { composeWords(t) })
 	for _, program := range []string{"mpirun.openmpi", "mpiexec.hydra", "srun", "iptables", "chromium", "prometheus"} {
 		t.Run(program, func(t *testing.T) { installed(t, program) })

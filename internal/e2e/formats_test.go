@@ -82,7 +82,7 @@ print(image.GetDimensions(), image.GetSpacing(), image.GetPointData().GetScalars
 }
 
 // Three ranks write the values of a Zarr group, over the group of an earlier run. A reader of the specification finds
-// those of the .npy file, in chunks, the last with fewer rows, and convert reads the group.
+// those of the .npy file, in chunks, the last with fewer rows.
 func TestFieldAsZarr(t *testing.T) {
 	t.Parallel()
 	python := needPython(t, "numpy")
@@ -92,8 +92,7 @@ func TestFieldAsZarr(t *testing.T) {
 	for _, args := range [][]string{
 		append(keys, "-np", "1"),
 		append(keys, "-np", "3"),
-		{"convert", "out/field.zarr", "field.npy"},
-		{"convert", "field.npy", "again.zarr", "--spacing", "1,2"},
+		append(keys, "-np", "2", "--set", "output.dir=npy", "--set", "output.field=field.npy"),
 	} {
 		if out := run(t, dir, "launcher", args...); out.code != 0 {
 			t.Fatalf("%q: exit code %d\n%s", args, out.code, out.stderr)
@@ -104,11 +103,9 @@ func TestFieldAsZarr(t *testing.T) {
 		t.Fatal(err)
 	}
 	const about = "(701, 2048) float64 ['y', 'x'] ['x'] ['y'] 2047.0 1400.0 [234, 2048] "
-	want := about + rowsOf(t, filepath.Join(dir, "field.npy"), 128)
-	for _, name := range []string{"out/field.zarr", "again.zarr"} {
-		if got := pythonSays(t, python, string(script), filepath.Join(dir, name)); got != want {
-			t.Errorf("%s: %s\nwant %s", name, got, want)
-		}
+	want := about + rowsOf(t, filepath.Join(dir, "npy", "field.npy"), 128)
+	if got := pythonSays(t, python, string(script), filepath.Join(dir, "out/field.zarr")); got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 	first := pythonSays(t, python, string(script), filepath.Join(dir, "out/field-000000000.zarr"))
 	if !strings.HasPrefix(first, about) || first == want {
@@ -147,48 +144,34 @@ func TestZarrReplacesOnlyGroups(t *testing.T) {
 	}
 }
 
-// zarr-python reads a field converted to format 2. Its last chunk has fewer rows than the others.
-func TestFieldForZarr(t *testing.T) {
+// The lines of docs/outputs.md that write a field for ParaView write the mesh, its spacings and all values.
+func TestFieldByLinesOfPython(t *testing.T) {
 	t.Parallel()
-	python := needPython(t, "zarr", "numpy")
-	dir := t.TempDir()
-	for _, args := range [][]string{
-		append(set("grid.nx=4096", "grid.ny=700", "solver.max_iterations=3"), "-np", "2"),
-		{"convert", "out/field.npy", "field.zarr", "--spacing", "0.5,2", "--zarr-format", "2"},
-	} {
-		if out := run(t, dir, "launcher", args...); out.code != 0 {
-			t.Fatalf("%q: exit code %d\n%s", args, out.code, out.stderr)
-		}
+	python := needPython(t, "numpy")
+	page, err := os.ReadFile("../../docs/outputs.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	const script = `
-import sys, hashlib, zarr
-for group in zarr.open(sys.argv[1], "r"), zarr.open_consolidated(sys.argv[1]):
-    u, x, y = group["u"], group["x"], group["y"]
-    print(u.shape, u.dtype, u.attrs["_ARRAY_DIMENSIONS"], x[4095], y[699], hashlib.sha256(u[:].tobytes()).hexdigest())`
-	got := pythonSays(t, python, script, filepath.Join(dir, "field.zarr"))
-	want := "(700, 4096) float32 ['y', 'x'] 2047.5 1398.0 " + rowsOf(t, filepath.Join(dir, "out", "field.npy"), 128)
-	if got != want+"\n"+want {
-		t.Errorf("zarr says %s\nwant twice %s", got, want)
-	}
-	t.Run("xarray", func(t *testing.T) { // takes no value for missing, not even 0
-		python := needPython(t, "xarray", "zarr")
-		const script = `
-import sys, hashlib, xarray
-d = xarray.open_zarr(sys.argv[1])
-print(d.u.shape, d.u.dtype, list(d.u.dims), d.x.values[-1], d.y.values[-1],
-      hashlib.sha256(d.u.values.tobytes()).hexdigest(), d.x.values[0])`
-		if got := pythonSays(t, python, script, filepath.Join(dir, "field.zarr")); got != want+" 0.0" {
-			t.Errorf("xarray says %s\nwant %s 0.0", got, want)
+	_, lines, _ := strings.Cut(string(page), "\n    import json, numpy\n")
+	lines, _, _ = strings.Cut(lines, "\n\n")
+	lines = "import json, numpy\n" + strings.ReplaceAll("\n"+lines, "\n    ", "\n") + `
+data = open("field.vtk", "rb").read()
+print(data[:-8*u.size].decode().replace("\n", "|"), (numpy.frombuffer(data[-8*u.size:], ">f8") == u.ravel()).all())`
+	for dtype, method := range map[string]string{"float32": "jacobi", "float64": "multigrid"} {
+		dir := t.TempDir()
+		out := run(t, dir, "launcher", append(set("grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=13",
+			"grid.dtype="+dtype, "solver.method="+method, "solver.max_iterations=3", "problem.preset=dirichlet",
+			"problem.top=1"), "-np", "1")...)
+		if out.code != 0 && out.code != 4 {
+			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
 		}
-	})
-	for option, want := range map[[2]string]string{
-		{"--spacing", "0.5"}:   "--spacing 0.5: must be two numbers above 0, as in 0.01,0.02",
-		{"--zarr-format", "4"}: "--zarr-format 4: allowed are 2 and 3",
-		{"--zarr-format", "2"}: `--zarr-format 2: the name "b.vti" does not end in .zarr`,
-	} {
-		out := run(t, dir, "launcher", "convert", "out/field.npy", "b.vti", option[0], option[1])
-		if out.code != 1 || out.stderr != "launcher: "+want+"\n" {
-			t.Errorf("%s: exit code %d, %q; want 1, %q", option, out.code, out.stderr, want)
+		cmd := exec.Command(python, "-c", lines)
+		cmd.Dir = dir
+		got, err := cmd.CombinedOutput()
+		const want = "# vtk DataFile Version 3.0|u|BINARY|DATASET STRUCTURED_POINTS|DIMENSIONS 70 53 1|ORIGIN 0 0 0|" +
+			"SPACING 0.028985507246376812 0.25 1|POINT_DATA 3710|SCALARS u double|LOOKUP_TABLE default| True\n"
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %v\n%s\nwant %s\nof\n%s", dtype, err, got, want, lines)
 		}
 	}
 }

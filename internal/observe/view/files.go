@@ -18,7 +18,6 @@ import (
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
 	"jacobi/internal/compute/problem"
-	"jacobi/internal/observe/convert"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
 )
@@ -26,7 +25,7 @@ import (
 // Files is the Source of a finished run: the file with its field.
 type Files struct {
 	mu    sync.Mutex // a frame reads many rows: one at a time
-	field convert.Reader
+	field *fieldFile
 	// problem tells which points lie outside the material, and what to outline; nil if it is not known.
 	problem *problem.Problem
 	sweep   int
@@ -90,12 +89,12 @@ func (f *Files) open(dir string, names []string, report *output.Report) error {
 	if name == "" {
 		return errNoFile
 	}
-	field, err := convert.Open(filepath.Join(dir, name))
+	field, err := openField(filepath.Join(dir, name))
 	if err != nil {
 		return err
 	}
-	if m := field.Mesh(); report != nil && !holds(m, report.Mesh) {
-		_ = field.Close() // nothing was written
+	if m := field.mesh; report != nil && !holds(m, report.Mesh) {
+		_ = field.f.Close() // nothing was written
 		return fmt.Errorf("%s has %d x %d values of %v, and the run had %d x %d of %s", show.Text(name), m.NX, m.NY,
 			m.DType, report.Mesh.NX, report.Mesh.NY, show.Text(report.Mesh.DType))
 	}
@@ -115,9 +114,9 @@ func holds(m solver.Mesh, r output.MeshReport) bool {
 // describe returns what the page says of a finished run.
 func (f *Files) describe(dir string, r *output.Report) (Run, Progress) {
 	if r == nil {
-		m := f.field.Mesh()
-		hx, hy := f.field.Spacing()
-		return Run{Title: show.Text(filepath.Base(dir)), NX: m.NX, NY: m.NY, DType: m.DType.String(), HX: hx, HY: hy},
+		m := f.field.mesh
+		return Run{Title: show.Text(filepath.Base(dir)), NX: m.NX, NY: m.NY, DType: m.DType.String(), HX: f.field.hx,
+				HY: f.field.hy},
 			Progress{State: Ended, Text: "A field without a report."}
 	}
 	run := RunOf(*r)
@@ -135,7 +134,7 @@ func (f *Files) Frame(ctx context.Context, w Window, after uint64) (*Frame, erro
 	if f.none != nil || after > 0 {
 		return nil, io.EOF
 	}
-	m := f.field.Mesh()
+	m := f.field.mesh
 	w, err := w.In(m.NX, m.NY)
 	if err != nil {
 		return nil, err
@@ -169,7 +168,7 @@ func (f *Files) row(frame *Frame, row int, part []byte, values []float64) error 
 			next++
 		}
 		n := frame.Column(next-1) + 1 - lo
-		if err := f.field.Row(row, lo, part[:n*size]); err != nil {
+		if err := f.field.row(row, lo, part[:n*size]); err != nil {
 			return err
 		}
 		frame.DType.Decode(values[:n], part[:n*size])
@@ -185,7 +184,7 @@ func (f *Files) Close() error {
 	if f.none != nil {
 		return nil
 	}
-	err := f.field.Close()
+	err := f.field.f.Close()
 	if f.problem != nil {
 		err = errors.Join(err, f.problem.Close())
 	}

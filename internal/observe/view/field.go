@@ -1,4 +1,4 @@
-package convert
+package view
 
 import (
 	"encoding/xml"
@@ -17,30 +17,22 @@ import (
 	"jacobi/solver"
 )
 
-// source is an open file of a field. Its rows are dense and little-endian.
-type source struct {
+// fieldFile is an open file of a field. Its rows are dense and little-endian. Several goroutines may call row at once.
+type fieldFile struct {
 	f      *os.File
 	mesh   solver.Mesh // without walls
 	data   int64       // offset of row 0
-	hx, hy float64     // spacings; 0 if the file does not have them
+	hx, hy float64     // distances between neighbouring points; 0 if the file does not have them
 }
 
-// open opens a .npy or a .vti file, a Zarr group of the launcher, or the field of the run that wrote a directory.
-func open(path string) (*source, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.EqualFold(filepath.Ext(path), output.Zarr) {
-		if path, err = fieldOf(path); err != nil {
-			return nil, err
-		}
-	}
+// openField opens a .npy or a .vti file, or a Zarr group of the launcher. The name's ending says which.
+func openField(path string) (*fieldFile, error) {
 	read, file := readNPY, path
 	switch strings.ToLower(filepath.Ext(path)) {
-	case ".npy":
 	case output.VTI:
 		read = readVTI
 	case output.Zarr:
 		read, file = readShard, filepath.Join(path, output.ShardFile)
-	default:
-		return nil, fmt.Errorf("%s: the name of a field has to end in .npy, .vti or .zarr", show.Text(path))
 	}
 	f, err := regular.Open(file)
 	if err != nil {
@@ -53,21 +45,35 @@ func open(path string) (*source, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", show.Text(path), err), f.Close())
 	}
-	s.findSpacings(path)
 	return s, nil
+}
+
+// row reads the columns [lo, lo + len(dst)/size) of a row of the mesh, where size is that of a value.
+func (s *fieldFile) row(row, lo int, dst []byte) error {
+	m := s.mesh
+	if n := len(dst) / m.DType.Size(); row < 0 || row >= m.NY || lo < 0 || lo+n > m.NX {
+		return fmt.Errorf("columns [%d, %d) of row %d: the mesh has %d x %d points", lo, lo+n, row, m.NX, m.NY)
+	}
+	at := s.data + int64(row)*int64(m.RowBytes()) + int64(lo*m.DType.Size())
+	if _, err := s.f.ReadAt(dst, at); err != nil {
+		return fmt.Errorf("read row %d: %w", row, err)
+	}
+	return nil
 }
 
 // maxSide bounds the sides of a mesh, so that products of them do not overflow.
 const maxSide = math.MaxInt32
 
 // check returns an error unless the file holds all rows.
-func (s *source) check() error {
+func (s *fieldFile) check() error {
 	m := s.mesh
 	if m.NX < 2 || m.NY < 2 || m.NX > maxSide || m.NY > maxSide {
 		return fmt.Errorf("a mesh of %d x %d; sides must have 2 to %d points", m.NX, m.NY, maxSide)
 	}
-	if err := checkSpacing(m, s.hx, s.hy); err != nil {
-		return err
+	for _, side := range []struct{ h, points float64 }{{s.hx, float64(m.NX)}, {s.hy, float64(m.NY)}} {
+		if !(side.h >= 0) || math.IsInf(side.h*side.points, 0) {
+			return fmt.Errorf("spacings %g and %g: must be above 0 and give the mesh finite sides", s.hx, s.hy)
+		}
 	}
 	info, err := s.f.Stat()
 	if err != nil {
@@ -80,18 +86,7 @@ func (s *source) check() error {
 	return nil
 }
 
-// checkSpacing returns an error unless the spacings are positive and the sides of the mesh finite. A spacing of 0 is
-// not known.
-func checkSpacing(m solver.Mesh, hx, hy float64) error {
-	for _, side := range []struct{ h, points float64 }{{hx, float64(m.NX)}, {hy, float64(m.NY)}} {
-		if !(side.h >= 0) || math.IsInf(side.h*side.points, 0) {
-			return fmt.Errorf("spacings %g and %g: must be above 0 and give the mesh finite sides", hx, hy)
-		}
-	}
-	return nil
-}
-
-func readNPY(f *os.File) (*source, error) {
+func readNPY(f *os.File) (*fieldFile, error) {
 	h, err := npy.ReadHeader(f)
 	if err != nil {
 		return nil, err
@@ -101,19 +96,19 @@ func readNPY(f *os.File) (*source, error) {
 		return nil, fmt.Errorf("type %s, Fortran order %v; must be <f4 or <f8 (float32 or float64) in C order",
 			show.Text(h.Descr), h.Fortran)
 	}
-	s := &source{f: f, data: h.Size, mesh: solver.Mesh{DType: dtype}}
+	s := &fieldFile{f: f, data: h.Size, mesh: solver.Mesh{DType: dtype}}
 	if n, _ := fmt.Sscanf(h.Shape, "(%d, %d)", &s.mesh.NY, &s.mesh.NX); n != 2 || strings.Count(h.Shape, ",") != 1 {
 		return nil, fmt.Errorf("shape %s; it must have two dimensions", show.Text(h.Shape))
 	}
 	return s, nil
 }
 
-func readShard(f *os.File) (*source, error) {
+func readShard(f *os.File) (*fieldFile, error) {
 	shard, data, err := output.ReadShard(f)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{f: f, data: data, hx: shard.HX, hy: shard.HY}
+	s := &fieldFile{f: f, data: data, hx: shard.HX, hy: shard.HY}
 	s.mesh, err = shard.Mesh()
 	return s, err
 }
@@ -143,7 +138,7 @@ type vtiFile struct {
 const maxXML = 1 << 16
 
 // readVTI reads the head of an image as this product and VTK's writers in raw appended mode write it.
-func readVTI(f *os.File) (*source, error) {
+func readVTI(f *os.File) (*fieldFile, error) {
 	text := make([]byte, maxXML)
 	n, err := io.ReadFull(f, text)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -158,7 +153,7 @@ func readVTI(f *os.File) (*source, error) {
 	if err := xml.Unmarshal([]byte(head+"</VTKFile>"), &v); err != nil {
 		return nil, fmt.Errorf("its XML: %s", show.Text(err.Error()))
 	}
-	s := &source{f: f, data: int64(n - len(after) + 8)}
+	s := &fieldFile{f: f, data: int64(n - len(after) + 8)}
 	var x0, x1, y0, y1, z0, z1 int
 	var hz float64
 	_, err = fmt.Sscan(v.Image.Extent, &x0, &x1, &y0, &y1, &z0, &z1)
