@@ -216,7 +216,7 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 		if err != nil {
 			return err
 		}
-		for _, text := range p.JobWarnings() {
+		for _, text := range p.JobWarnings(ctx) {
 			log.Warn(text)
 		}
 		return p.CheckJob(ctx)

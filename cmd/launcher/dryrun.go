@@ -45,10 +45,7 @@ func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 		fmt.Fprintf(&b, "# %s: %s, %s\n", input.Key, show.Text(input.Path), where)
 	}
 	e := p.Expects(context.Background())
-	switch {
-	case e.Warning != "":
-		fmt.Fprintf(&b, "# Warning: %s; %s\n", e.Warning, e.Do)
-	case e.Text != "":
+	if e.Text != "" && e.Warning == "" {
 		fmt.Fprintf(&b, "# %s\n", e.Text)
 	}
 	if e.Hint != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -41,8 +42,8 @@ func (o *options) resumed(cfg configs.Config) (configs.Config, error) {
 }
 
 // warnings returns the warnings before a run: those of its plan, and one if restarts have nothing to go on from.
-func (o *options) warnings(p *plan.Plan) []string {
-	list := p.Warnings(os.Environ())
+func (o *options) warnings(ctx context.Context, p *plan.Plan) []string {
+	list := append(p.StartWarnings(os.Environ()), p.JobWarnings(ctx)...)
 	if o.restarts > 0 && !p.Config.Checkpoint.On() {
 		list = append(list, fmt.Sprintf("--max-restarts %d: no checkpoints are saved, and so a restart begins again "+
 			"with the initial field; checkpoint.every and checkpoint.dir, or checkpoint.nats, save them", o.restarts))

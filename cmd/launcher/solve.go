@@ -32,7 +32,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 			all = append(all, eventProgress{scr.events})
 		}
 		if starts == 1 { // after the plan, which is the first event
-			for _, text := range o.warnings(p) {
+			for _, text := range o.warnings(ctx, p) {
 				scr.warn(text)
 			}
 		}
@@ -75,10 +75,7 @@ func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 	}
 	scr.Say(p.Writes())
 	e := p.Expects(ctx)
-	switch {
-	case e.Warning != "":
-		scr.warn(e.Warning + "; " + e.Do)
-	case e.Text != "":
+	if e.Text != "" && e.Warning == "" {
 		scr.Say(e.Text)
 	}
 	if e.Hint != "" {

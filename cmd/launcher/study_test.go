@@ -48,21 +48,12 @@ func TestStudyMakesOnlyFilesThatAreAsked(t *testing.T) {
 // A warning about the problems of many runs is shown once.
 func TestStudyWarns(t *testing.T) {
 	t.Parallel()
-	o := options{set: []string{"problem.left=5", "problem.coefficient=x == 0 ? 0 : 1"}}
-	base, err := o.base()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	s := studying{base: base, runs: []study.Keys{{"problem.left": 0}, {"grid.nx": 9}, {"grid.nx": 17}},
-		table: &study.Table{}, screen: newScreen(&out, &out, look{}), next: 1}
-	for range s.runs {
-		if job, _, err := s.give(t.Context()); err != nil || job.Fault != nil {
-			t.Fatal(err, job.Fault)
-		}
+	s := studying{screen: newScreen(&out, &out, look{})}
+	for id := 1; id <= 3; id++ {
+		s.warn(study.Job{ID: id}, "its values have no effect")
 	}
-	const want = "launcher: warning: run 2: problem.left \"5\": the coefficient is 0 along the whole side, so its " +
-		"values have no effect\n"
+	const want = "launcher: warning: run 1: its values have no effect\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

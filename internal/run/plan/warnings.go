@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -21,9 +22,9 @@ func StrayVariables(environ []string) []string {
 	return configs.StrayVariables(environ, append(others, roster.Tasks()...))
 }
 
-// Warnings returns warnings for the user before the run starts, one line each.
+// Warnings returns warnings for the user before ranks start that do not solve, one line each.
 func (p *Plan) Warnings(environ []string) []string {
-	return slices.Concat(p.StartWarnings(environ), p.JobWarnings())
+	return slices.Concat(p.StartWarnings(environ), p.Notes, p.smallForGPUs())
 }
 
 // StartWarnings returns the warnings about the start of the ranks.
@@ -31,8 +32,14 @@ func (p *Plan) StartWarnings(environ []string) []string {
 	return slices.Concat(StrayVariables(environ), p.busyCores(runtime.NumCPU()))
 }
 
-// JobWarnings returns the warnings about what the ranks do.
-func (p *Plan) JobWarnings() []string { return slices.Concat(p.Notes, p.smallForGPUs()) }
+// JobWarnings returns the warnings about the problem that the ranks solve and about the way to its solution.
+func (p *Plan) JobWarnings(ctx context.Context) []string {
+	list := slices.Concat(p.Notes, p.smallForGPUs())
+	if e := p.Expects(ctx); e.Warning != "" {
+		list = append(list, e.Warning+"; "+e.Do)
+	}
+	return list
+}
 
 // busyCores returns a warning if the ranks on this machine have more threads than it has cores.
 func (p *Plan) busyCores(cores int) []string {

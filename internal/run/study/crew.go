@@ -182,7 +182,7 @@ func (e *Engine) prepare(ctx context.Context, job Job, alone bool) ([]byte, erro
 	if err := p.CheckJob(ctx); err != nil {
 		return nil, err
 	}
-	for _, text := range p.JobWarnings() {
+	for _, text := range p.JobWarnings(ctx) {
 		e.Warn(job, text)
 	}
 	return configs.Document(job.Config)

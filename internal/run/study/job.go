@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"jacobi/configs"
@@ -30,7 +31,9 @@ func NewJob(base *configs.Base, number int, keys Keys, from From, hash bool) (Jo
 	}
 	o := &c.Output
 	for _, name := range []*string{&o.Field, &o.Picture, &o.History, &o.Report} {
-		*name = output.Numbered(*name, number)
+		if filepath.Base(*name) == *name { // others are refused as they are written
+			*name = output.Numbered(*name, number)
+		}
 	}
 	return Job{ID: number, Config: c, Hash: hash}, nil
 }

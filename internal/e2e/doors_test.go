@@ -1,0 +1,309 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"jacobi/internal/observe/events"
+)
+
+// doorProblems are what the doors of this program are given, and what they all say of it.
+var doorProblems = []struct {
+	keys    map[string]any
+	verdict string // met, missed, done, or refused
+	text    string // of a refusal, or of the only warning; a part of it
+}{
+	{keys: map[string]any{"problem.top": 1}, verdict: "met"},
+	{keys: map[string]any{"problem.source": "sin(pi*x)"}, verdict: "met"},
+	{keys: map[string]any{"problem.top": 0}, verdict: "met"},
+	{keys: map[string]any{"problem.fixed": "x > 0.4 and x < 0.6 and y > 0.4 and y < 0.6", "problem.initial": 1},
+		verdict: "met"},
+	{keys: map[string]any{"problem.coefficient": "x < 0.5 ? 1 : 3", "problem.top": 1}, verdict: "met"},
+	{keys: map[string]any{"problem.top": 1, "solver.max_iterations": 1}, verdict: "missed"},
+	{keys: map[string]any{"problem.top": 1, "solver.method": "jacobi", "solver.max_iterations": 10},
+		verdict: "missed"},
+	{keys: map[string]any{"problem.top": 1, "solver.method": "jacobi", "solver.max_iterations": 10,
+		"solver.tolerance": 0}, verdict: "done"},
+	{keys: map[string]any{"problem.left": "neumann(0)", "problem.right": "neumann(0)", "problem.top": "neumann(0)",
+		"problem.bottom": "neumann(0)", "problem.screening": 1, "problem.source": 1}, verdict: "met"},
+	{keys: map[string]any{"problem.coefficient": "y < 0.3 ? 0 : 1", "problem.top": 1}, verdict: "met",
+		text: `problem.top "1": the coefficient is 0 along the whole side, so its values have no effect`},
+	{keys: map[string]any{"problem.left": "neumann(0)", "problem.right": "neumann(0)", "problem.top": "neumann(0)",
+		"problem.bottom": "neumann(0)"}, verdict: "refused", text: "no side has values"},
+	{keys: map[string]any{"problem.left": "periodic", "problem.right": "periodic", "problem.top": "periodic",
+		"problem.bottom": "periodic"}, verdict: "refused", text: "no side has values"},
+	{keys: map[string]any{"problem.left": "periodic"}, verdict: "refused", text: "problem.left"},
+	{keys: map[string]any{"problem.coefficient": 0}, verdict: "refused", text: "problem.coefficient"},
+	{keys: map[string]any{"problem.coefficient": "x < 2 ? 0 : 1"}, verdict: "refused",
+		text: "problem.coefficient: no point is free and has a coefficient above 0"},
+	{keys: map[string]any{"problem.top": 1,
+		"problem.coefficient": "hypot(x-0.5, y-0.5) > 0.2 or hypot(x-0.5, y-0.5) < 0.1 ? 1 : 0"},
+		verdict: "refused", text: "problem.coefficient"},
+	{keys: map[string]any{"problem.fixed": "x > -1", "problem.initial": 7}, verdict: "refused",
+		text: "problem.fixed"},
+	{keys: map[string]any{"problem.coefficient": -1}, verdict: "refused", text: "problem.coefficient"},
+	{keys: map[string]any{"problem.coefficient": "1e70*x"}, verdict: "refused", text: "problem.coefficient"},
+	{keys: map[string]any{"problem.screening": -1}, verdict: "refused", text: "problem.screening"},
+	{keys: map[string]any{"problem.top": "robin(-1, 0)"}, verdict: "refused", text: "problem.top"},
+	{keys: map[string]any{"problem.top": "1/0"}, verdict: "refused", text: "problem.top"},
+	{keys: map[string]any{"problem.top": "sqrt(x-1)"}, verdict: "refused", text: "problem.top"},
+	{keys: map[string]any{"problem.top": "sin("}, verdict: "refused", text: "problem.top"},
+	{keys: map[string]any{"problem.top": "z"}, verdict: "refused", text: "problem.top"},
+	{keys: map[string]any{"problem.initial": "x < 0.5 ? 1/0 : 0"}, verdict: "refused", text: "problem.initial"},
+	{keys: map[string]any{"problem.source": "no.npy"}, verdict: "refused", text: "problem.source"},
+	{keys: map[string]any{"problem.fixed": "no.png"}, verdict: "refused", text: "problem.fixed"},
+	{keys: map[string]any{"problem.drawing": "no.png", "problem.colours": "#ffffff value=1"}, verdict: "refused",
+		text: "no.png"},
+	{keys: map[string]any{"problem.top": 1e200}, verdict: "refused", text: "problem: its largest absolute value"},
+	{keys: map[string]any{"problem.top": 1, "grid.nx": 200000, "grid.ny": 200000, "solver.method": "jacobi"},
+		verdict: "refused", text: "grid.nx 200000, grid.ny 200000: memory"},
+	{keys: map[string]any{"problem.top": 1, "grid.nx": 200000, "grid.ny": 200000}, verdict: "refused",
+		text: "grid.nx 200000, grid.ny 200000: memory"},
+	{keys: map[string]any{"grid.nx": 2, "problem.top": 1}, verdict: "refused", text: "grid.nx 2"},
+	{keys: map[string]any{"grid.nx": "1__0", "problem.top": 1}, verdict: "refused", text: "grid.nx"},
+	{keys: map[string]any{"grid.height": "-1", "problem.top": 1}, verdict: "refused", text: "grid.height"},
+	{keys: map[string]any{"problem.tpo": 1}, verdict: "refused", text: "problem.tpo"},
+	{keys: map[string]any{"solver.method": "foo"}, verdict: "refused", text: "solver.method"},
+	{keys: map[string]any{"problem.top": 1, "solver.norm_every": 2}, verdict: "refused", text: "solver.norm_every"},
+	{keys: map[string]any{"problem.top": 1, "output.picture_scale": "cubic"}, verdict: "refused",
+		text: "output.picture_scale"},
+	{keys: map[string]any{"problem.top": 1, "output.field": "no/field.npy"}, verdict: "refused",
+		text: "output.field"},
+}
+
+// said is what a door says of a problem.
+type said struct {
+	verdict, text string
+	code          int
+}
+
+// sources are how doors name the source of a key.
+var sources = regexp.MustCompile(` \((--set|request|run \d+)\)`)
+
+// gib are figures that change with the number of ranks, and from one moment to the next.
+var gib = regexp.MustCompile(`[0-9.]+ GiB are`)
+
+// normal returns what does not depend on the door or on the moment.
+func (s said) normal() said {
+	s.text = strings.ReplaceAll(sources.ReplaceAllString(s.text, ""), "\n", "; ")
+	s.text = gib.ReplaceAllString(s.text, "N GiB are")
+	return s
+}
+
+// codes are the exit codes of verdicts.
+var codes = map[string]int{"met": 0, "done": 0, "missed": 4, "refused": 1}
+
+// A problem has the same verdict, words, warnings and exit code through every door.
+func TestDoors(t *testing.T) {
+	t.Parallel()
+	small := []string{"--set", "device.backend=cpu", "-np", "2"}
+	sets := make([][]string, len(doorProblems))
+	var documents []string
+	for i, p := range doorProblems {
+		keys := map[string]any{"grid.nx": 17, "grid.ny": 65, "output.field": "", "output.picture": "",
+			"output.history": "", "output.report": ""}
+		for name, value := range p.keys {
+			keys[name] = value
+			if _, named := p.keys["grid.ny"]; name == "grid.nx" && !named {
+				keys["grid.ny"] = value
+			}
+		}
+		for name, value := range keys {
+			sets[i] = append(sets[i], "--set", fmt.Sprintf("%s=%v", name, value))
+		}
+		document, err := json.Marshal(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(document))
+	}
+	for _, door := range []struct {
+		name string
+		all  func(t *testing.T) []said
+	}{
+		{"run", func(t *testing.T) []said {
+			return each(t, sets, func(dir string, keys []string) said {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				out := finish(t, ctx, plain(command(ctx, dir, "launcher", append(append([]string{"--json"}, small...),
+					keys...)...)))
+				return ofEvents(t, strings.Split(strings.TrimSpace(out.stdout), "\n"), out.code)
+			})
+		}},
+		{"jacobi-rank", func(t *testing.T) []said {
+			return each(t, sets, func(dir string, keys []string) said {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				own := set("device.backend=cpu", "log.format=json", "log.level=warn", "output.report=report.json")
+				cmd := command(ctx, dir, "jacobi-rank", append(keys, own...)...)
+				return ofRank(t, dir, finish(t, ctx, plain(cmd)))
+			})
+		}},
+		{"study", func(t *testing.T) (all []said) {
+			dir := t.TempDir()
+			writeRuns(t, dir, documents...)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			out := finish(t, ctx, plain(command(ctx, dir, "launcher", append([]string{"study", "--runs", "runs.jsonl",
+				"--table", "table.jsonl"}, small...)...)))
+			for i, l := range studyLines(t, dir) {
+				s := said{verdict: l.Verdict, text: l.Reason, code: codes[l.Verdict]}
+				if _, warning, found := strings.Cut(out.stderr, fmt.Sprintf("run %d: ", i+1)); found && s.text == "" {
+					s.text, _, _ = strings.Cut(warning, "\n")
+				}
+				all = append(all, s)
+			}
+			return all
+		}},
+		{"serve", func(t *testing.T) []said {
+			return answersOf(t, serveBy(t, plain(serving(t, t.TempDir(), small...))), documents)
+		}},
+		{"serve --socket", func(t *testing.T) []said {
+			cmd := plain(serving(t, t.TempDir(), append(small, "--socket", "socket")...))
+			serveSocketBy(t, cmd)
+			all := answersOf(t, dial(t, filepath.Join(cmd.Dir, "socket")), documents)
+			interrupted(t, cmd)
+			return all
+		}},
+	} {
+		t.Run(door.name, func(t *testing.T) {
+			t.Parallel()
+			all := door.all(t)
+			if len(all) != len(doorProblems) {
+				t.Fatalf("%d answers to %d problems", len(all), len(doorProblems))
+			}
+			for i, p := range doorProblems {
+				got := all[i].normal()
+				if got.verdict != p.verdict || got.code != codes[p.verdict] || !strings.Contains(got.text, p.text) ||
+					(p.text == "") != (got.text == "") {
+					t.Errorf("%v: %+v, want %s: %s", p.keys, got, p.verdict, p.text)
+				}
+				agreed.same(t, i, door.name, got)
+			}
+		})
+	}
+}
+
+// agreement is what the doors have said so far.
+type agreement struct {
+	mu   sync.Mutex
+	door map[int]string
+	said map[int]said
+}
+
+var agreed = agreement{door: map[int]string{}, said: map[int]said{}}
+
+// same checks that a door says of a problem what another one has said.
+func (a *agreement) same(t *testing.T, problem int, door string, s said) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if first, known := a.said[problem]; !known {
+		a.door[problem], a.said[problem] = door, s
+	} else if first != s {
+		t.Errorf("%v:\n%s says %+v,\n%s says %+v", doorProblems[problem].keys, a.door[problem], first, door, s)
+	}
+}
+
+// plain has a command without keys in its environment.
+func plain(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "JACOBI_") })
+	return cmd
+}
+
+// each gives a door one problem after the other, in a directory of its own.
+func each(t *testing.T, sets [][]string, open func(dir string, keys []string) said) (all []said) {
+	t.Helper()
+	for _, keys := range sets {
+		all = append(all, open(t.TempDir(), keys))
+	}
+	return all
+}
+
+// ofEvents returns what the events of a run say.
+func ofEvents(t *testing.T, lines []string, code int) said {
+	t.Helper()
+	s := said{code: code}
+	for _, line := range lines {
+		var e events.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		s.hear(e)
+	}
+	return s
+}
+
+// hear notes what an event says.
+func (s *said) hear(e events.Event) {
+	switch {
+	case e.Message != nil && e.Message.Level == "warn":
+		s.text = e.Message.Text
+	case e.End != nil:
+		s.code = e.End.ExitCode
+		if s.verdict = e.End.Verdict; s.verdict == "" {
+			s.verdict = "refused"
+		}
+		if e.End.Error != "" {
+			s.text = e.End.Error
+		}
+	}
+}
+
+// ofRank returns what a rank alone says, whose report is in dir.
+func ofRank(t *testing.T, dir string, out outcome) said {
+	t.Helper()
+	s := said{code: out.code, verdict: "refused"}
+	if out.code != 1 {
+		s.verdict = readReport(t, filepath.Join(dir, "out")).Verdict
+	}
+	for line := range bytes.Lines([]byte(out.stderr)) {
+		var l struct{ Msg string }
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		s.text = l.Msg
+	}
+	return s
+}
+
+// answersOf asks for all problems at once, and returns the answers in their order.
+func answersOf(t *testing.T, c *client, documents []string) []said {
+	t.Helper()
+	all := make([]said, len(documents))
+	go func() {
+		for i, d := range documents {
+			c.ask(`{"id": %d, "keys": %s}`, i, d)
+		}
+	}()
+	for range documents {
+		for c.lines.Scan() {
+			var line served
+			if err := json.Unmarshal(c.lines.Bytes(), &line); err != nil {
+				t.Fatalf("%v: %s", err, c.lines.Bytes())
+			}
+			var i int
+			if err := json.Unmarshal(line.ID, &i); err != nil {
+				t.Fatalf("%v: %s", err, c.lines.Bytes())
+			}
+			all[i].hear(line.Event)
+			if line.Event.Event == "end" {
+				break
+			}
+		}
+	}
+	if c.cmd != nil {
+		_ = c.in.Close()
+		c.exits(0)
+	}
+	return all
+}
