@@ -1,7 +1,6 @@
 // Checks the sweep kernels, bit by bit, against kernels of one point a thread and sums computed on the host, and times
 // them, without Go. It is for work on the kernels and loads the PTX or cubins named by the variables PTX, TERMS_PTX and
-// WEIGHTED_PTX. run.sh builds and runs it, sanitize.sh runs it under compute-sanitizer, and prof.sh reads hardware
-// counters.
+// WEIGHTED_PTX. run.sh builds and runs it, and sanitize.sh runs it under compute-sanitizer.
 //
 //   bench check              many shapes; FEW=1: fewer, for compute-sanitizer; TERMS=0, 1 or 5: only kernels
 //                            without terms, with terms (../kernels/terms.cuh) or of weighted points
