@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,8 +25,7 @@ func checkMemory(root fs.FS, need int64) error {
 		return fmt.Errorf("memory of this machine: %w", err)
 	}
 	if need > have {
-		return fmt.Errorf("memory: %s are needed and %s are available (%s); take a smaller grid, or more machines",
-			gib(need), gib(have), limit)
+		return fmt.Errorf("memory: %s are needed and %s are available (%s)", gib(need), gib(have), limit)
 	}
 	return nil
 }
@@ -40,55 +40,65 @@ func availableMemory(root fs.FS) (int64, string, error) {
 	}
 	have *= 1024 // the unit of the file is kB
 	bound := "MemAvailable"
-	group, err := ownGroup(root)
+	own, err := fs.ReadFile(root, "proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {
 		return have, bound, nil
 	}
 	if err != nil {
 		return 0, "", err
 	}
-	// The limit of any ancestor applies, too.
-	for dir := path.Join("sys/fs/cgroup", group); strings.HasPrefix(dir, "sys/fs/cgroup"); dir = path.Dir(dir) {
-		left, ok, err := groupLeft(root, dir)
-		if err != nil {
-			return 0, "", err
-		}
-		if ok && left < have {
-			have, bound = left, "control group limit /"+path.Join(dir, "memory.max")
+	for line := range strings.Lines(string(own)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		for _, h := range hierarchies() {
+			if !slices.Contains(strings.Split(controllers, ","), h.controller) {
+				continue
+			}
+			// The limit of any ancestor applies, too. In a container, groups above its own may not be there.
+			for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
+				left, ok, err := h.left(root, h.mount+dir)
+				if err != nil {
+					return 0, "", err
+				}
+				if ok && left < have {
+					have, bound = left, "control group limit /"+path.Join(h.mount+dir, h.limit)
+				}
+				if dir == "/" {
+					break
+				}
+			}
 		}
 	}
 	return have, bound, nil
 }
 
-// ownGroup returns the path of this process's version 2 control group.
-func ownGroup(root fs.FS) (string, error) {
-	b, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return "", err
+// hierarchy is a place of control groups that limit memory. The limit and the use are files of a group, and files is
+// the line of its memory.stat with the part that the kernel reclaims.
+type hierarchy struct{ controller, mount, limit, use, files string }
+
+// hierarchies returns those of both versions.
+func hierarchies() []hierarchy {
+	return []hierarchy{
+		{"", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+		{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
 	}
-	for line := range strings.Lines(string(b)) {
-		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return group, nil
-		}
-	}
-	return "", fs.ErrNotExist
 }
 
-// groupLeft returns how many more bytes the group may use: its limit less its use. Inactive file pages do not count as
-// used because the kernel reclaims them. ok is false if the group has no limit.
-func groupLeft(root fs.FS, dir string) (left int64, ok bool, err error) {
-	limit, err := integerFile(root, path.Join(dir, "memory.max"))
+// left returns how many more bytes a group may use: its limit less its use. Inactive file pages do not count as used
+// because the kernel reclaims them. ok is false if the group has no limit.
+func (h hierarchy) left(root fs.FS, dir string) (left int64, ok bool, err error) {
+	limit, err := integerFile(root, path.Join(dir, h.limit))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, strconv.ErrSyntax) { // the root group has no file; "max"
 		return 0, false, nil
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	used, err := integerFile(root, path.Join(dir, "memory.current"))
+	used, err := integerFile(root, path.Join(dir, h.use))
 	if err != nil {
 		return 0, false, err
 	}
-	files, err := field(root, path.Join(dir, "memory.stat"), "inactive_file")
+	files, err := field(root, path.Join(dir, "memory.stat"), h.files)
 	if err != nil {
 		return 0, false, err
 	}

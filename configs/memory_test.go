@@ -29,6 +29,20 @@ func TestMemory(t *testing.T) {
 			"sys/fs/cgroup/a/unrelated/memory.max": "1\n",
 		}
 	}
+	// The limit of version 1 is that of the group, of the group above it, or of a container that sees no group above.
+	first := func(at string, limit int64) map[string]string {
+		files := map[string]string{
+			"proc/self/cgroup":                           "5:devices:/\n4:cpu,memory:/a/b\n1:name=systemd:/\n0::/\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/memory.usage_in_bytes": "1\n",
+			"sys/fs/cgroup/memory/memory.stat":           "total_inactive_file 0\n",
+		}
+		files[at+"/memory.limit_in_bytes"], files[at+"/memory.usage_in_bytes"] = fmt.Sprintln(limit), fmt.Sprintln(3*gb)
+		files[at+"/memory.stat"] = fmt.Sprintf("inactive_file 5\ntotal_inactive_file %d\n", gb)
+		return files
+	}
+	above := group(fmt.Sprint(10 * gb)) // of the namespace of groups
+	above["proc/self/cgroup"] = "0::/../a/b\n"
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -36,7 +50,15 @@ func TestMemory(t *testing.T) {
 		bound string
 	}{
 		{"no groups", nil, 16 * gb, "MemAvailable"},
-		{"version 1 alone", map[string]string{"proc/self/cgroup": "4:memory:/a\n"}, 16 * gb, "MemAvailable"},
+		{"version 1 without files", map[string]string{"proc/self/cgroup": "4:memory:/a\n"}, 16 * gb, "MemAvailable"},
+		{"version 1, group", first("sys/fs/cgroup/memory/a/b", 5*gb), 3 * gb,
+			"control group limit /sys/fs/cgroup/memory/a/b/memory.limit_in_bytes"},
+		{"version 1, group above", first("sys/fs/cgroup/memory/a", 6*gb), 4 * gb,
+			"control group limit /sys/fs/cgroup/memory/a/memory.limit_in_bytes"},
+		{"version 1, container", first("sys/fs/cgroup/memory", 7*gb), 5 * gb,
+			"control group limit /sys/fs/cgroup/memory/memory.limit_in_bytes"},
+		{"version 1, no limit", first("sys/fs/cgroup/memory/a/b", 1<<62), 16 * gb, "MemAvailable"},
+		{"outside the namespace", above, 8 * gb, "control group limit /sys/fs/cgroup/a/memory.max"},
 		{"group without limit", group("max"), 16 * gb, "MemAvailable"},
 		{"higher limit", group(fmt.Sprint(64 * gb)), 16 * gb, "MemAvailable"},
 		{"lower limit", group(fmt.Sprint(10 * gb)), 8 * gb, "control group limit /sys/fs/cgroup/a/memory.max"},
@@ -46,9 +68,8 @@ func TestMemory(t *testing.T) {
 		if err := checkMemory(root, c.have); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		want := fmt.Sprintf("memory: %.2f GiB are needed and %.2f GiB are available (%s); take a smaller grid, or "+
-			"more machines",
-			float64(c.have+gb)/gb, float64(c.have)/gb, c.bound)
+		want := fmt.Sprintf("memory: %.2f GiB are needed and %.2f GiB are available (%s)", float64(c.have+gb)/gb,
+			float64(c.have)/gb, c.bound)
 		if err := checkMemory(root, c.have+gb); err == nil || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, want)
 		}

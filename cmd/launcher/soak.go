@@ -194,7 +194,8 @@ func checkSoakMemory(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	if err := configs.CheckMemory(need); err != nil {
-		return fmt.Errorf("grid.nx %d, grid.ny %d: every rank holds the whole mesh: %w", p.Mesh.NX, p.Mesh.NY, err)
+		return fmt.Errorf("grid.nx %d, grid.ny %d: every rank holds the whole mesh: %w; take a smaller grid",
+			p.Mesh.NX, p.Mesh.NY, err)
 	}
 	return nil
 }

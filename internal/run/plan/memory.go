@@ -106,7 +106,8 @@ func (p *Plan) checkMemory() error {
 		return nil // GPUs of other hosts, or GPUs that cannot be opened
 	}
 	if err := configs.CheckMemory(p.BytesHere()); err != nil {
-		return fmt.Errorf("grid.nx %d, grid.ny %d: %w", p.Mesh.NX, p.Mesh.NY, err)
+		return fmt.Errorf("grid.nx %d, grid.ny %d: %w; take a smaller grid, or more machines", p.Mesh.NX, p.Mesh.NY,
+			err)
 	}
 	return nil
 }
