@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,34 +35,26 @@ func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()
 // MarshalYAML writes the interval as text.
 func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
 
-var errInterval = errors.New(`must be 100, "100 sweeps", "5 cycles", or a duration, such as 10m`)
-
-func iterations(n int, unit string) (Interval, error) {
-	if n < 1 {
-		return Interval{}, errInterval
-	}
-	return Interval{Sweeps: n, Unit: unit}, nil
-}
-
-func parseInterval(s string) (Interval, error) {
-	if s == "" {
+// interval converts raw to an Interval. Outputs have iterations alone.
+func (k key) interval(raw any) (Interval, error) {
+	text := fmt.Sprint(raw)
+	if text == "" {
 		return Interval{}, nil
 	}
-	count, unit, _ := strings.Cut(s, " ")
-	if n, err := strconv.Atoi(count); err == nil {
-		switch unit {
-		case "":
-			return iterations(n, "")
-		case "sweep", "sweeps":
-			return iterations(n, "sweeps")
-		case "cycle", "cycles":
-			return iterations(n, "cycles")
+	count, unit, _ := strings.Cut(text, " ")
+	units := map[string]string{"": "", "sweep": "sweeps", "sweeps": "sweeps", "cycle": "cycles", "cycles": "cycles"}
+	n, number := toInt(count)
+	if u, ok := units[unit]; ok && number && n >= 1 {
+		return Interval{Sweeps: n, Unit: u}, nil
+	}
+	allowed := `must be 100, "100 sweeps" or "5 cycles"`
+	if strings.HasPrefix(k.name, "checkpoint.") {
+		if d, err := time.ParseDuration(text); err == nil && d > 0 {
+			return Interval{Time: d}, nil
 		}
+		allowed += ", or a duration, such as 10m"
 	}
-	if d, err := time.ParseDuration(s); err == nil && d > 0 {
-		return Interval{Time: d}, nil
-	}
-	return Interval{}, errInterval
+	return Interval{}, errors.New(allowed)
 }
 
 // intervals returns the keys that are intervals.
@@ -77,14 +68,6 @@ func (c *Config) intervals() []keyedInterval {
 type keyedInterval struct {
 	key   string
 	every *Interval
-}
-
-func (v *validator) intervals(c Config) {
-	for _, i := range c.intervals() {
-		if i.every.Time > 0 && strings.HasPrefix(i.key, "output.") {
-			v.fault("%s %q: must be a number of iterations, such as 1000", i.key, i.every)
-		}
-	}
 }
 
 // bucketPrefix marks a bucket in a value that may also name a directory.

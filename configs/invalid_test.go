@@ -134,8 +134,6 @@ var invalid = []struct {
 	{func(c *Config) { c.Output.Gradient, c.Output.Field = true, "" },
 		`output.gradient true: output.field has to name a file; the arrays get names like it`},
 	{func(c *Config) { c.Output.Contours = -1 }, `output.contours -1: 0 (none) to 100 are allowed`},
-	{func(c *Config) { c.Output.Every.Time = time.Minute },
-		`output.every "1m": must be a number of iterations, such as 1000`},
 	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, "" },
 		`output.every "7": output.field has to name the files`},
 	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, strings.Repeat("f", 107)+".npy" },
@@ -144,8 +142,6 @@ var invalid = []struct {
 		`output.probes "a=(0,2)": (0,2): x and y must be from 0 to 1`},
 	{func(c *Config) { c.Output.Probes = "a=(0,1)" },
 		`output.probes "a=(0,1)": output.probes_every or output.every has to say when`},
-	{func(c *Config) { c.Output.Probes, c.Output.ProbesEvery.Time = "a=(0,1)", time.Minute },
-		`output.probes_every "1m": must be a number of iterations, such as 1000`},
 	{func(c *Config) {
 		c.Output.Probes, c.Output.ProbesEvery.Sweeps, c.Output.History = "a=(0,1)", 3, "probes.csv"
 	},

@@ -161,13 +161,7 @@ func (k key) convert(raw any) (any, error) {
 		}
 		return nil, errors.New("must be auto or a number above 0")
 	case interval:
-		if n, ok := toInt(raw); ok {
-			return iterations(n, "")
-		}
-		if s, ok := raw.(string); ok {
-			return parseInterval(s)
-		}
-		return nil, errInterval
+		return k.interval(raw)
 	case colours:
 		return coloursText(raw)
 	case expression:

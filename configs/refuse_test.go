@@ -89,13 +89,10 @@ var refusedFiles = []struct {
 			`and up are allowed`},
 	{"run.yaml", "halo: {timeout: 30}", Options{},
 		`halo.timeout 30 (file run.yaml): must be a duration with its unit, such as 30s or 2m`},
-	{"run.yaml", "checkpoint: {every: 0}", Options{},
-		`checkpoint.every 0 (file run.yaml): must be 100, "100 sweeps", "5 cycles", or a duration, such as 10m`},
-	{"run.yaml", "checkpoint: {every: -5m}", Options{},
-		`checkpoint.every "-5m" (file run.yaml): must be 100, "100 sweeps", "5 cycles", or a duration, such as 10m`},
-	{"run.yaml", "checkpoint: {every: 7 minutes}", Options{},
-		`checkpoint.every "7 minutes" (file run.yaml): must be 100, "100 sweeps", "5 cycles", or a duration, ` +
-			`such as 10m`},
+	{"run.yaml", "checkpoint: {every: -5m}\noutput: {every: 0, probes_every: 1m}", Options{},
+		`checkpoint.every "-5m" (file run.yaml): must be 100, "100 sweeps" or "5 cycles", or a duration, such as 10m` +
+			"\n" + `output.every 0 (file run.yaml): must be 100, "100 sweeps" or "5 cycles"` + "\n" +
+			`output.probes_every "1m" (file run.yaml): must be 100, "100 sweeps" or "5 cycles"`},
 	{"run.yaml", "halo: {timeout: soon}", Options{},
 		`halo.timeout "soon" (file run.yaml): must be a duration with its unit, such as 30s or 2m`},
 	{"run.yaml", "halo: {depth: 0}", Options{},

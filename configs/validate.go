@@ -78,7 +78,6 @@ func Validate(c Config) error {
 	v.trace(c.Trace)
 	v.probes(c)
 	v.checkpoint(c.Checkpoint, c.NATS)
-	v.intervals(c)
 	v.metrics(c.Metrics)
 	if c.View.Listen != "" {
 		if err := CheckLoopback(c.View.Listen); err != nil {

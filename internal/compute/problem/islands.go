@@ -212,9 +212,7 @@ func (s *islands) check(label int32) error {
 	if s.parent[label] != label || g.held || g.hold > 0 && g.hold >= p.leastHold()*g.total {
 		return nil
 	}
-	nx, ny := intervals(p.mesh)
-	where := fmt.Sprintf("the material around row %d, column %d (x = %g, y = %g)", g.iy, g.ix, float64(g.ix)/nx,
-		float64(g.iy)/ny)
+	where := "the material around " + p.where(g.iy, g.ix)
 	if g.hold > 0 {
 		return fmt.Errorf("problem.screening: in %s, it and robin sides alone determine a constant, and are %.2g "+
 			"of the diagonals of its equations; with %v it must be at least %.2g, as rounding loses less; values on a "+

@@ -197,9 +197,13 @@ func (p *Problem) values(q part, iy int, dst []float64) error {
 
 // refuse returns an error about the value of q at a point.
 func (p *Problem) refuse(q part, iy, ix int, cause string) error {
+	return fmt.Errorf("%s %q at %s: %s", q.key, q.text, p.where(iy, ix), cause)
+}
+
+// where names a point.
+func (p *Problem) where(iy, ix int) string {
 	nx, ny := intervals(p.mesh)
-	return fmt.Errorf("%s %q at row %d, column %d (x = %g, y = %g): %s", q.key, q.text, iy, ix, float64(ix)/nx,
-		float64(iy)/ny, cause)
+	return fmt.Sprintf("row %d, column %d (x = %g, y = %g)", iy, ix, float64(ix)/nx, float64(iy)/ny)
 }
 
 // CoefficientRow writes the coefficient at the points of row iy to dst, as it is given.

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"fmt"
+	"strings"
 
 	"jacobi/solver"
 )
@@ -149,11 +150,28 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 	}
 	for i, b := range dst {
 		if r := p.round(b); r-r != 0 { // NaN or infinite
-			return fmt.Errorf("%s %q at row %d, column %d: it adds %g a sweep, too large for %v", p.source.key,
-				p.source.text, iy, col+i, b, m.DType)
+			return p.tooLarge(iy, col+i)
 		}
 	}
 	return nil
+}
+
+// tooLarge refuses an equation that is not finite in the field's type. It names what adds to it.
+func (p *Problem) tooLarge(iy, ix int) error {
+	w, m := p.mesh.Walls, p.mesh
+	var causes []string
+	for _, c := range []struct {
+		part part
+		adds bool
+	}{{p.source, !p.source.zero()}, {p.screening, p.weighted && !p.screening.zero()},
+		{p.left, w.Left == solver.Neumann && ix == 0}, {p.right, w.Right == solver.Neumann && ix == m.NX-1},
+		{p.top, w.Top == solver.Neumann && iy == 0}, {p.bottom, w.Bottom == solver.Neumann && iy == m.NY-1}} {
+		if c.adds {
+			causes = append(causes, fmt.Sprintf("%s %q", c.part.key, c.part.text))
+		}
+	}
+	return fmt.Errorf("%s: too large for %v in the equation of %s", strings.Join(causes, ", "), m.DType,
+		p.where(iy, ix))
 }
 
 // rightHandSide writes the values of problem.source at the columns of the span to dst.

@@ -183,8 +183,17 @@ func TestBadOperators(t *testing.T) {
 			`problem.source "1/(x-0.5)" at row 1, column 4 (x = 0.5, y = 0.25): +Inf; values must be finite`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Source = "x > 0.5" },
 			`problem.source "x > 0.5": true or false is no number; write condition ? 1 : 0`},
-		{9, 5, "float32", func(c *configs.Config) { c.Problem.Source = "1e45" }, `problem.source "1e45" at row 1, ` +
-			`column 1: it adds 3.90625e+42 a sweep, too large for float32`},
+		{9, 5, "float32", func(c *configs.Config) { c.Problem.Source = "1e45" }, `problem.source "1e45": too large ` +
+			`for float32 in the equation of row 1, column 1 (x = 0.125, y = 0.25)`},
+		{9, 5, "float64", func(c *configs.Config) { c.Problem.Left = "robin(1e308, 1e308)" },
+			`problem.left "robin(1e308, 1e308)": too large for float64 in the equation of row 1, column 0 (x = 0, ` +
+				`y = 0.25)`},
+		{9, 5, "float64", func(c *configs.Config) { c.Problem.Left = "robin(1e308, 0)" },
+			`problem.left "robin(1e308, 0)": too large for float64 in the equation of row 1, column 0 (x = 0, ` +
+				`y = 0.25)`},
+		{9, 5, "float32", func(c *configs.Config) { c.Problem.Source, c.Problem.Left = "1e45", "neumann(1)" },
+			`problem.source "1e45", problem.left "neumann(1)": too large for float32 in the equation of row 1, ` +
+				`column 0 (x = 0, y = 0.25)`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Left = "neumann(1/(iy-1))" },
 			`problem.left "neumann(1/(iy-1))" at row 1, column 0 (x = 0, y = 0.25): +Inf; values must be finite`},
 		{9, 5, "float64", func(c *configs.Config) {

@@ -248,7 +248,5 @@ func (p *Problem) finite(q part, iy, ix int, v float64) error {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		cause = fmt.Sprintf("%v is too large for %s", v, p.mesh.DType)
 	}
-	nx, ny := intervals(p.mesh)
-	return fmt.Errorf("%s %q at row %d, column %d (x = %g, y = %g): %s", q.key, q.text, iy, ix, float64(ix)/nx,
-		float64(iy)/ny, cause)
+	return p.refuse(q, iy, ix, cause)
 }

@@ -102,9 +102,8 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		if hold != 0 {
 			holds[ix] = hold / d
 		}
-		if r := p.round(bs[ix]); r-r != 0 { // NaN or infinite
-			return fmt.Errorf("%s %q at row %d, column %d: it adds %g a sweep, too large for %v", p.source.key,
-				p.source.text, iy, ix, bs[ix], p.mesh.DType)
+		if r := p.round(bs[ix]); r-r+(d-d) != 0 { // one is NaN or infinite
+			return p.tooLarge(iy, ix)
 		}
 	}
 	return nil

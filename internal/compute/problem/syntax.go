@@ -138,15 +138,14 @@ const choice = "a choice is written condition ? value : value"
 
 // number returns the value of a token that is a number.
 func (t token) number() (float64, error) {
-	digits := strings.ReplaceAll(t.text, "_", "")
-	if len(digits) > 1 && digits[0] == '0' && unicode.IsLetter(rune(digits[1])) && digits[1]|0x20 != 'e' {
-		v, err := strconv.ParseInt(digits, 0, 64)
+	if len(t.text) > 1 && t.text[0] == '0' && unicode.IsLetter(rune(t.text[1])) && t.text[1]|0x20 != 'e' {
+		v, err := strconv.ParseInt(t.text, 0, 64)
 		return float64(v), err
 	}
 	if !t.isNumber() {
 		return 0, strconv.ErrSyntax
 	}
-	return strconv.ParseFloat(digits, 64)
+	return strconv.ParseFloat(t.text, 64)
 }
 
 // badNumber says what is wrong with a number, or "".

@@ -20,6 +20,8 @@ func TestSyntaxIsExplained(t *testing.T) {
 		"1e-3y":         "column 1: 1e-3y is not a number; did you mean 1e-3*y?",
 		"0x1g":          "column 1: 0x1g is not a number",
 		"1e":            "column 1: 1e is not a number",
+		"1__0":          "column 1: 1__0 is not a number",
+		"1_":            "column 1: 1_ is not a number",
 		"1.2.3":         "column 1: 1.2.3 is not a number",
 		"1e999":         "column 1: 1e999 is too large",
 		"'x":            "column 1: an expression has no text in quotes",
