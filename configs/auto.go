@@ -10,12 +10,6 @@ import (
 // Auto as solver.method leaves the method to Load; see settle.
 const Auto = "auto"
 
-// Variables in which a launcher gives its ranks what no key says.
-const (
-	EnvWhy       = "JACOBI_METHOD_WHY"        // Solver.Why: solver.method is no longer Auto
-	EnvTolerance = "JACOBI_TOLERANCE_DEFAULT" // "true" for Solver.DefaultTolerance
-)
-
 // benchmark is the preset of runs that say nothing about a problem. Auto stays Jacobi with it: its norms after a number
 // of sweeps are known.
 const benchmark = "gtc2019"

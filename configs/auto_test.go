@@ -56,7 +56,7 @@ func TestAuto(t *testing.T) {
 			t.Errorf("%q: files of float32 %t, want %t", c.set, got.Output.Float32, narrow)
 		}
 		// The ranks of a launcher get what Load made of the keys.
-		again, err := Load(Options{Environ: Environ(got)})
+		again, err := passed(got)
 		got.Grid.Named = got.Grid.DType
 		if err != nil || again != got || Hash(again) != Hash(got) {
 			t.Errorf("%q: through the environment %+v, %v; want %+v", c.set, again, err, got)
@@ -71,7 +71,7 @@ func loadsPoints(t *testing.T, set []string, nx, ny int) {
 	if err != nil || got.Grid.NX != nx || got.Grid.NY != ny {
 		t.Errorf("%q: %d x %d, %v; want %d x %d", set, got.Grid.NX, got.Grid.NY, err, nx, ny)
 	}
-	if again, err := Load(Options{Environ: Environ(got)}); err != nil || again.Grid.NX != nx || again.Grid.NY != ny {
+	if again, err := passed(got); err != nil || again.Grid.NX != nx || again.Grid.NY != ny {
 		t.Errorf("%q, through the environment: %+v, %v", set, again.Grid, err)
 	}
 }
@@ -193,7 +193,7 @@ func TestTolerances(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Load(Options{Environ: Environ(got)})
+		again, err := passed(got)
 		for _, s := range []Solver{got.Solver, again.Solver} {
 			if err != nil || s.Tolerance != c.absolute || s.RelativeTolerance != c.relative ||
 				s.IterationsAsked() != c.asked {

@@ -130,12 +130,6 @@ func (m *merger) merge(o Options, data []byte) (Config, error) {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
 	c.Problem.Beside = m.beside
-	for _, v := range o.Environ {
-		if why, ok := strings.CutPrefix(v, EnvWhy+"="); ok {
-			c.Solver.Why = show.Text(why)
-		}
-		c.Solver.DefaultTolerance = c.Solver.DefaultTolerance || v == EnvTolerance+"=true"
-	}
 	return c, nil
 }
 

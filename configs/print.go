@@ -22,17 +22,6 @@ func YAML(c Config) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Environ returns c as NAME=value pairs for Load, secrets included. A process passes its configuration to another one
-// this way because secrets on a command line would be visible.
-func Environ(c Config) []string {
-	list := keys()
-	env := make([]string, len(list), len(list)+2)
-	for i, k := range list {
-		env[i] = envName(k.name) + "=" + k.text(c)
-	}
-	return append(env, EnvWhy+"="+c.Solver.Why, fmt.Sprintf("%s=%t", EnvTolerance, c.Solver.DefaultTolerance))
-}
-
 // Redacted returns c with its secrets hidden: credentials in the server's URL, and keys that hold or name a secret.
 func Redacted(c Config) Config {
 	c.NATS = c.NATS.Public()

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -113,54 +112,6 @@ func CheckMany(c Config) error {
 // set sets the value of k in c. v has the type of the field.
 func (k key) set(c *Config, v any) {
 	reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(reflect.ValueOf(v))
-}
-
-// document is what a launcher tells ranks of a run: its keys as text, and what no key says.
-type document struct {
-	Keys    map[string]string `json:"keys"`
-	Why     string            `json:"why,omitempty"`               // Solver.Why
-	Default bool              `json:"default_tolerance,omitempty"` // Solver.DefaultTolerance
-}
-
-// Document returns the keys of c that do not belong to the start of the ranks, as JSON for FromDocument.
-func Document(c Config) ([]byte, error) {
-	d := document{Keys: map[string]string{}, Why: c.Solver.Why, Default: c.Solver.DefaultTolerance}
-	unset := Default()
-	for _, k := range keys() {
-		if OfStart(k.name) == "" {
-			if text := k.text(c); text != k.text(unset) {
-				d.Keys[k.name] = text
-			}
-		}
-	}
-	return json.Marshal(d)
-}
-
-// FromDocument returns the configuration of a run with the keys of a document, and those of start for the rest.
-func FromDocument(data []byte, start Config) (Config, error) {
-	var d document
-	if err := json.Unmarshal(data, &d); err != nil {
-		return Config{}, fmt.Errorf("document of a run: %w", err)
-	}
-	c, unset, given := start, Default(), map[string]bool{}
-	for _, k := range keys() {
-		given[k.name] = true
-		if OfStart(k.name) != "" {
-			continue
-		}
-		text, ok := d.Keys[k.name]
-		if !ok {
-			k.set(&c, k.value(unset))
-			continue
-		}
-		v, err := k.convert(text)
-		if err != nil {
-			return Config{}, fmt.Errorf("document of a run: %s %s: %w", k.name, quote(k.name, text), err)
-		}
-		k.set(&c, v)
-	}
-	c.Solver.Why, c.Solver.DefaultTolerance = d.Why, d.Default
-	return c.settle(given), nil
 }
 
 // mergeOpen is merge without settle. It also returns the keys that a source has.

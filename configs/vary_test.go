@@ -44,7 +44,7 @@ func TestRunsOfOneStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ranks, err := Load(Options{Environ: Environ(want)})
+			ranks, err := passed(want)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,7 +39,7 @@ func TestVerdict(t *testing.T) {
 		if got := cfg.Solver.Verdict(c.reason); got != c.want {
 			t.Errorf("%q, %s: %s, want %s", c.set, c.reason, got, c.want)
 		}
-		again, err := Load(Options{Environ: Environ(cfg)})
+		again, err := passed(cfg)
 		if err != nil || again.Solver.IterationsAsked() != cfg.Solver.IterationsAsked() ||
 			again.Solver.Verdict(c.reason) != c.want {
 			t.Errorf("%q: the ranks disagree with the launcher, %v", c.set, err)

@@ -126,16 +126,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	if err != nil {
 		return "", err
 	}
-	if origin.Size > 0 && origin.By != roster.ByLauncher { // a launcher passes an equal run.ranks
-		options.Set = append(options.Set, fmt.Sprintf("run.ranks=%d", origin.Size))
-	}
-	options.Decide = func(_ *configs.Config, given func(key string) bool) error {
-		if origin.Size == 0 && !given("run.ranks") {
-			return fmt.Errorf("run.ranks: it has to say how many ranks there are, as %s does not", origin.By)
-		}
-		return nil
-	}
-	cfg, err := configs.Load(options)
+	cfg, err := load(options, origin)
 	if err != nil {
 		return "", err
 	}
@@ -203,6 +194,23 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	}
 	linger()
 	return cfg.Solver.Verdict(result.Reason), err
+}
+
+// load returns the configuration that the launcher has sent, or that of a scheduler's ranks.
+func load(o configs.Options, origin roster.Origin) (configs.Config, error) {
+	if origin.By == roster.ByLauncher && os.Getenv(configs.EnvJob) != "" {
+		return configs.FromLauncher(o.Environ)
+	}
+	if origin.Size > 0 {
+		o.Set = append(o.Set, fmt.Sprintf("run.ranks=%d", origin.Size))
+	}
+	o.Decide = func(_ *configs.Config, given func(key string) bool) error {
+		if origin.Size == 0 && !given("run.ranks") {
+			return fmt.Errorf("run.ranks: it has to say how many ranks there are, as %s does not", origin.By)
+		}
+		return nil
+	}
+	return configs.Load(o)
 }
 
 // checker returns what rank 0 of a scheduler's ranks calls before they solve: the checks of a launcher, whose warnings

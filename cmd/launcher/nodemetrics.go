@@ -64,7 +64,7 @@ func (m measuredRanks) prepare(before launch.Prepare) launch.Prepare {
 
 // begin makes the ranks of spec tell their statistics, and passes these on to the metrics.
 func (m measuredRanks) begin(ctx context.Context, spec *launch.Spec) (ended func(), err error) {
-	cfg, err := configs.Load(configs.Options{Environ: spec.Env})
+	cfg, err := configs.FromLauncher(spec.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"jacobi/configs"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
@@ -28,7 +29,7 @@ func TestPrepareMeasuredRanks(t *testing.T) {
 		done := 0
 		prepare := measuredRanks{metrics.NewNode(), conn, zap.New(core)}.prepare(
 			func(context.Context, *launch.Spec) (func(), error) { return func() { done++ }, nil })
-		env := []string{"JACOBI_RUN_RANKS=2", "JACOBI_NATS_SECRET_FILE=" + secret}
+		env := []string{configs.EnvJob + `={"keys": {"run.ranks": "2"}}`, "JACOBI_NATS_SECRET_FILE=" + secret}
 		spec := &launch.Spec{Env: env, Ranks: []roster.Identity{{RunID: "run", Rank: 1, Size: 2}}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -108,11 +108,11 @@ func host(t *testing.T, conn *wire.Conn) launch.Host {
 func TestRanksOfAnAgent(t *testing.T) {
 	for _, shared := range []string{"", secret} {
 		s := rostertest.Start(t, 0)
-		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_GRID_NX at `+
+		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_JOB at `+
 			`$JACOBI_NATS_URL, $JACOBI_NATS_SECRET_FILE"; exit $((JACOBI_RANK * 7))`)
 		conn := join(t, s, shared)
 		h := host(t, conn)
-		r, err := start(t, h, 2, "JACOBI_GRID_NX=12", "JACOBI_NATS_URL=nats://theirs",
+		r, err := start(t, h, 2, "JACOBI_JOB=12", "JACOBI_NATS_URL=nats://theirs",
 			"JACOBI_NATS_SECRET_FILE=inline:of the run")
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAgentRefuses(t *testing.T) {
 		env   string
 		want  string
 	}{
-		{4, "JACOBI_GRID_NX=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
+		{4, "JACOBI_JOB=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
 		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
 			"an agent accepts only the keys of a run file and CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
 			"CUDA_LAUNCH_BLOCKING, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, " +

@@ -24,7 +24,12 @@ func environ(sent []string, own configs.NATS) ([]string, error) {
 	for _, name := range roster.Tasks() {
 		keys[name] = true
 	}
-	for _, v := range configs.Environ(configs.Config{}) {
+	keys[configs.EnvJob] = true
+	servers, err := configs.Environ(configs.Config{NATS: own})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range servers {
 		name, _, _ := strings.Cut(v, "=")
 		keys[name] = true
 	}
@@ -40,7 +45,7 @@ func environ(sent []string, own configs.NATS) ([]string, error) {
 				strings.Join(passed, ", "))
 		}
 	}
-	for _, v := range configs.Environ(configs.Config{NATS: own}) {
+	for _, v := range servers {
 		if name, _, _ := strings.Cut(v, "="); ofServer(name) {
 			env = append(env, v)
 		}

@@ -16,21 +16,22 @@ func TestEnviron(t *testing.T) {
 	for _, v := range []string{
 		"CUDA_INJECTION64_PATH=/evil.so", "CUDA_CACHE_PATH=/evil", "CUDA_MPS_PIPE_DIRECTORY=/evil", "CUDA_VISIBLE=0",
 		"NVIDIA_TF32_OVERRIDE=1", "GODEBUG=x", "GOTRACEBACK=crash", "LD_PRELOAD=/evil.so", "LD_LIBRARY_PATH=/evil",
-		"JACOBI_RANK=7", "JACOBI_RUN_ID=other", "JACOBI_LAUNCHED_BY=slurm", "JACOBI_GRID=1", "PATH=/evil", "=", "",
+		"JACOBI_RANK=7", "JACOBI_GRID_NX=5",
+		"JACOBI_RUN_ID=other", "JACOBI_LAUNCHED_BY=slurm", "JACOBI_GRID=1", "PATH=/evil", "=", "",
 	} {
 		name, _, _ := strings.Cut(v, "=")
-		_, err := environ([]string{"JACOBI_GRID_NX=5", v}, own)
+		_, err := environ([]string{configs.EnvJob + "={}", v}, own)
 		want := "variable " + name + ": an agent accepts only the keys of a run file and "
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: error %v", v, err)
 		}
 	}
 	got, err := environ([]string{
-		"JACOBI_GRID_NX=5", "CUDA_VISIBLE_DEVICES=1", "JACOBI_NATS_URL=nats://launcher", "JACOBI_NATS_CA=ca",
+		configs.EnvJob + "={}", "CUDA_VISIBLE_DEVICES=1", "JACOBI_NATS_URL=nats://launcher", "JACOBI_NATS_CA=ca",
 		"JACOBI_NATS_SECRET_FILE=inline:run", "JACOBI_EXAMINE=1",
 	}, own)
 	for _, want := range []string{
-		"JACOBI_GRID_NX=5", "CUDA_VISIBLE_DEVICES=1", "JACOBI_NATS_URL=nats://own", "JACOBI_NATS_CA=",
+		configs.EnvJob + "={}", "CUDA_VISIBLE_DEVICES=1", "JACOBI_NATS_URL=nats://own", "JACOBI_NATS_CA=",
 		"JACOBI_NATS_SECRET_FILE=inline:run", "JACOBI_EXAMINE=1",
 	} {
 		if err != nil || !slices.Contains(got, want) {

@@ -130,10 +130,14 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	defer stop()
 
 	log.Debug("start", zap.String("run", runID), zap.String("nats", link.Conn.Server()))
+	env, err := hostEnv(p.Config, link.Access, o.vars())
+	if err != nil {
+		return end, err
+	}
 	progress := o.Show()
 	job := launch.Job{
 		Dir:     dir,
-		HostEnv: hostEnv(p.Config, link.Access, o.vars()),
+		HostEnv: env,
 		RunID:   runID,
 		Ranks:   p.Ranks,
 		Hosts:   reached.ByName,
@@ -178,13 +182,17 @@ func (o Options) vars() []string {
 }
 
 // hostEnv returns the environment of the ranks on each host: vars and cfg with the host's access to the server.
-func hostEnv(cfg configs.Config, access map[string]configs.NATS, vars []string) map[string][]string {
+func hostEnv(cfg configs.Config, access map[string]configs.NATS, vars []string) (map[string][]string, error) {
 	env := map[string][]string{}
 	for name, server := range access {
 		cfg.NATS = server
-		env[name] = append(slices.Clone(vars), configs.Environ(cfg)...)
+		keys, err := configs.Environ(cfg)
+		if err != nil {
+			return nil, err
+		}
+		env[name] = append(slices.Clone(vars), keys...)
 	}
-	return env
+	return env, nil
 }
 
 // watchEvents returns a channel of the events that ranks publish, until stop is called.

@@ -21,7 +21,7 @@ func Prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if err := enter(spec); err != nil {
 		return nil, err
 	}
-	cfg, err := configs.Load(configs.Options{Environ: spec.Env})
+	cfg, err := configs.FromLauncher(spec.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"jacobi/configs"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/run/launch"
 )
 
 // order returns an order to start ids of a run of three ranks.
 func order(dir string, ids ...roster.Identity) *launch.Spec {
-	return &launch.Spec{Dir: dir, Ranks: ids, Env: []string{"JACOBI_GRID_NX=64", "JACOBI_GRID_NY=128",
-		"JACOBI_RUN_RANKS=3", "JACOBI_DEVICE_BACKEND=cpu"}}
+	return &launch.Spec{Dir: dir, Ranks: ids, Env: []string{configs.EnvJob + `={"keys": {"grid.nx": "64",
+		"grid.ny": "128", "run.ranks": "3", "device.backend": "cpu"}}`}}
 }
 
 // A machine refuses ranks that the run does not have.

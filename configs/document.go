@@ -1,0 +1,107 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"jacobi/internal/base/show"
+)
+
+// EnvJob is the variable in which a launcher gives its ranks their configuration. They then have no other source of
+// keys.
+const EnvJob = "JACOBI_JOB"
+
+// document is a job as JSON: its keys as text, but for those that have their defaults, and what no key says.
+type document struct {
+	Keys    map[string]string `json:"keys"`
+	Why     string            `json:"why,omitempty"`               // Solver.Why
+	Default bool              `json:"default_tolerance,omitempty"` // Solver.DefaultTolerance
+}
+
+// Document returns the keys of c that do not belong to the start of the ranks, as JSON for FromDocument.
+func Document(c Config) ([]byte, error) {
+	return documentOf(c, func(key string) bool { return OfStart(key) == "" })
+}
+
+func documentOf(c Config, with func(key string) bool) ([]byte, error) {
+	d := document{Keys: map[string]string{}, Why: c.Solver.Why, Default: c.Solver.DefaultTolerance}
+	unset := Default()
+	for _, k := range keys() {
+		if text := k.text(c); with(k.name) && text != k.text(unset) {
+			d.Keys[k.name] = text
+		}
+	}
+	return json.Marshal(d)
+}
+
+// FromDocument returns the configuration of a job with the keys of a document. Those of the start that it lacks are
+// those of start, and so are those of the server, which no document has.
+func FromDocument(data []byte, start Config) (Config, error) {
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return Config{}, fmt.Errorf("document of a job: %w", err)
+	}
+	c, unset, given := start, Default(), map[string]bool{}
+	for _, k := range keys() {
+		given[k.name] = true
+		text, ok := d.Keys[k.name]
+		switch {
+		case ok && !ofServer(k.name):
+			v, err := k.convert(text)
+			if err != nil {
+				return Config{}, fmt.Errorf("document of a job: %s %s: %w", k.name, quote(k.name, text), err)
+			}
+			k.set(&c, v)
+		case OfStart(k.name) == "":
+			k.set(&c, k.value(unset))
+		}
+	}
+	c.Solver.Why, c.Solver.DefaultTolerance = show.Text(d.Why), d.Default
+	return c.settle(given), nil
+}
+
+// ofServer reports whether a key says how the server is reached, which may differ from node to node.
+func ofServer(key string) bool { return strings.HasPrefix(key, "nats.") }
+
+// Environ returns c as NAME=value pairs for FromLauncher, secrets included: a document, and the keys of the server each
+// by itself. A process passes its configuration to another one this way because secrets on a command line would be
+// visible.
+func Environ(c Config) ([]string, error) {
+	job, err := documentOf(c, func(key string) bool { return !ofServer(key) })
+	if err != nil {
+		return nil, err
+	}
+	env := []string{EnvJob + "=" + string(job)}
+	for _, k := range keys() {
+		if ofServer(k.name) {
+			env = append(env, envName(k.name)+"="+k.text(c))
+		}
+	}
+	return env, nil
+}
+
+// FromLauncher returns the configuration that Environ has put into env.
+func FromLauncher(env []string) (Config, error) {
+	sent := map[string]string{}
+	for _, v := range env {
+		name, value, _ := strings.Cut(v, "=")
+		sent[name] = value
+	}
+	c, err := FromDocument([]byte(sent[EnvJob]), Default())
+	if err != nil {
+		return c, fmt.Errorf("environment %s: %w", EnvJob, err)
+	}
+	for _, k := range keys() {
+		text, ok := sent[envName(k.name)]
+		if !ok || !ofServer(k.name) {
+			continue
+		}
+		v, err := k.convert(text)
+		if err != nil {
+			return c, fmt.Errorf("%s (environment %s): %w", k.name, envName(k.name), err)
+		}
+		k.set(&c, v)
+	}
+	return c, nil
+}
