@@ -19,6 +19,7 @@ type Base struct {
 	given  map[string]bool
 	keys   map[string]key
 	list   []key
+	inputs []Input // the keys of the problem that may name a file; Path is "" for those that do not
 }
 
 // LoadBase merges the sources of o as Load does.
@@ -37,6 +38,13 @@ func LoadBase(o Options) (*Base, error) {
 	b := &Base{config: c, given: given, keys: map[string]key{}, list: keys()}
 	for _, k := range b.list {
 		b.keys[k.name] = k
+		if strings.HasPrefix(k.name, "problem.") && slices.Contains(inputs, k.name) {
+			in := Input{Key: k.name}
+			if text := k.text(c); namesFile(k.name, text) {
+				in.Path = text
+			}
+			b.inputs = append(b.inputs, in)
+		}
 	}
 	return b, nil
 }

@@ -35,23 +35,26 @@ const aboutStudy = `study solves many problems on ranks that start once: the pro
 of --vary, or a document of keys on each line of --runs, or both. Each run has
 the bits that it has alone.
 
-A table gets a line for each run: its keys, verdict, iterations, seconds and
-norm. A run that is refused, fails or misses its tolerance has a line that says
-so, and the study goes on. A rank that dies takes the run that it was at with
-it; --max-restarts lets the ranks start again for the rest. After Ctrl-C,
---continue does the runs without a line.
+A table gets a line for each run: its keys, verdict, iterations, seconds, norm,
+error, energy, fluxes and charges. A run that is refused, fails or misses its
+tolerance has a line that says so, and the study goes on. A rank that dies takes
+the run that it was at with it; --max-restarts lets the ranks start again for
+the rest. --continue does the runs without a result: those without a line, and
+again those that were refused or failed. It needs the keys and files that the
+others had; what they had is beside the table, as in study.csv.study.
 
-Energy, fluxes and charges come with --set output.results=true, the hash of the
-field with --hash. A run writes files only if --set, --vary or --runs names
-them, as in --set output.field=field.npy: run 7 writes field-7.npy. Keys of the
-start (run, device, halo, nats, output.dir) are the same for all runs.
+--set output.results=false leaves out the error and the integrals, which take
+longer than small problems; --hash adds the hash of the field. A run writes
+files only if --set, --vary or --runs names them, as in
+--set output.field=field.npy: run 7 writes field-7.npy. Keys of the start (run,
+device, halo, nats, output.dir) are the same for all runs.
 
-Exit codes: 0 every run has a line; 1 refused or failed; 130 and 143 ended by
-SIGINT and SIGTERM.`
+Exit codes: 0 all have done what they should; 4 one missed its tolerance; 1 one
+was refused, failed or has no line; 130 and 143 ended by SIGINT and SIGTERM.`
 
 const studyExamples = `  launcher study -np 2 --set problem.top=1 --vary problem.screening=1,10
-  launcher study --runs runs.jsonl --set output.results=true
-  launcher study --runs runs.jsonl --set output.results=true --continue`
+  launcher study --runs runs.jsonl --table results.jsonl
+  launcher study --runs runs.jsonl --table results.jsonl --continue`
 
 func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o studyOptions
@@ -72,7 +75,7 @@ func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.StringArrayVar(&o.vary, "vary", nil, "values of a key, as in `grid.nx=129,257`; repeatable, for all combinations")
 	f.StringVar(&o.runs, "runs", "", "`FILE` with a JSON object of keys on each line")
 	f.StringVar(&o.table, "table", "", "`FILE` for the table, .csv or .jsonl (default: study.csv in output.dir)")
-	f.BoolVar(&o.goOn, "continue", false, "do the runs that have no line in the table")
+	f.BoolVar(&o.goOn, "continue", false, "do the runs that have no result in the table")
 	f.BoolVar(&o.hash, "hash", false, "add the SHA-256 of each field")
 	f.IntVar(&o.restarts, "max-restarts", 0, "start the ranks again up to `N` times when a rank or a host dies, from "+
 		"the next run")
@@ -80,8 +83,8 @@ func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// noFiles are the first keys of --set: a study makes files and integrals only where others ask.
-var noFiles = []string{"output.field=", "output.picture=", "output.history=", "output.report=", "output.results=false",
+// noFiles are the first keys of --set: a study makes files only where others ask.
+var noFiles = []string{"output.field=", "output.picture=", "output.history=", "output.report=",
 	"output.gradient=false", "output.materials=false", "output.probes_every="}
 
 // base merges the configuration of which the runs of a command are variants.
@@ -115,18 +118,24 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	s := &studying{base: base, runs: runs, from: study.From{File: o.runs, But: varied}, hash: o.hash, next: 1}
-	if err := s.refuseStart(); err != nil {
+	if err := refuseStart(runs); err != nil {
 		return err
 	}
-	if err := errors.Join(output.CheckDir(start.Output.Dir), dirlock.Check(start.Output.Dir)); err != nil {
+	if err := output.CheckDir(start.Output.Dir); err != nil {
+		return err
+	}
+	if err := dirlock.Check(start.Output.Dir); err != nil {
+		return fmt.Errorf("output.dir %q: %w", start.Output.Dir, err)
+	}
+	s := &studying{next: 1}
+	if s.Spec, err = study.NewSpec(ctx, base, runs, study.From{File: o.runs, But: varied}, o.hash); err != nil {
 		return err
 	}
 	if o.table == "" {
 		o.table = filepath.Join(start.Output.Dir, "study.csv")
 	}
 	columns := study.Columns{Keys: study.Names(varied, runs), Probes: configs.ProbeNames(cfg.Output.Probes)}
-	if s.table, err = study.OpenTable(o.table, columns, runs, o.goOn); err != nil {
+	if s.table, err = study.OpenTable(o.table, columns, s.Spec, o.goOn); err != nil {
 		return err
 	}
 	defer s.table.Close()
@@ -187,10 +196,7 @@ func (o *studyOptions) list() (runs []study.Keys, varied []string, err error) {
 
 // studying is a study that goes on.
 type studying struct {
-	base     *configs.Base
-	runs     []study.Keys
-	from     study.From
-	hash     bool
+	*study.Spec
 	table    *study.Table
 	screen   *screen
 	next     int // the next run to give
@@ -200,10 +206,10 @@ type studying struct {
 }
 
 // refuseStart refuses keys that belong to the start of the ranks, in any run.
-func (s *studying) refuseStart() error {
+func refuseStart(runs []study.Keys) error {
 	seen := map[string]bool{}
 	var faults []error
-	for i, keys := range s.runs {
+	for i, keys := range runs {
 		for name := range keys {
 			why := configs.OfStart(name)
 			if name == "output.probes" {
@@ -220,11 +226,11 @@ func (s *studying) refuseStart() error {
 
 // give returns the next run that may begin. A run that cannot has its line at once.
 func (s *studying) give(context.Context) (study.Job, bool, error) {
-	for ; s.next <= len(s.runs); s.next++ {
+	for ; s.next <= len(s.Runs); s.next++ {
 		if s.table.Done[s.next] {
 			continue
 		}
-		job, err := study.NewJob(s.base, s.next, s.runs[s.next-1], s.from, s.hash)
+		job, err := s.Job(s.next)
 		s.next++
 		if err != nil {
 			return study.Job{ID: s.next - 1, Fault: err}, true, nil
@@ -246,7 +252,7 @@ func (s *studying) done(j study.Job, r study.Result) error {
 	if r.Report != nil && r.Report.Verdict == configs.Interrupted {
 		return nil
 	}
-	if err := s.table.Add(study.LineOf(j.ID, s.runs[j.ID-1], r)); err != nil {
+	if err := s.table.Add(s.Line(j, r)); err != nil {
 		return err
 	}
 	s.progress.tell(s.far(time.Now()))
@@ -255,7 +261,7 @@ func (s *studying) done(j study.Job, r study.Result) error {
 
 // far says how far the study is.
 func (s *studying) far(now time.Time) studyAt {
-	at := studyAt{lines: len(s.table.Done), all: len(s.runs), amiss: s.table.Amiss()}
+	at := studyAt{lines: len(s.table.Done), all: len(s.Runs), amiss: s.table.Amiss()}
 	if done, took := at.lines-s.before, now.Sub(s.began); done > 0 && took > 0 {
 		at.rate = float64(done) / took.Seconds()
 		at.left = time.Duration(float64(at.all-at.lines) / at.rate * float64(time.Second))
@@ -263,22 +269,26 @@ func (s *studying) far(now time.Time) studyAt {
 	return at
 }
 
-// conclude prints the summary, and returns the exit code as an error.
+// conclude prints the summary, and returns the exit code as an error: that of a run alone, of the worst one.
 func (s *studying) conclude(end attempt.Ended, stdout io.Writer) error {
-	lines := len(s.table.Done)
+	lines, count := len(s.table.Done), s.table.Count
 	took := time.Since(s.began)
-	_, err := fmt.Fprintf(stdout, "%d of %d runs: %s (%v)\n%s", lines, len(s.runs), s.table.Summary(),
+	_, err := fmt.Fprintf(stdout, "%d of %d runs: %s (%v)\n%s", lines, len(s.Runs), s.table.Summary(),
 		took.Round(time.Millisecond), s.table.Reasons())
+	without := len(s.Runs) - lines + count[study.Refused] + count[study.Failed]
 	switch {
 	case err != nil:
 		return err
-	case lines == len(s.runs):
+	case without == 0 && count[string(configs.Missed)] > 0:
+		return launch.ExitError{Code: launch.ExitMissed}
+	case without == 0:
 		return nil
-	case end.Err != nil:
+	case end.Err != nil && lines < len(s.Runs):
 		s.screen.fail(end.Err.Error())
 	}
-	s.screen.fail(fmt.Sprintf("%s without a line; --continue does them", english.Plural(len(s.runs)-lines, "run", "")))
-	if code := end.ExitCode(); code != launch.ExitOK && code != launch.ExitMissed {
+	s.screen.fail(fmt.Sprintf("%s no result; --continue does %s", english.Plural(without, "run has", "runs have"),
+		english.PluralWord(without, "it", "them")))
+	if code := end.ExitCode(); lines < len(s.Runs) && code != launch.ExitOK && code != launch.ExitMissed {
 		return launch.ExitError{Code: code}
 	}
 	return launch.ExitError{Code: launch.ExitFailed}

@@ -38,7 +38,12 @@ func TestStudyMakesOnlyFilesThatAreAsked(t *testing.T) {
 		if _, err := study.StartConfig(base.Config()); err != nil {
 			t.Error(err)
 		}
-		job, err := study.NewJob(base, 7, study.Keys{"grid.nx": 17}, study.From{}, false)
+		runs := slices.Repeat([]study.Keys{{"grid.nx": 17}}, 7)
+		s, err := study.NewSpec(t.Context(), base, runs, study.From{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, err := s.Job(7)
 		if got := job.Config.Output.Names(); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%v: files %v, %v; want %v", c.set, got, err, c.want)
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,7 +27,8 @@ type studyLine struct {
 	Iterations int            `json:"iterations"`
 	SHA256     string         `json:"field_sha256"`
 
-	Probes map[string][]float64 `json:"probes"`
+	Probes  map[string][]float64 `json:"probes"`
+	Results json.RawMessage      `json:"results"`
 }
 
 // studyLines reads the table in dir.
@@ -102,7 +104,8 @@ func TestStudyHasTheBitsOfRunsAlone(t *testing.T) {
 		dir := t.TempDir()
 		writeRuns(t, dir, documents...)
 		out := run(t, dir, "launcher", studyOf(small, "-np", np, "--runs", "runs.jsonl", "--hash")...)
-		if out.code != 0 || !strings.HasPrefix(out.stdout, "8 of 8 runs: 5 met, 1 missed, 2 refused (") {
+		if out.code != 1 || !strings.HasPrefix(out.stdout, "8 of 8 runs: 5 met, 1 missed, 2 refused (") ||
+			!strings.HasSuffix(out.stderr, "\nlauncher: 2 runs have no result; --continue does them\n") {
 			t.Fatalf("%s ranks: exit code %d\n%s%s", np, out.code, out.stdout, out.stderr)
 		}
 		if !strings.Contains(out.stdout, ")\nrun 3 refused: grid.nx 2: 3 to 2147483647 are allowed\n") {
@@ -153,7 +156,8 @@ func TestStudyOutlivesAKilledRank(t *testing.T) {
 func outlived(l *live) {
 	l.t.Helper()
 	code, output := l.end()
-	if code != 0 || !strings.Contains(output, "100 of 100 runs: 99 done, 1 failed (") ||
+	if code != 1 || !strings.Contains(output, "100 of 100 runs: 99 done, 1 failed (") ||
+		!strings.Contains(output, "launcher: 1 run has no result; --continue does it\n") ||
 		!strings.Contains(output, "launcher: restart 1 of 1: from the next run\n") {
 		l.t.Fatalf("exit code %d\n%s", code, output)
 	}
@@ -226,7 +230,7 @@ func TestStudyOnAFullDisk(t *testing.T) {
 	got := study("--set", "output.field=field.npy", "--vary", "problem.left=1,2,3,4,5,6,7,8")
 	const reason = "rank 0: create field file: " + noRoom +
 		"33 KiB (33928 bytes) needed, 20 KiB (20480 bytes) available"
-	if got.code != 0 || !strings.HasPrefix(got.stdout, "8 of 8 runs: 6 missed, 2 failed (") ||
+	if got.code != 1 || !strings.HasPrefix(got.stdout, "8 of 8 runs: 6 missed, 2 failed (") ||
 		!strings.HasSuffix(got.stdout, ")\nrun 7 failed: "+reason+"\n") {
 		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
@@ -238,12 +242,13 @@ func TestStudyOnAFullDisk(t *testing.T) {
 
 	fill(t, out)
 	filler := filepath.Join(out, "filler")
-	vary := []string{"--table", "out/table.jsonl", "--vary", "problem.left=1" + strings.Repeat(",1", 99), "--continue"}
+	vary := []string{"--table", "out/table.jsonl", "--vary", "problem.left=1" + strings.Repeat(",1", 99), "--continue",
+		"--set", "output.results=false"}
 	for _, c := range []struct {
 		free int64
 		want string
 	}{
-		{8 << 10, noRoom + "16 KiB (16384 bytes) needed, 4.0 KiB (4096 bytes) available"},
+		{16 << 10, noRoom + "16 KiB (16384 bytes) needed, 4.0 KiB (4096 bytes) available"},
 		{20 << 10, `--table "out/table.jsonl": write: no space left on device`}, // after 8 KiB
 	} {
 		info, err := os.Stat(filler)
@@ -261,7 +266,7 @@ func TestStudyOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = study(vary...)
-	if lines := studyLines(t, out); got.code != 0 || len(lines) != 100 || lines[99].Run != 100 ||
+	if lines := studyLines(t, out); got.code != 4 || len(lines) != 100 || lines[99].Run != 100 ||
 		!strings.HasPrefix(got.stdout, "100 of 100 runs: 100 missed (") {
 		t.Errorf("exit code %d, %d lines\n%s%s", got.code, len(lines), got.stdout, got.stderr)
 	}
@@ -280,6 +285,7 @@ func TestStudyIsContinued(t *testing.T) {
 	}
 	l := startLive(t, dir, args("1000000000")...)
 	awaitName(t, dir, tableHas(dir, 2), l)
+	refusedBeside(t, l, args)
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -302,9 +308,82 @@ func TestStudyIsContinued(t *testing.T) {
 		}
 	}
 	writeRuns(t, dir, `{"problem.left": 7}`, `{}`, `{}`, `{}`)
-	if out := run(t, dir, "launcher", args("5", "--continue")...); out.code != 1 || !strings.HasSuffix(out.stderr,
-		"run 1 had problem.left=1, and now has 7\n") {
+	const others = "launcher: --table \"table.jsonl\": line 1: run 1 had problem.left=1, and now has 7; " +
+		"go on with the keys and files that its runs had, or name another table\n"
+	if out := run(t, dir, "launcher", args("5", "--continue")...); out.code != 1 || out.stderr != others {
 		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	}
+}
+
+// refusedBeside checks that no other study takes the table or the directory of one that is at it.
+func refusedBeside(t *testing.T, l *live, args func(most string, more ...string) []string) {
+	t.Helper()
+	for what, more := range map[string][]string{
+		`--table "table.jsonl": in use by run study`: {"--set", "output.dir=other"},
+		`output.dir "out": in use by run [0-9a-f]+`:  {"--table", "other.jsonl"},
+	} {
+		want := regexp.MustCompile(fmt.Sprintf(`^launcher: %s, process %d on \S+, since .*; one run at a time can `+
+			`use it\n$`, what, l.cmd.Process.Pid))
+		for _, more := range [][]string{more, append(more, "--continue")} {
+			if out := run(t, l.cmd.Dir, "launcher", args("5", more...)...); out.code != 1 ||
+				!want.MatchString(out.stderr) {
+				t.Errorf("%v: exit code %d\n%s", more, out.code, out.stderr)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(l.cmd.Dir, "other.jsonl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a study that was refused has left a table: %v", err)
+	}
+}
+
+// --continue does runs again that were refused. It refuses another problem with the same columns, and other contents of
+// the files.
+func TestStudyGoesOnWithItsProblem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	study := func(top, nx string) outcome {
+		keys := append(small, "solver.method=multigrid", "problem.top="+top, "grid.nx="+nx)
+		return run(t, dir, "launcher", studyOf(keys, "-np", "1", "--vary", "problem.source=0,a.npy,1", "--continue")...)
+	}
+	array := func(value byte) {
+		t.Helper()
+		head := fmt.Sprintf("%-117s\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (65, 33), }")
+		data := append([]byte("\x93NUMPY\x01\x00\x76\x00"+head), make([]byte, 4*33*65)...)
+		data[len(data)-1] = value
+		if err := os.WriteFile(filepath.Join(dir, "a.npy"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const missing = "problem.source \"a.npy\": no such file or directory"
+	got := study("1", "33")
+	if got.code != 1 || !strings.HasPrefix(got.stdout, "3 of 3 runs: 2 met, 1 refused (") ||
+		!strings.HasSuffix(got.stdout, ")\nrun 2 refused: "+missing+"\n") {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	array(0)
+	if got = study("1", "33"); got.code != 0 || !strings.HasPrefix(got.stdout, "3 of 3 runs: 3 met (") ||
+		!strings.HasPrefix(got.stderr, "launcher: 1 run on 1 rank; ") {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	lines := studyLines(t, dir)
+	for i, want := range []int{1, 3, 2} {
+		if lines[i].Run != want || lines[i].Verdict != "met" || lines[i].Results == nil {
+			t.Errorf("line %d: %+v, want run %d", i+1, lines[i], want)
+		}
+	}
+	const instead = "; go on with the keys and files that its runs had, or name another table\n"
+	refused := func(got outcome, want string) {
+		t.Helper()
+		want = "launcher: --table \"table.jsonl\": its runs are of another study: " + want + instead
+		if got.code != 1 || got.stderr != want {
+			t.Errorf("exit code %d\n%s\nwant\n%s", got.code, got.stderr, want)
+		}
+	}
+	refused(study("2", "65"), `grid.nx was "33" and is "65", problem.top was "1" and is "2"`)
+	array(1)
+	refused(study("1", "33"), "a.npy has other contents")
+	if now := studyLines(t, dir); len(now) != 3 {
+		t.Errorf("%d lines, want 3", len(now))
 	}
 }
 
@@ -314,7 +393,7 @@ func TestStudyWritesFields(t *testing.T) {
 	dir := t.TempDir()
 	probed := append(small, "output.field=field.npy", "output.probes=top=[16,0]; cut=(0,0)..(0.5,0.5)/3")
 	out := run(t, dir, "launcher", studyOf(probed, "-np", "2", "--vary", "solver.max_iterations=3,4")...)
-	if out.code != 0 {
+	if out.code != 4 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	for n, most := range map[int]string{1: "3", 2: "4"} {
@@ -358,7 +437,7 @@ func TestStudyRefusals(t *testing.T) {
 		{[]string{"--vary", "grid.nx=9", "--set", "output.trace=t.json"},
 			"output.trace \"t.json\": the key is of a run that is alone\n"},
 		{[]string{"--runs", "runs.jsonl"},
-			"--runs runs.jsonl, line 2: column 1: the end is missing: a }, a ] or a quote\n"},
+			"--runs runs.jsonl, line 2: column 12: the end is missing: a }, a ] or a quote\n"},
 		{[]string{"--vary", "grid.nx=9", "--table", "t.txt"},
 			"--table \"t.txt\": the name has to end in .csv or .jsonl\n"},
 	} {
@@ -381,7 +460,7 @@ func studyAndServe(t *testing.T, on func(launcher *exec.Cmd) *exec.Cmd, more ...
 	defer cancel()
 	got := finish(t, ctx, on(command(ctx, dir, "launcher", append(studyOf(keys, vary...), more...)...)))
 	const summary = "4 of 4 runs: 4 missed ("
-	if want.code != 0 || got.code != 0 || !strings.HasPrefix(got.stdout, summary) {
+	if want.code != 4 || got.code != 4 || !strings.HasPrefix(got.stdout, summary) {
 		t.Fatalf("%v: exit codes %d, %d\n%s%s", more, want.code, got.code, got.stdout, got.stderr)
 	}
 	lines, alone := studyLines(t, dir), studyLines(t, here)

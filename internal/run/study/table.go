@@ -6,17 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
+	"jacobi/internal/base/dirlock"
 	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
 	"jacobi/internal/compute/results"
 	"jacobi/internal/observe/output"
 )
@@ -39,10 +40,12 @@ type Line struct {
 	SHA256  string           `json:"field_sha256,omitempty"`
 	Results *results.Results `json:"results,omitempty"`
 	Probes  output.Probed    `json:"probes,omitempty"`
+	// Accuracy is nil without results.
+	Accuracy *output.AccuracyReport `json:"accuracy,omitempty"`
 }
 
-// LineOf returns the line of a run.
-func LineOf(run int, keys Keys, r Result) Line {
+// lineOf returns the line of a run.
+func lineOf(run int, keys Keys, r Result) Line {
 	l := Line{Run: run, Keys: keys}
 	switch rep := r.Report; {
 	case r.Refused != "":
@@ -52,6 +55,9 @@ func LineOf(run int, keys Keys, r Result) Line {
 	default:
 		l.Verdict, l.Steps, l.Seconds, l.Norm = string(rep.Verdict), rep.Sweeps, rep.Times.Sweeps, rep.Norm
 		l.SHA256, l.Results, l.Probes = rep.FieldSHA256, rep.Results, rep.Probed
+		if rep.Results != nil {
+			l.Accuracy = rep.Accuracy
+		}
 		if err := rep.Fault(); err != nil {
 			l.Verdict, l.Reason = Failed, err.Error()
 		}
@@ -62,12 +68,14 @@ func LineOf(run int, keys Keys, r Result) Line {
 // Table is the table of a study: a file that grows by a line a run.
 type Table struct {
 	path  string
+	lock  *dirlock.Lock
 	file  *os.File
 	asCSV bool
 	Columns
-	Done  map[int]bool
-	Count map[string]int  // lines by verdict
-	first map[string]Line // the first line by verdict, of those that have a reason
+	Done    map[int]bool
+	Count   map[string]int  // lines by verdict
+	first   map[string]Line // the first line by verdict, of those that have a reason
+	earlier *earlier        // what an earlier study has left, until this one adds a line; nil for none
 }
 
 // Columns are those of a table that are not the same for every study.
@@ -76,15 +84,12 @@ type Columns struct {
 	Probes []string // their names
 }
 
-// maxTable bounds a table that a study goes on from, in bytes.
-const maxTable = 4 << 30
-
 // sides are those of the mesh in the order of their columns.
 var sides = []string{"left", "right", "top", "bottom"}
 
-// OpenTable creates the table of runs, or, with goOn, opens the one that an earlier study has left. A line that was cut
-// off is removed. It fails if a line is not one of these runs.
-func OpenTable(path string, columns Columns, runs []Keys, goOn bool) (t *Table, err error) {
+// OpenTable creates the table of a study, or, with goOn, opens the one that the study has left. It changes nothing of
+// that before the first line is added. Close closes it; meanwhile no other study can open it.
+func OpenTable(path string, columns Columns, s *Spec, goOn bool) (t *Table, err error) {
 	t = &Table{path: path, Columns: columns, Done: map[int]bool{}, Count: map[string]int{}, first: map[string]Line{}}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
@@ -93,92 +98,46 @@ func OpenTable(path string, columns Columns, runs []Keys, goOn bool) (t *Table, 
 	default:
 		return nil, fmt.Errorf("--table %q: the name has to end in .csv or .jsonl", path)
 	}
-	flags := os.O_RDWR | os.O_CREATE | unix.O_NOFOLLOW
-	if !goOn {
-		flags |= os.O_EXCL
+	if t.lock, err = dirlock.TakeFile(path, "study"); err == nil {
+		err = t.open(s, goOn)
 	}
-	t.file, err = regular.OpenFile(path, flags, 0o666)
-	if errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("--table %q: the file exists; --continue goes on from it, or name another one", path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("there is no such directory")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--table: %w", err)
-	}
-	if err := t.begin(runs); err != nil {
-		return nil, errors.Join(fmt.Errorf("--table %q: %w", path, err), t.file.Close())
+		return nil, errors.Join(fmt.Errorf("--table %q: %w", path, err), t.Close())
 	}
 	return t, nil
 }
 
-// begin reads the lines that are there.
-func (t *Table) begin(runs []Keys) error {
-	data, err := io.ReadAll(io.LimitReader(t.file, maxTable))
-	if err != nil {
+// open opens the file, or creates it and the one beside it.
+func (t *Table) open(s *Spec, goOn bool) (err error) {
+	const flags = os.O_RDWR | os.O_APPEND | unix.O_NOFOLLOW
+	t.file, err = regular.OpenFile(t.path, flags, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return reason(err)
+	case goOn:
+		return t.goOn(s)
+	default:
+		return errors.New("the file exists; --continue goes on from it, or name another one")
+	}
+	if err := s.identity().write(t.path); err != nil {
 		return err
 	}
-	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	if err := t.file.Truncate(int64(len(whole))); err != nil {
+	if t.file, err = regular.OpenFile(t.path, flags|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
 		return err
 	}
-	if _, err := t.file.Seek(int64(len(whole)), io.SeekStart); err != nil {
-		return err
-	}
-	if t.asCSV && len(whole) == 0 {
-		return t.record(t.head())
-	}
-	if t.asCSV {
-		return t.readCSV(whole, runs)
-	}
-	for n, text := range bytes.Split(bytes.TrimSpace(whole), []byte("\n")) {
-		if len(text) == 0 {
-			continue
-		}
-		var l Line
-		if err := json.Unmarshal(text, &l); err != nil {
-			return fmt.Errorf("line %d: %w", n+1, err)
-		}
-		if err := t.known(n+1, l, func(name string) string { return valueText(l.Keys[name]) }, runs); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.begin()
 }
 
-func (t *Table) readCSV(data []byte, runs []Keys) error {
-	lines, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
-		return err
+// begin writes the head of an empty table.
+func (t *Table) begin() error {
+	if !t.asCSV {
+		return nil
 	}
-	if !slices.Equal(lines[0], t.head()) {
-		return fmt.Errorf("its columns are those of another study: %s", strings.Join(lines[0], ", "))
-	}
-	for n, l := range lines[1:] {
-		run, err := strconv.Atoi(l[0])
-		if err != nil {
-			return fmt.Errorf("line %d: run %q is no number", n+2, l[0])
-		}
-		value := func(name string) string { return l[1+slices.Index(t.Keys, name)] }
-		had := Line{Run: run, Verdict: l[1+len(t.Keys)], Reason: l[2+len(t.Keys)]}
-		if err := t.known(n+2, had, value, runs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// known notes a line of an earlier study.
-func (t *Table) known(line int, l Line, value func(name string) string, runs []Keys) error {
-	run := l.Run
-	if run < 1 || run > len(runs) || t.Done[run] {
-		return fmt.Errorf("line %d: run %d is not one of these %d runs, or comes twice", line, run, len(runs))
-	}
-	for _, name := range t.Keys {
-		if had, has := value(name), valueText(runs[run-1][name]); had != has {
-			return fmt.Errorf("line %d: run %d had %s=%s, and now has %s", line, run, name, had, has)
-		}
-	}
-	t.count(l)
-	return nil
+	return t.record(t.head())
 }
 
 // count notes a line that is in the file.
@@ -189,6 +148,11 @@ func (t *Table) count(l Line) {
 		t.first[l.Verdict] = l
 	}
 }
+
+// maxReason bounds the characters of a reason that a summary shows.
+const maxReason = 2000
+
+func oneLine(reason string) string { return strings.ReplaceAll(reason, "\n", "; ") }
 
 func valueText(v any) string {
 	switch v := v.(type) {
@@ -209,8 +173,8 @@ func valueText(v any) string {
 
 func (t *Table) head() []string {
 	columns := append([]string{"run"}, t.Keys...)
-	columns = append(columns, "verdict", "reason", "iterations", "seconds", "norm", "field_sha256",
-		"energy", "min", "max", "mean")
+	columns = append(columns, "verdict", "reason", "iterations", "seconds", "norm", "error",
+		"field_sha256", "energy", "min", "max", "mean")
 	for _, side := range sides {
 		columns = append(columns, "flux_"+side)
 	}
@@ -223,20 +187,26 @@ func (t *Table) head() []string {
 
 // Add appends the line of a run. It is in the file when Add returns.
 func (t *Table) Add(l Line) error {
-	var err error
-	if t.asCSV {
-		err = t.record(t.columns(l))
-	} else {
-		var b []byte
-		if b, err = json.Marshal(l); err == nil {
-			err = t.write(append(b, '\n'))
-		}
+	err := t.settle()
+	if err == nil {
+		err = t.append(l)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("--table %q: %w", t.path, err)
 	}
 	t.count(l)
 	return nil
+}
+
+func (t *Table) append(l Line) error {
+	if t.asCSV {
+		return t.record(t.columns(l))
+	}
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return t.write(append(b, '\n'))
 }
 
 // columns returns a line as head names its columns.
@@ -245,11 +215,11 @@ func (t *Table) columns(l Line) []string {
 	for _, name := range t.Keys {
 		values = append(values, valueText(l.Keys[name]))
 	}
-	values = append(values, l.Verdict, strings.ReplaceAll(l.Reason, "\n", "; "))
+	values = append(values, l.Verdict, oneLine(l.Reason))
 	if l.Verdict == Refused || l.Verdict == Failed {
 		return append(values, make([]string, len(t.head())-len(values))...)
 	}
-	values = append(values, strconv.Itoa(l.Steps), number(&l.Seconds), number(l.Norm), l.SHA256)
+	values = append(values, strconv.Itoa(l.Steps), number(&l.Seconds), number(l.Norm), number(l.error()), l.SHA256)
 	values = append(values, resultColumns(l.Results)...)
 	for _, name := range t.Probes {
 		var line []string
@@ -259,6 +229,14 @@ func (t *Table) columns(l Line) []string {
 		values = append(values, strings.Join(line, ";"))
 	}
 	return values
+}
+
+// error returns the estimate of the field's error; nil if there is none on which to rely.
+func (l Line) error() *float64 {
+	if l.Accuracy == nil || l.Accuracy.Uncertain {
+		return nil
+	}
+	return l.Accuracy.Error
 }
 
 // resultColumns returns the columns of results, which may be nil.
@@ -299,18 +277,31 @@ func (t *Table) record(values []string) error {
 	return t.write(b.Bytes())
 }
 
+// write appends to the file. It fails if the file is no longer at its path, as when an editor has saved it.
 func (t *Table) write(b []byte) error {
+	mine, err := t.file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(t.path); err != nil || !os.SameFile(mine, there) {
+		return errors.New("another program has replaced or removed the file")
+	}
 	if _, err := t.file.Write(b); err != nil {
-		if fault, ok := errors.AsType[*os.PathError](err); ok {
-			err = fault.Err
-		}
-		return fmt.Errorf("--table %q: write: %w", t.path, err)
+		return fmt.Errorf("write: %w", reason(err))
 	}
 	return nil
 }
 
-// Close closes the file.
-func (t *Table) Close() error { return t.file.Close() }
+// Close closes the file, for other studies to open it.
+func (t *Table) Close() (err error) {
+	if t.file != nil {
+		err = t.file.Close()
+	}
+	if t.lock != nil {
+		err = errors.Join(err, t.lock.Release())
+	}
+	return err
+}
 
 // Summary counts the lines by their verdicts.
 func (t *Table) Summary() string {
@@ -324,7 +315,7 @@ func (t *Table) Amiss() string { return t.counts(string(configs.Missed), Refused
 func (t *Table) Reasons() (text string) {
 	for _, v := range []string{Refused, Failed} {
 		if l, known := t.first[v]; known {
-			text += fmt.Sprintf("run %d %s: %s\n", l.Run, v, strings.ReplaceAll(l.Reason, "\n", "; "))
+			text += fmt.Sprintf("run %d %s: %s\n", l.Run, v, show.Cut(oneLine(l.Reason), maxReason))
 		}
 	}
 	return text

@@ -151,12 +151,17 @@ func (k Keys) add(prefix string, tree map[string]any) error {
 		if _, twice := k[full]; twice {
 			return fmt.Errorf("%s: given twice", show.Text(full))
 		}
-		if f, ok := value.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-			value = int(f)
-		}
-		k[full] = value
+		k[full] = whole(value)
 	}
 	return nil
+}
+
+// whole returns a value of JSON, a whole number as an integer.
+func whole(value any) any {
+	if f, ok := value.(float64); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return int(f)
+	}
+	return value
 }
 
 // Product returns every run of a with the keys of every run of b.
