@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -76,7 +77,7 @@ func (g *Gradient) footing(iy int, values []float64) (*footing, error) {
 	}
 	f.keeps[0] = f.keeps[0] || w.Left == solver.Dirichlet
 	f.keeps[nx-1] = f.keeps[nx-1] || w.Right == solver.Dirichlet
-	return f, errors.Join(errs...)
+	return f, cmp.Or(errs...)
 }
 
 // face is what passes through the face between a point and a neighbour.

@@ -5,6 +5,7 @@
 package results
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -114,7 +115,7 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 	row := func() []float64 { return make([]float64, t.mesh.NX) }
 	g := &ground{row(), row(), row(), make([]bool, t.mesh.NX)}
 	iy, _ = t.mesh.Canonical(iy)
-	return g, errors.Join(t.materials.Faces(iy, g.east, g.north), t.materials.Screenings(iy, g.screening),
+	return g, cmp.Or(t.materials.Faces(iy, g.east, g.north), t.materials.Screenings(iy, g.screening),
 		t.materials.OutsideRow(iy, g.outside))
 }
 

@@ -66,6 +66,8 @@ type Report struct {
 	// is not of this run.
 	Files  []FileReport `json:"files"`
 	Failed []FileFault  `json:"failed,omitempty"` // files that could not be written
+	// Missing are results and arrays in the file of the field that could not be worked out.
+	Missing []FileFault `json:"missing,omitempty"`
 
 	// DirectSaves estimates by how many seconds halo.transport: direct would shorten the sweeps. It is nil unless a
 	// rank waited long for rows over NATS, and the links were measured.
@@ -207,6 +209,8 @@ type RankReport struct {
 	Output string `json:"output,omitempty"`
 	// OutputError says why the rank's rows are not in the field's file.
 	OutputError string `json:"output_error,omitempty"`
+	// Missing says, by the names of outputs besides the field, why the rank has no part in them.
+	Missing map[string]string `json:"missing,omitempty"`
 
 	// The host's times during the sweeps, as in solver.Times. docs/hardware.md explains their meaning on a GPU.
 	Compute  float64  `json:"compute_seconds"`
@@ -287,11 +291,14 @@ func GLUPS(m solver.Mesh, sweeps int, seconds float64) float64 {
 	return float64(m.NX) * float64(m.NY) * float64(sweeps) / seconds / 1e9
 }
 
-// Fault returns an error that names all files that could not be written, or nil.
+// Fault returns an error that names all files that could not be written and what else is missing, or nil.
 func (r Report) Fault() error {
 	var errs []error
 	for _, f := range r.Failed {
 		errs = append(errs, fmt.Errorf("%s is not written: %s", filepath.Join(r.Dir, f.Name), f.Error))
+	}
+	for _, f := range r.Missing {
+		errs = append(errs, fmt.Errorf("no %s: %s", f.Name, f.Error))
 	}
 	return errors.Join(errs...)
 }

@@ -56,6 +56,11 @@ func summary(r Report, look style.Style, long bool) (string, error) {
 		row(key, filepath.Join(r.Dir, f.Name)+": "+f.Error)
 		key = ""
 	}
+	key = "MISSING"
+	for _, f := range r.Missing {
+		row(key, f.Name+": "+f.Error)
+		key = ""
+	}
 	if err := t.Flush(); err != nil {
 		return "", err
 	}

@@ -68,6 +68,9 @@ func Open(dir string, board *Board) (*Files, error) {
 		for _, fault := range report.Failed {
 			warnings = append(warnings, show.Text(fault.Name+" was not written: "+fault.Error))
 		}
+		for _, fault := range report.Missing {
+			warnings = append(warnings, show.Text("no "+fault.Name+": "+fault.Error))
+		}
 		board.Set(TopicRanks, ranksOf(*report))
 	}
 	points, err := readHistory(dir, pick(names, report, ".csv"))

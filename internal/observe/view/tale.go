@@ -145,6 +145,9 @@ func (t *tale) finish(r output.Report) {
 	for _, f := range r.Failed {
 		t.warn(f.Name + " was not written: " + f.Error)
 	}
+	for _, f := range r.Missing {
+		t.warn("no " + f.Name + ": " + f.Error)
+	}
 }
 
 // outline outlines p in the field of a run that is over, if rank 0 has not told of its outlines.

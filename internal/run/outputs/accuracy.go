@@ -1,11 +1,9 @@
 package outputs
 
 import (
-	"context"
 	"math"
 
 	"jacobi/internal/compute/accuracy"
-	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
 )
@@ -16,36 +14,12 @@ type nearness struct {
 	Correction float64 `json:"correction"` // that the next cycle would make
 }
 
-// gatherAccuracy merges what all ranks know about the error of the field. It returns nil on other ranks than rank 0,
-// and without a tally. All ranks call it.
-func (o *Outputs) gatherAccuracy(ctx context.Context, tally *accuracy.Tally) (*nearness, error) {
-	if tally == nil {
-		return nil, nil
-	}
-	own := nearness{Part: tally.Part()}
-	if o.Correction != nil {
-		var err error
-		if own.Correction, err = o.Correction(ctx); err != nil {
-			return nil, err
-		}
-	}
-	all, err := roster.GatherOn(ctx, o.Comm, "accuracy", own)
-	if err != nil || all == nil {
-		return nil, err
-	}
-	var total nearness
-	parts := make([]accuracy.Part, len(all))
-	for rank, n := range all {
-		parts[rank], total.Correction = n.Part, max(total.Correction, n.Correction)
-	}
-	total.Part = accuracy.Merge(parts)
-	return &total, nil
-}
-
-// accuracy states the error of the field from what all ranks know of it, or says why it is unknown. off is that of
-// residual.
-func (o *Outputs) accuracy(n *nearness, off float64, result solver.Result) *output.AccuracyReport {
+// accuracy states the error of the field from what all ranks know of it, or says why it is unknown.
+func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport {
+	n := f.nearness
 	switch {
+	case f.fault != "":
+		return &output.AccuracyReport{Why: "there are no results"}
 	case n == nil:
 		return &output.AccuracyReport{Why: "output.results is false"}
 	case math.IsNaN(result.Norm):
@@ -57,7 +31,7 @@ func (o *Outputs) accuracy(n *nearness, off float64, result solver.Result) *outp
 	}
 	if a.Operator.Weighted {
 		a.Open = o.Comm.Whole().Open
-		return o.weighted(a, n.Correction, off, result)
+		return o.weighted(a, n.Correction, f.off, result)
 	}
 	correction := accuracy.OfCycle * n.Correction
 	if o.Correction == nil {

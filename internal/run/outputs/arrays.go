@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"jacobi/configs"
@@ -94,7 +95,7 @@ func (o *Outputs) openArrays(ctx context.Context) (err error) {
 }
 
 // writeArrays writes this rank's rows of the arrays. On rank 0 it takes the hash of the field's file, and returns it
-// with the arrays that are in that file. fault says why rows are not written. All ranks call it.
+// with the arrays that are in that file. fault says why rows are not in that file. All ranks call it.
 func (o *Outputs) writeArrays(ctx context.Context, view output.View, digest *output.Digest) (d *output.Digest, fault,
 	err error) {
 	if len(o.arrays) == 0 {
@@ -115,7 +116,11 @@ func (o *Outputs) writeArrays(ctx context.Context, view output.View, digest *out
 					return nil, err
 				}
 			}
-			fault = cmp.Or(fault, s.write(ctx, a, i, d))
+			if err := s.write(ctx, a, i, d); o.Config.Output.OneFile() {
+				fault = cmp.Or(fault, err)
+			} else if err != nil {
+				o.lack(o.titleOf(a), err)
+			}
 			return d.State()
 		})
 		if err == nil && hashed != nil {
@@ -133,6 +138,24 @@ func (o *Outputs) writeArrays(ctx context.Context, view output.View, digest *out
 		a.rows = nil // Abort has nothing to abandon any more
 	}
 	return digest, fault, nil
+}
+
+// titleOf returns the name of the file of an array or, in the file of the field, of the array there.
+func (o *Outputs) titleOf(a *array) string {
+	if c := o.Config.Output; !c.OneFile() {
+		return c.ArrayFile(a.Name)
+	}
+	return a.Name + " in " + o.Config.Output.Field
+}
+
+// blank returns rows that are not known: NaN, or no points of a mask.
+func (a *array) blank(m solver.Mesh, rows int) []byte {
+	if a.Mask {
+		return make([]byte, rows*m.NX)
+	}
+	data := make([]byte, rows*m.RowBytes())
+	m.DType.Encode(data, slices.Repeat([]float64{math.NaN()}, rows*m.NX))
+	return data
 }
 
 // arrayFormat returns what stands before and after the rows of array i, and their types.
@@ -174,10 +197,11 @@ func (s *source) write(ctx context.Context, a *array, i int, d *output.Digest) e
 	hash := d.Uses(&f)[1]
 	for n := max(1, arrayChunk/m.RowBytes()); lo < hi; lo += n {
 		rows, err := s.rows(ctx, a, lo, min(lo+n, hi))
-		if err == nil {
-			err = errors.Join(hash(lo, rows), a.rows.WriteRows(lo, rows))
+		if err != nil { // the field is in the file, which must stay
+			s.lack(s.titleOf(a), err)
+			rows = a.blank(m, min(lo+n, hi)-lo)
 		}
-		if err != nil {
+		if err := errors.Join(hash(lo, rows), a.rows.WriteRows(lo, rows)); err != nil {
 			return fmt.Errorf("array %s: %w", a.Name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package outputs
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -11,10 +12,39 @@ import (
 	"jacobi/solver"
 )
 
+// edges are rows 0 and NY-1 of the problem, read before the sweeps: a finished field needs nothing else of it.
+type edges map[int][]byte
+
+// readEdges reads those that may belong to the view of a rank.
+func readEdges(p *problem.Problem, stripe solver.Stripe) (edges, error) {
+	m, rows := p.Mesh(), edges{}
+	for _, iy := range []int{0, m.NY - 1} {
+		row, beside := make([]byte, m.RowBytes()), iy == stripe.Lo-1 || iy == stripe.Hi
+		if !beside && !m.PeriodicRows() {
+			continue
+		}
+		if err := p.Row(iy, row); err != nil {
+			return nil, err
+		}
+		rows[iy] = row
+	}
+	return rows, nil
+}
+
+// Row implements solver.RowSource.
+func (e edges) Row(iy int, dst []byte) error {
+	if e[iy] == nil {
+		return fmt.Errorf("row %d is not beside the stripe", iy)
+	}
+	copy(dst, e[iy])
+	return nil
+}
+
 // inside is the field of a problem with NaN at points outside the material, for those who look at it: they are no part
 // of its range, and pictures leave them grey.
 type inside struct {
 	rows    output.Rows
+	edges   solver.RowSource
 	problem *problem.Problem
 }
 
@@ -28,7 +58,7 @@ func (f inside) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
 
 // Row implements solver.RowSource.
 func (f inside) Row(iy int, dst []byte) error {
-	if err := f.problem.Row(iy, dst); err != nil {
+	if err := f.edges.Row(iy, dst); err != nil {
 		return err
 	}
 	return f.mask(iy, dst)
@@ -54,21 +84,26 @@ func (f inside) mask(lo int, rows []byte) error {
 func (o *Outputs) seen() output.View {
 	v := o.view()
 	if o.Problem.Porous() {
-		f := inside{v.Rows, o.Problem}
+		f := inside{v.Rows, v.Initial, o.Problem}
 		v.Rows, v.Initial = f, f
 	}
 	return v
 }
 
-// average adds rows of the field, as they are seen, to a thumbnail.
+// average adds rows of the field, as they are seen, to a thumbnail. Where the points outside the material are not known
+// any more, there is no picture.
 func (o *Outputs) average(t *output.Thumbnail) output.Use {
 	if !o.Problem.Porous() {
 		return t.AddRows
 	}
+	known := true
 	return func(lo int, rows []byte) error {
-		rows = slices.Clone(rows)
-		if err := (inside{nil, o.Problem}).mask(lo, rows); err != nil {
-			return err
+		if known {
+			rows = slices.Clone(rows)
+			if err := (inside{problem: o.Problem}).mask(lo, rows); err != nil {
+				o.lack(o.Config.Output.Picture, err)
+				known = false
+			}
 		}
 		return t.AddRows(lo, rows)
 	}

@@ -27,7 +27,7 @@ type Observer interface {
 
 // view returns this rank's part of the field.
 func (o *Outputs) view() output.View {
-	return output.View{Mesh: o.Layout.Mesh, Stripe: o.Layout.Stripe, Rows: o.Field, Initial: o.Problem}
+	return output.View{Mesh: o.Layout.Mesh, Stripe: o.Layout.Stripe, Rows: o.Field, Initial: o.edges}
 }
 
 // addObservers opens what reads the field while the sweeps go on, as the configuration says.

@@ -69,6 +69,8 @@ type Outputs struct {
 	readyAt   time.Time
 	trace     *trace.Gathering // nil without output.trace
 	fall      accuracy.Fall    // of the norms, on rank 0
+	edges     edges
+	lacks     map[string]string // see output.RankReport
 }
 
 // Open creates the files, with their space reserved so that a full disk is found before the sweeps, and opens the
@@ -114,6 +116,9 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 		if o.outlines, err = o.Problem.Outlines(); err != nil {
 			return err
 		}
+	}
+	if o.edges, err = readEdges(o.Problem, o.Layout.Stripe); err != nil {
+		return err
 	}
 	if err := o.addObservers(); err != nil {
 		return err

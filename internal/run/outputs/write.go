@@ -9,8 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"jacobi/internal/compute/accuracy"
-	"jacobi/internal/compute/results"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/probes"
@@ -27,45 +25,21 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	ctx, cancel := o.within(ctx)
 	defer cancel()
 	view := o.view()
-	var tally *results.Tally
-	var near *accuracy.Tally
-	var rows *results.Rows
-	if o.Config.Output.Results {
-		near = accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())
-		tally = results.New(o.Problem, o.Layout.Stripe)
-		rows = results.NewRows(o.Problem, o.Layout.Stripe, tally, near)
-	}
 	hash, err := o.startHash(ctx, view) // nothing where no hash is wanted
 	if err != nil {
 		return nil, err
 	}
-	uses := hash.uses(view)
-	if rows != nil {
-		uses = append(uses, rows.AddRows)
+	uses, figures := hash.uses(view), o.newFigures()
+	if figures != nil {
+		uses = append(uses, figures.add)
 	}
 	picture, fault, err := o.writeRows(ctx, view, uses, result)
 	if err != nil {
 		return nil, err
 	}
-	if rows != nil {
-		if err := o.endRows(ctx, rows); err != nil {
-			return nil, err
-		}
-	}
-	found, err := o.results(ctx, tally)
+	found, err := figures.finish(ctx, view)
 	if err != nil {
 		return nil, err
-	}
-	nearness, err := o.gatherAccuracy(ctx, near)
-	if err != nil {
-		return nil, err
-	}
-	var residual *output.ResidualReport
-	var off float64
-	if rows != nil && o.Problem.Weighted() {
-		if residual, off, err = o.residual(ctx, view); err != nil {
-			return nil, err
-		}
 	}
 	digest, err := o.digest(ctx, view, hash)
 	if err != nil {
@@ -83,6 +57,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		}
 	}
 	gathering, part := time.Now(), own()
+	part.Missing = o.lacks
 	if fault != nil {
 		part.OutputError = fault.Error()
 	}
@@ -101,9 +76,12 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	}
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
-	report.Results, report.Accuracy, report.Probed = found, o.accuracy(nearness, off, result), probed
-	if residual != nil {
-		report.Residual = residual
+	report.Results, report.Accuracy, report.Probed = found.results, o.accuracy(found, result), probed
+	if found.residual != nil {
+		report.Residual = found.residual
+	}
+	if picture, err = o.miss(&report, found.fault, picture); err != nil {
+		return nil, err
 	}
 	set := &outputSet{Outputs: o, result: result, report: &report}
 	if err := set.finish(whole, picture, file, begin); err != nil {

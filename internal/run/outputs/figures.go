@@ -1,0 +1,138 @@
+package outputs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"jacobi/internal/compute/accuracy"
+	"jacobi/internal/compute/results"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/trace"
+)
+
+// figures are what the report says of the finished field besides its norm: results, accuracy and residual. They need
+// the problem once more, which may fail; the field, which is written by then, stays, and the report says why it has no
+// results.
+type figures struct {
+	*Outputs
+	tally *results.Tally
+	near  *accuracy.Tally
+	rows  *results.Rows
+	fault error // why this rank has no part in them
+}
+
+// figuresPart is what one rank contributes.
+type figuresPart struct {
+	Fault   string       `json:"fault,omitempty"`
+	Results results.Part `json:"results"`
+	nearness
+	Residual *residuals `json:"residual,omitempty"` // of a weighted operator
+}
+
+// found is what all ranks have found. On other ranks than rank 0 it is empty.
+type found struct {
+	results  *results.Results
+	nearness *nearness
+	residual *output.ResidualReport // of a weighted operator
+	off      float64                // see residual
+	fault    string                 // why there are none
+}
+
+// newFigures returns nil if no results are wanted.
+func (o *Outputs) newFigures() *figures {
+	if !o.Config.Output.Results {
+		return nil
+	}
+	f := &figures{Outputs: o, tally: results.New(o.Problem, o.Layout.Stripe),
+		near: accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())}
+	f.rows = results.NewRows(o.Problem, o.Layout.Stripe, f.tally, f.near)
+	return f
+}
+
+// add adds rows of the field, as an output.Use does.
+func (f *figures) add(lo int, rows []byte) error {
+	if f.fault == nil {
+		f.fault = f.rows.AddRows(lo, rows)
+	}
+	return nil
+}
+
+// finish merges what all ranks have found. An error is one of the way between them, or of the device.
+func (f *figures) finish(ctx context.Context, view output.View) (all found, err error) {
+	if f == nil {
+		return all, nil
+	}
+	defer f.Tracer.Phase(trace.PhaseResults, time.Now())
+	next, err := f.nextRow(ctx, f.rows.First())
+	if err != nil {
+		return all, err
+	}
+	if f.fault == nil {
+		f.fault = f.rows.End(next)
+	}
+	own := figuresPart{nearness: nearness{Part: f.near.Part()}, Results: f.tally.Part()}
+	if f.Correction != nil {
+		if own.Correction, err = f.Correction(ctx); err != nil {
+			return all, err
+		}
+	}
+	if f.Problem.Weighted() {
+		s := &source{Outputs: f.Outputs, view: view}
+		if err := s.meet(ctx); err != nil {
+			return all, err
+		}
+		if f.fault == nil {
+			own.Residual, f.fault = s.residuals(ctx)
+		}
+	}
+	if f.fault != nil {
+		own = figuresPart{Fault: f.fault.Error()}
+	}
+	parts, err := roster.GatherOn(ctx, f.Comm, "figures", own)
+	if err != nil || parts == nil {
+		return all, err
+	}
+	return f.merge(parts, func(rank int) string { return f.Comm.Member(rank).Host }), nil
+}
+
+// merge merges the parts of all ranks, which are on hosts.
+func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all found) {
+	var tallies []results.Part
+	var nears []accuracy.Part
+	var total *residuals
+	all.nearness = &nearness{}
+	for rank, p := range parts {
+		if p.Fault != "" {
+			return found{fault: fmt.Sprintf("rank %d on %s: %s", rank, host(rank), p.Fault)}
+		}
+		tallies, nears = append(tallies, p.Results), append(nears, p.Part)
+		all.nearness.Correction = max(all.nearness.Correction, p.Correction)
+		total = total.merge(p.Residual)
+	}
+	merged, err := results.Merge(f.Problem, tallies)
+	if err != nil {
+		return found{fault: err.Error()}
+	}
+	all.results, all.nearness.Part = &merged, accuracy.Merge(nears)
+	if total != nil {
+		all.residual, all.off = total.report()
+	}
+	return all
+}
+
+// nextRow returns the first row of the rank below, and has the rank above get first, which is that of this rank. The
+// last rank gets none unless top and bottom are periodic. All ranks call it.
+func (o *Outputs) nextRow(ctx context.Context, first []byte) ([]byte, error) {
+	size, above, below := o.id.Size, o.id.Rank-1, o.id.Rank+1
+	switch ring := o.Layout.Mesh.PeriodicRows(); {
+	case ring && size == 1:
+		return first, nil
+	case ring:
+		above, below = (above+size)%size, below%size
+	case below == size:
+		below = -1
+	}
+	return o.swap(ctx, firstRowTag, first, above, below)
+}
