@@ -8,6 +8,7 @@ import (
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/view"
 	"jacobi/internal/run/attempt"
+	"jacobi/internal/run/plan"
 )
 
 // viewGrace bounds the time in which open pages are given the end of a run.
@@ -44,7 +45,7 @@ func (v *liveView) watch() attempt.Watch {
 	if v == nil {
 		return nil
 	}
-	return func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error) {
+	return func(ctx context.Context, _ *plan.Plan, conn *wire.Conn, runID string) (stop func(), err error) {
 		return v.live.Attach(ctx, conn, runID)
 	}
 }

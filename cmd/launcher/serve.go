@@ -96,7 +96,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		return err
 	}
 	scr := newScreen(stdout, stderr, o.look(start)).onStderr()
-	w, err := o.stayers(ctx, start, scr)
+	p, w, err := o.stayers(ctx, start, scr)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		defer socket.close()
 		scr.Say("requests are taken at " + o.socket)
 	}
-	e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
+	e := &study.Engine{Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
 		Warn: s.warn, Alone: serveAlone,
 		Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
 	s.cancel = e.Cancel
@@ -126,7 +126,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 			c.leave(ctx)
 		}()
 	}
-	end, err := e.Run(ctx)
+	end, err := e.Run(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 // the first start. The time limit began at began. m, which may be nil, serves the metrics of the run.
 func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w attempt.Starter, began time.Time,
 	scr *screen, m *metrics.Server, page *liveView) error {
-	r := attempt.Restarts{Config: cfg, Where: o.where, Most: o.restarts}
+	saved := attempt.Saved{Config: cfg}
+	r := attempt.Restarts{Where: o.where, Most: o.restarts, Next: saved.Next}
 	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data,
 		Watch: page.watch(), Stats: m != nil || page != nil || scr.events != nil || scr.barred()}
 	starts := 0
@@ -60,7 +61,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	}
 	page.linger(ctx, scr)
 	if end.Err != nil || end.Stopped() {
-		if sweep, ok := r.LastSaved(ctx); ok {
+		if sweep, ok := saved.LastSaved(ctx); ok {
 			scr.Say(restartHint(cfg.Solver.Step(), sweep, cfg.Checkpoint.Place(), o.config))
 		}
 	}

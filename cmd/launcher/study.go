@@ -145,15 +145,15 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 		english.Plural(start.Run.Ranks, "rank", ""), o.table))
 	var end attempt.Ended
 	if s.before < len(runs) {
-		w, err := o.stayers(ctx, start, scr)
+		p, w, err := o.stayers(ctx, start, scr)
 		if err != nil {
 			return err
 		}
-		e := &study.Engine{Start: start, Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done,
+		e := &study.Engine{Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done,
 			Warn: s.warn, Alone: studyAlone,
 			Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
 		s.progress = newStudyProgress(scr, s.far(s.began))
-		end, err = e.Run(ctx)
+		end, err = e.Run(ctx, p)
 		s.progress.close()
 		if err != nil {
 			return err
@@ -162,18 +162,19 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	return s.conclude(end, stdout)
 }
 
-// stayers returns how to start the ranks of a command that has many runs.
-func (o *options) stayers(ctx context.Context, start configs.Config, scr *screen) (attempt.Starter, error) {
+// stayers plans and returns how to start the ranks of a command that has many runs.
+func (o *options) stayers(ctx context.Context, start configs.Config, scr *screen) (*plan.Plan, attempt.Starter, error) {
 	limited, cancel := o.timeout.bound(ctx)
 	defer cancel()
 	p, err := plan.Make(limited, start, o.where, scr.Say)
 	if err != nil {
-		return attempt.Starter{}, err
+		return nil, attempt.Starter{}, err
 	}
 	for _, text := range p.StartWarnings(os.Environ()) {
 		scr.warn(text)
 	}
-	return o.starter(p)
+	w, err := o.starter(p)
+	return p, w, err
 }
 
 // list returns the runs of the flags, and the names of the keys of --vary.

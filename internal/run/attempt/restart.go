@@ -17,31 +17,33 @@ import (
 	"jacobi/internal/run/plan"
 )
 
-// Restarts says how often and where a run starts again.
+// Restarts says how often and with what ranks start again.
 type Restarts struct {
-	Config configs.Config // of the first start
-	Where  hosts.Where    // the places of the first start
-	Most   int            // restarts at most
+	Where hosts.Where // the places of the first start
+	Most  int         // restarts at most
+	// Next returns with what the ranks start again after an attempt at p that ended so, and says in words from where.
+	// may is false if there can be no further restart. ok is false if there is none.
+	Next func(ctx context.Context, p *plan.Plan, end Ended, may bool) (c configs.Config, text string, ok bool)
 }
 
-// Run carries out p and, as long as r allows, restarts of the same run. o.Limit bounds all attempts together, counted
-// from began. show returns what is shown for the plan of an attempt, right before its ranks start; it replaces o.Show.
-// Run returns the end of the last attempt.
+// Run carries out p and, as long as r allows, restarts. o.Limit bounds all attempts together, counted from began. show
+// returns what is shown for the plan of an attempt, right before its ranks start; it replaces o.Show. Run returns the
+// end of the last attempt.
 func (r Restarts) Run(ctx context.Context, p *plan.Plan, o Options, began time.Time,
 	show func(*plan.Plan) Progress) (Ended, error) {
 	whole, where := o.Limit, r.Where
 	for done := 0; ; done++ {
 		o.Limit, o.Show = whole.After(time.Since(began)), func() Progress { return show(p) }
 		end, err := Run(ctx, p, o)
-		if err != nil || done == r.Most {
+		if err != nil {
 			return end, err
 		}
-		from := r.decide(p.Config.Checkpoint.Resume, end.Outcome)
-		if from == never {
+		cfg, text, ok := r.Next(ctx, p, end, done < r.Most)
+		if !ok {
 			return end, nil
 		}
 		where.Lost = slices.Concat(where.Lost, end.LostHosts)
-		next, text, err := r.next(ctx, from, where, o.Screen.Say)
+		next, err := plan.Make(ctx, cfg, where, o.Screen.Say)
 		if err != nil {
 			o.Screen.Say("no restart: " + err.Error())
 			return end, nil
@@ -49,6 +51,11 @@ func (r Restarts) Run(ctx context.Context, p *plan.Plan, o Options, began time.T
 		o.Screen.Restart(end.Err.Error(), fmt.Sprintf("restart %d of %d: %s", done+1, r.Most, text))
 		p = next
 	}
+}
+
+// Saved is a run that starts again from its checkpoints.
+type Saved struct {
+	Config configs.Config // of the first start
 }
 
 // origin is the state from which a run starts again.
@@ -62,7 +69,7 @@ const (
 
 // decide returns from where a run starts again whose last attempt resumed from resume and ended with out. If an attempt
 // failed before its first sweep, its checkpoint may be unusable: the next one starts as the first did.
-func (r Restarts) decide(resume string, out launch.Outcome) origin {
+func (r Saved) decide(resume string, out launch.Outcome) origin {
 	failed, ok := errors.AsType[*launch.RankError](out.Err)
 	switch {
 	case ok && failed.Sweeps == 0 && resume != r.Config.Checkpoint.Resume:
@@ -73,18 +80,22 @@ func (r Restarts) decide(resume string, out launch.Outcome) origin {
 	return never
 }
 
-// next plans the next attempt, and says in words from where it starts.
-func (r Restarts) next(ctx context.Context, from origin, w hosts.Where, say func(string)) (*plan.Plan, string, error) {
-	cfg, text := r.Config, "from where it first began"
-	if from == fromNewest {
-		cfg.Checkpoint.Resume, text = r.newest(ctx)
+// Next is the Next of Restarts.
+func (r Saved) Next(ctx context.Context, p *plan.Plan, end Ended, may bool) (c configs.Config, text string, ok bool) {
+	c = r.Config
+	from := r.decide(p.Config.Checkpoint.Resume, end.Outcome)
+	switch {
+	case !may || from == never:
+		return c, "", false
+	case from == fromFirst:
+		return c, "from where it first began", true
 	}
-	p, err := plan.Make(ctx, cfg, w, say)
-	return p, text, err
+	c.Checkpoint.Resume, text = r.newest(ctx)
+	return c, text, true
 }
 
 // newest returns the place from which the next attempt resumes, and describes it.
-func (r Restarts) newest(ctx context.Context) (resume, text string) {
+func (r Saved) newest(ctx context.Context) (resume, text string) {
 	c := r.Config.Checkpoint
 	if sweep, ok := r.LastSaved(ctx); ok {
 		return c.Place(), fmt.Sprintf("on after %s %d, from %s", r.Config.Solver.Step(), sweep, c.Place())
@@ -97,7 +108,7 @@ func (r Restarts) newest(ctx context.Context) (resume, text string) {
 
 // LastSaved returns the last sweep before the newest checkpoint of the run, counted from 0. ok is false if checkpoints
 // are off, and if there is none or none can be read.
-func (r Restarts) LastSaved(ctx context.Context) (sweep int, ok bool) {
+func (r Saved) LastSaved(ctx context.Context) (sweep int, ok bool) {
 	if !r.Config.Checkpoint.On() {
 		return 0, false
 	}
@@ -109,7 +120,7 @@ func (r Restarts) LastSaved(ctx context.Context) (sweep int, ok bool) {
 }
 
 // list returns the checkpoints of the run, the newest first.
-func (r Restarts) list(ctx context.Context) ([]checkpoint.Found, error) {
+func (r Saved) list(ctx context.Context) ([]checkpoint.Found, error) {
 	return list(ctx, r.Config, r.Config.Checkpoint.Place())
 }
 

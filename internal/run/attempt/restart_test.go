@@ -2,19 +2,18 @@ package attempt
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
 	"jacobi/configs"
-	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // A run starts again from its newest checkpoint if a rank died or failed after its first sweep. If an attempt does not
 // get beyond the checkpoint from which it resumed, the next one starts as the first did.
 func TestWhereARunStartsAgain(t *testing.T) {
-	r := Restarts{Config: configs.Config{Checkpoint: configs.Checkpoint{Resume: "old"}}}
+	r := Saved{Config: configs.Config{Checkpoint: configs.Checkpoint{Resume: "old"}}}
 	failed := func(sweeps int, died bool) error { return &launch.RankError{Sweeps: sweeps, Died: died} }
 	for _, c := range []struct {
 		name   string
@@ -37,33 +36,28 @@ func TestWhereARunStartsAgain(t *testing.T) {
 	}
 }
 
-// The next attempt resumes as the first did if there is no checkpoint yet, and says so. It leaves lost hosts out.
+// The next attempt resumes as the first did if there is no checkpoint yet, and says so.
 func TestNextAttempt(t *testing.T) {
 	cfg := configs.Default()
-	cfg.Grid.NX, cfg.Grid.NY, cfg.Run.Ranks, cfg.Device.Backend = 64, 128, 2, "cpu"
 	cfg.Checkpoint.Every, cfg.Checkpoint.Dir = configs.Interval{Sweeps: 10}, t.TempDir()
-	at := hosts.Where{Hosts: []string{"a.invalid:2,b.invalid:2"}, MapBy: "node", Lost: []string{"a.invalid"}}
+	died := Ended{Outcome: launch.Outcome{Err: &launch.RankError{Died: true}}}
 	for _, c := range []struct {
-		from         origin
-		resume, want string
+		may         bool
+		first, last string // checkpoint.resume of the first attempt, and of the one that ended
+		want        string
 	}{
-		{fromNewest, "", "from the start, there is no checkpoint yet"},
-		{fromNewest, "saved", "again from saved"},
-		{fromFirst, "saved", "from where it first began"},
+		{true, "", "", "from the start, there is no checkpoint yet"},
+		{true, "saved", "saved", "again from saved"},
+		{true, "saved", cfg.Checkpoint.Dir, "from where it first began"},
+		{false, "", "", ""},
 	} {
-		cfg.Checkpoint.Resume = c.resume
-		p, text, err := Restarts{Config: cfg}.next(t.Context(), c.from, at, func(s string) { t.Error(s) })
-		if err != nil {
-			t.Fatal(err)
+		cfg.Checkpoint.Resume = c.last
+		p := &plan.Plan{Config: cfg}
+		cfg.Checkpoint.Resume = c.first
+		next, text, ok := Saved{cfg}.Next(t.Context(), p, died, c.may)
+		if text != c.want || next.Checkpoint.Resume != c.first || ok != c.may {
+			t.Errorf("%+v: %q from %q, %v", c, text, next.Checkpoint.Resume, ok)
 		}
-		if text != c.want || p.Config.Checkpoint.Resume != c.resume || !slices.Equal(p.Names(), []string{"b.invalid"}) {
-			t.Errorf("%q from %q on %v, want %q", text, p.Config.Checkpoint.Resume, p.Names(), c.want)
-		}
-	}
-	at.Lost = []string{"a.invalid", "b.invalid"}
-	_, _, err := Restarts{Config: cfg}.next(t.Context(), fromFirst, at, func(s string) { t.Error(s) })
-	if want := "-np 2 ranks need 2 slots, and there are 0: "; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

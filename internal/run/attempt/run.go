@@ -43,8 +43,8 @@ type Options struct {
 	Show   func() Progress // called right before the ranks start
 }
 
-// Watch is called before the ranks start, with the connection of the run. stop is called after they have ended.
-type Watch func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error)
+// Watch is called before the ranks of p start, with the connection of the run. stop is called after they have ended.
+type Watch func(ctx context.Context, p *plan.Plan, conn *wire.Conn, runID string) (stop func(), err error)
 
 // Starter holds what the start of ranks needs.
 type Starter struct {
@@ -114,7 +114,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	}
 	defer unwatch()
 	if o.Watch != nil {
-		stop, err := o.Watch(ctx, link.Conn, runID)
+		stop, err := o.Watch(ctx, p, link.Conn, runID)
 		if err != nil {
 			return end, err
 		}

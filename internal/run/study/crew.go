@@ -12,6 +12,7 @@ import (
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/desk"
+	"jacobi/internal/run/plan"
 )
 
 // crew are the ranks of an attempt, as their launcher knows them.
@@ -94,7 +95,8 @@ func (c *crew) send(ctx context.Context, rank int, o desk.Order) error {
 }
 
 // attend gives the ranks of an attempt their orders until stop is called.
-func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string, ranks int) (stop func(), err error) {
+func (e *Engine) attend(ctx context.Context, p *plan.Plan, conn *wire.Conn, runID string) (stop func(), err error) {
+	ranks := len(p.Ranks)
 	desks, err := desk.AtLauncher(ctx, conn, runID, ranks)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func (e *Engine) attend(ctx context.Context, conn *wire.Conn, runID string, rank
 	ctx, cancel := context.WithCancel(ctx)
 	ordering, last := context.WithCancelCause(ctx)
 	e.mu.Lock()
-	e.number, e.conn, e.runID = 0, conn, runID
+	e.number, e.conn, e.runID, e.started = 0, conn, runID, p
 	e.mu.Unlock()
 	c := &crew{desks: desks, changed: make(chan struct{}, 1), busy: slices.Repeat([]int{ahead}, ranks)}
 	var all sync.WaitGroup

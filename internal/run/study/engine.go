@@ -4,9 +4,9 @@ package study
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"jacobi/configs"
 	"jacobi/internal/net/roster"
@@ -37,7 +37,6 @@ type Result struct {
 
 // Engine does jobs. Small ones go to one rank each, and several ranks are at such jobs at a time; see Alone.
 type Engine struct {
-	Start    configs.Config // of the ranks; see StartConfig
 	Where    hosts.Where
 	Options  attempt.Options // of every attempt; Watch and Show are the engine's
 	Restarts int             // at most
@@ -71,33 +70,22 @@ type ordered struct {
 	result *Result // nil before the answer; results of later jobs wait for it
 }
 
-// Run starts the ranks and returns when all jobs are done, or when the ranks have ended without that.
-func (e *Engine) Run(ctx context.Context) (end attempt.Ended, err error) {
-	where := e.Where
-	for restarts := 0; ; restarts++ {
-		p, err := plan.Make(ctx, e.Start, where, e.Options.Screen.Say)
-		if err != nil {
-			return end, err
-		}
-		e.started = p
-		o := e.Options
-		o.Many, o.Show = true, func() attempt.Progress { return shown{e} }
-		o.Watch = func(ctx context.Context, conn *wire.Conn, runID string) (stop func(), err error) {
-			return e.attend(ctx, conn, runID, len(p.Ranks))
-		}
-		o.Starter.Vars = append([]string{roster.EnvStudy + "=1"}, o.Starter.Vars...)
-		if end, err = attempt.Run(ctx, p, o); err != nil {
-			return end, err
-		}
-		e.blame(end.Err)
-		restart := !e.Complete() && end.MayRestart() && restarts < e.Restarts
-		if err := e.settle(restart); err != nil || !restart {
-			return end, err
-		}
-		where.Lost = append(where.Lost, end.LostHosts...)
-		e.Options.Screen.Restart(end.Err.Error(), fmt.Sprintf("restart %d of %d: from the next run", restarts+1,
-			e.Restarts))
-	}
+// Run starts the ranks of p and returns when all jobs are done, or when the ranks have ended without that.
+func (e *Engine) Run(ctx context.Context, p *plan.Plan) (attempt.Ended, error) {
+	o := e.Options
+	o.Many, o.Watch = true, e.attend
+	o.Starter.Vars = append([]string{roster.EnvStudy + "=1"}, o.Starter.Vars...)
+	r := attempt.Restarts{Where: e.Where, Most: e.Restarts, Next: e.restart}
+	end, err := r.Run(ctx, p, o, time.Now(), func(*plan.Plan) attempt.Progress { return shown{e} })
+	return end, errors.Join(err, e.settle(false))
+}
+
+// restart has the ranks start again for the jobs that have no result.
+func (e *Engine) restart(_ context.Context, p *plan.Plan, end attempt.Ended, may bool) (c configs.Config, text string,
+	ok bool) {
+	e.blame(end.Err)
+	ok = may && !e.Complete() && end.MayRestart() && e.settle(true) == nil
+	return p.Config, "from the next run", ok
 }
 
 // Complete reports whether all jobs have a result.

@@ -12,7 +12,9 @@ import (
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/run/desk"
+	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
+	"jacobi/internal/run/plan"
 )
 
 // told notes what Done was given.
@@ -164,7 +166,8 @@ func TestStopOfOneRankStopsAll(t *testing.T) {
 		<-ctx.Done()
 		return Job{}, false, context.Cause(ctx)
 	}}
-	stop, err := e.attend(ctx, wire.Over(srv.Dial()), "run", 2)
+	p := &plan.Plan{Places: hosts.Places{Ranks: launch.OneHost("here", 2)}}
+	stop, err := e.attend(ctx, p, wire.Over(srv.Dial()), "run")
 	if err != nil {
 		t.Fatal(err)
 	}
