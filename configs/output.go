@@ -107,7 +107,7 @@ func (o Output) Names() (names []string) {
 // maxContours is more than a picture has room for.
 const maxContours = 100
 
-// maxOutputName leaves room for the prefix and suffix of an unfinished file's hidden name.
+// maxOutputName leaves room for what the names of arrays and of runs of a study add.
 const maxOutputName = 120
 
 func (v *validator) output(o Output) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize/english"
+	"github.com/google/renameio/v2"
 
 	"jacobi/internal/base/show"
 	"jacobi/internal/base/style"
@@ -121,7 +122,8 @@ func (b *bench) add(p *plan.Plan, rec scaling.Record) error {
 	}{{".json", scaling.JSON}, {".csv", scaling.CSV}} {
 		data, err := f.write(b.records)
 		if err == nil {
-			err = output.WriteFile(p.Config.Output.Dir, b.name+f.ext, launch.NewRunID(), data)
+			dir := p.Config.Output.Dir
+			err = renameio.WriteFile(filepath.Join(dir, b.name+f.ext), data, 0o666, renameio.WithTempDir(dir))
 		}
 		if err != nil {
 			return fmt.Errorf("write %s: %w", b.name+f.ext, err)

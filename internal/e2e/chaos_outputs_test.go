@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// startCommit starts a run and interrupts it after a checkpoint. It returns when the launcher begins to commit the
-// outputs.
+// startCommit starts a run and interrupts it after a checkpoint. It returns when the first of the outputs is in
+// place.
 func (s *chaosRun) startCommit() *live {
 	s.Helper()
 	out := filepath.Join(s.dir, "out")
@@ -21,7 +21,7 @@ func (s *chaosRun) startCommit() *live {
 	w := watched(s.T, out)
 	l := s.start(s.args([]string{s.transport()})...)
 	s.hit = l.cmd.Process.Signal(os.Interrupt) == nil
-	awaitMade(s.T, w, ".jacobi-commit", l)
+	awaitMade(s.T, w, "history.csv", l)
 	return l
 }
 
@@ -104,7 +104,7 @@ func (s *chaosRun) plantPipe() string {
 	if !s.hit || code == 0 { // a pipe that comes after the names were checked is replaced
 		return s.checkAnswer(code, output)
 	}
-	want := "put the outputs in place: " + path + " now is no regular file"
+	want := "put the outputs in place: " + path + " exists and is no regular file"
 	if code != 1 || !strings.Contains(output, want) {
 		s.Fatalf("exit code %d\n%s\nwant 1 and %s", code, output, want)
 	}

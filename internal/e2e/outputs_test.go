@@ -104,7 +104,7 @@ func awaitMade(t *testing.T, w *fsnotify.Watcher, name string, l *live) {
 // A second Ctrl-C at any moment of the commit leaves files of one run only, and the launcher names that run.
 func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{".jacobi-commit", "field.npy", "report.json"} {
+	for _, at := range []string{"history.csv", "field.npy", "report.json"} { // the first, one between, the last
 		t.Run(at, func(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out")
@@ -145,8 +145,9 @@ func TestNextRunTidiesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.end()
-		left, err := filepath.Glob(filepath.Join(dir, "out", ".*.partial"))
-		if err != nil || len(left) < 5 { // four outputs, and files of the launcher itself
+		left, err := filepath.Glob(filepath.Join(dir, "out", ".jacobi-*", "*.*"))
+		left = slices.DeleteFunc(left, func(path string) bool { return filepath.Base(path) == "list.draft" })
+		if err != nil || len(left) != 4 {
 			t.Fatalf("left: %v, %v", left, err)
 		}
 		if id := oneSet(t, filepath.Join(dir, "out")); id != earlier {
@@ -171,7 +172,7 @@ func TestNextRunTidiesUp(t *testing.T) {
 		if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		awaitMade(t, w, ".jacobi-commit", l)
+		awaitMade(t, w, "history.csv", l)
 		_ = l.cmd.Process.Kill() // the run may be over
 		l.end()
 		// The next run in the directory completes the commit, even if it then fails.
@@ -266,11 +267,11 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// emptied releases the reserved space of a partial file: all but the header of the field, and the unused part of the
-// history.
+// emptied releases the reserved space of an unfinished file: all but the header of the field, and the unused part of
+// the history.
 func emptied(t *testing.T, out, name string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(out, "."+name+".*.partial"))
+	files, err := filepath.Glob(filepath.Join(out, ".jacobi-*", name))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v: want one unfinished %s", files, err, name)
 	}
@@ -381,7 +382,7 @@ func TestStandardOutput(t *testing.T) {
 // A named pipe in output.dir is reported, and no program waits for it.
 func TestPipesInOutputDir(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{".jacobi-lock", ".jacobi-commit", "field.npy"} {
+	for _, name := range []string{".jacobi-lock", "field.npy"} {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "out"), 0o777); err != nil {
 			t.Fatal(err)

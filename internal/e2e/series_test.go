@@ -179,8 +179,7 @@ func TestSeriesWithAFault(t *testing.T) {
 	end := run(t, dir, "launcher", append(set(append(sampledField, "output.field=field.npy", "solver.max_iterations=35",
 		"solver.tolerance=0")...), "-np", "2")...)
 	r := readReport(t, filepath.Join(dir, "out"))
-	const why = "put field-000000010.npy of output.dir over NATS: put a field of the series in place: " +
-		"out/field-000000010.npy exists and is no regular file"
+	const why = "put field-000000010.npy in place: out/field-000000010.npy exists and is no regular file"
 	if end.code != 0 || r.Series == nil || r.Series.Written != 3 || r.Series.Failed != 1 || r.Series.Error != why {
 		t.Errorf("exit code %d, %+v", end.code, r.Series)
 	}

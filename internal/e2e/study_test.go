@@ -187,11 +187,15 @@ func TestStudyOutlivesARankKilledInARunOfItsOwn(t *testing.T) {
 	keys := append(small, "solver.method=multigrid", "solver.tolerance=0", "output.field=field.npy")
 	l := startLive(t, dir, studyOf(keys, "-np", "2", "--runs", "runs.jsonl", "--max-restarts", "1")...)
 	awaitName(t, dir, tableHas(dir, 56), l)
-	const unfinished = ".field-57.npy."
+	const unfinished = "field-57.npy"
 	out := filepath.Join(dir, "out")
-	awaitName(t, out, func(name string) bool { // all others are done but for the next one of the same rank
+	stages, err := filepath.Glob(filepath.Join(out, ".jacobi-*", "list.draft"))
+	if err != nil || len(stages) != 1 {
+		t.Fatalf("%q, %v: want one directory of unfinished files", stages, err)
+	}
+	awaitName(t, filepath.Dir(stages[0]), func(name string) bool { // all others but for the next one of the same rank
 		fields, err := filepath.Glob(filepath.Join(out, "field-*.npy"))
-		return err == nil && len(fields) == 98 && strings.HasPrefix(name, unfinished)
+		return err == nil && len(fields) == 98 && name == unfinished
 	}, l)
 	if err := syscall.Kill(writer(t, l.allRanks(2), unfinished), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -199,8 +203,8 @@ func TestStudyOutlivesARankKilledInARunOfItsOwn(t *testing.T) {
 	outlived(l)
 }
 
-// writer returns the process that has an open file whose name begins with prefix.
-func writer(t *testing.T, pids []int, prefix string) int {
+// writer returns the process that has an open file of this name.
+func writer(t *testing.T, pids []int, name string) int {
 	t.Helper()
 	for _, pid := range pids {
 		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -208,12 +212,12 @@ func writer(t *testing.T, pids []int, prefix string) int {
 			t.Fatal(err)
 		}
 		for _, link := range links {
-			if path, err := os.Readlink(link); err == nil && strings.HasPrefix(filepath.Base(path), prefix) {
+			if path, err := os.Readlink(link); err == nil && filepath.Base(path) == name {
 				return pid
 			}
 		}
 	}
-	t.Fatalf("none of %v writes %s", pids, prefix)
+	t.Fatalf("none of %v writes %s", pids, name)
 	return 0
 }
 

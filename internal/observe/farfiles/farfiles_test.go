@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -26,12 +25,13 @@ const run = "r1"
 func serve(t *testing.T, conn Conn) (string, func()) {
 	t.Helper()
 	dir := t.TempDir()
-	held, notes, err := output.Hold(dir, run)
+	o := configs.Output{Dir: dir, Field: "field.npy", History: "history.csv", Probes: "a=[1,1]",
+		Every: configs.Interval{Sweeps: 10}}
+	held, notes, err := output.Hold(o, run)
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
-	names := configs.Output{Field: "field.npy", History: "history.csv", Every: configs.Interval{Sweeps: 10}}
-	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Output: names, Log: zaptest.NewLogger(t)})
+	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 }
 
 // eager finds the place, with a short first wait.
-func eager(t *testing.T, conn Conn) *Place {
+func eager(t *testing.T, conn Conn, dir string) *Place {
 	t.Helper()
-	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, limit: 30 * time.Second,
+	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, dir: dir, limit: 30 * time.Second,
 		first: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -57,60 +57,83 @@ func eager(t *testing.T, conn Conn) *Place {
 }
 
 // Files that two ranks write by turns are complete, although answers are lost, doubled and late, and no other files are
-// left.
+// left. One of the ranks sees the directory.
 func TestFilesArriveWhole(t *testing.T) {
 	s := rostertest.Start(t, 100<<10)
 	dir, stop := serve(t, rostertest.NewFaulty(wire.Over(s.Dial()), 1, 0.3))
-	a, b := eager(t, wire.Over(s.Dial())), eager(t, wire.Over(s.Dial()))
-	if a.See(t.TempDir()) || !eager(t, wire.Over(s.Dial())).See(dir) {
+	far, near := eager(t, wire.Over(s.Dial()), t.TempDir()), eager(t, wire.Over(s.Dial()), dir)
+	if far.Near() || !near.Near() {
 		t.Error("the wrong directory is taken for the server's, or the right one is not")
 	}
 	data := make([]byte, 1<<20)
 	rng := rand.NewChaCha8([32]byte{})
 	_, _ = rng.Read(data) // never fails
-	f, err := a.Create("field.npy", run, int64(len(data)))
+	f, err := far.Create("field.npy", int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := b.Open(f.File())
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	half := len(data) / 2
-	_, errA := f.WriteAt(data[:half], 0)
-	_, errB := g.WriteAt(data[half:], int64(half))
-	if err := errors.Join(errA, errB, f.Sync(), g.Sync(), g.Close()); err != nil {
+	_, err = f.WriteAt(data[:half], 0)
+	for place, want := range map[*Place]string{far: output.WroteNATS + host, near: output.WroteFile} {
+		quarter := len(data) / 4
+		g, way, opened := place.Open("field.npy")
+		if opened != nil || way != want {
+			t.Fatalf("the way of the rows is %q, want %q (%v)", way, want, opened)
+		}
+		at := half
+		if place == near {
+			at += quarter
+		}
+		_, written := g.WriteAt(data[at:at+quarter], int64(at))
+		err = errors.Join(err, written, g.Sync(), g.Close())
+	}
+	h, created := near.Create("history.csv", 1<<20)
+	if err := errors.Join(err, created); err != nil {
 		t.Fatal(err)
 	}
-	h, err := a.Create("history.csv", run, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{"iteration,l2_norm\n", "0,1\n"} {
-		if _, err := io.WriteString(h, text); err != nil {
+	for i, text := range []string{"iteration,l2_norm\n", "0,1\n"} {
+		if _, err := h.WriteAt([]byte(text), int64(18*i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "field.npy")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is there before it is complete: %v", err)
 	}
-	lost, err := a.Create("field.npy", run, 0)
+	lost, err := far.Create("field-000000010.npy", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := []string{f.File(), h.File()}
-	err = errors.Join(lost.Abort(), lost.Abort(), f.Sync(), h.Sync(), a.Commit(files), b.Commit(files))
-	err = errors.Join(err, f.Close(), f.Abort())
+	files := []string{"field.npy", "history.csv"}
+	err = errors.Join(lost.Close(), far.Remove("field-000000010.npy"), far.Remove("field-000000010.npy"), f.Sync(),
+		h.Sync(), f.Close(), h.Close(), far.Commit(files), near.Commit(files))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for range 2 {
+		g, n, err := far.GrowProbes(0)
+		if err != nil || n != int64(len(output.ProbesHeader)) {
+			t.Fatalf("%d bytes of the file of the probes: %v", n, err)
+		}
+		if _, err := g.WriteAt([]byte("0,a,1,1,0,0,1\n"), n); err != nil {
+			t.Fatal(err)
+		}
 	}
 	stop()
 	got, err := os.ReadFile(filepath.Join(dir, "field.npy"))
 	if err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%d bytes arrived changed, or not all of %d: %v", len(got), len(data), err)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "history.csv")); err != nil ||
-		string(text) != "iteration,l2_norm\n0,1\n" {
-		t.Errorf("history %q, %v", text, err)
+	for name, want := range map[string]string{"history.csv": "iteration,l2_norm\n0,1\n",
+		"probes.csv": output.ProbesHeader + "0,a,1,1,0,0,1\n"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
 		t.Errorf("files left: %v, %v", entries, err)
 	}
 }
@@ -119,34 +142,25 @@ func TestFilesArriveWhole(t *testing.T) {
 func TestServerRefuses(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	dir, stop := serve(t, wire.Over(s.Dial()))
-	p := eager(t, wire.Over(s.Dial()))
-	foreign, err := output.NewPartialName("field.npy", "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mine, err := output.NewPartialName("field.npy", run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := eager(t, wire.Over(s.Dial()), t.TempDir())
+	const foreign = ` is no file of this run`
 	for _, c := range []struct {
 		r    request
 		want string
 	}{
-		{request{Op: opCreate, File: "../.field.npy.r1.x.partial"}, `is not a partial file`},
-		{request{Op: opCreate, File: "field.npy"}, `"field.npy" is not a partial file`},
-		{request{Op: opCreate, File: foreign}, `is not a partial file of run r1`},
-		{request{Op: opCreate, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
-		{request{Op: opCreate, File: "..r1.x.partial"}, `is not a partial file`},
-		{request{Op: opWrite, File: mine}, `no such file`},
-		{request{Op: opPut, File: mine}, `field.npy is not in the series of field.npy`},
-		{request{Op: opPut, File: ".passwd.r1.x.partial"}, `passwd is no file of this run`},
-		{request{Op: opGrow, File: mine}, `field.npy is not the file of the probes`},
-		{request{Op: opCommit, Files: []string{".passwd.r1.x.partial"}}, `passwd is no file of this run`},
-		{request{Op: opCommit, Files: []string{foreign}}, `is not a partial file of run r1`},
-		{request{Op: opCommit, Files: []string{mine}}, `put the outputs in place: `},
+		{request{Op: opCreate, File: "../field.npy"}, `"../field.npy"` + foreign},
+		{request{Op: opCreate, File: "passwd"}, `"passwd"` + foreign},
+		{request{Op: opCreate}, `""` + foreign},
+		{request{Op: opWrite, File: "passwd"}, `"passwd"` + foreign},
+		{request{Op: opRemove, File: "."}, `"."` + foreign},
+		{request{Op: opWrite, File: "field.npy"}, `no such file`},
+		{request{Op: opWrite, File: "field.npy", Offset: -1}, `offset -1`},
+		{request{Op: opPut, File: "passwd"}, `"passwd"` + foreign},
+		{request{Op: opPut, File: "field.npy"}, `put field.npy in place: there is no such file`},
+		{request{Op: opCommit, Files: []string{"passwd"}}, `"passwd"` + foreign},
 		// no space, or too large for the file system
-		{request{Op: opCreate, File: mine, Size: 1 << 60}, ` bytes`},
-		{request{Op: "read", File: ".field.npy.r1.x.partial"}, `no such file`},
+		{request{Op: opCreate, File: "field.npy", Size: 1 << 60}, ` bytes`},
+		{request{Op: "read", File: "field.npy"}, `unknown operation "read"`},
 	} {
 		if _, err := p.ask(c.r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q in it", c.r, err, c.want)
@@ -161,14 +175,14 @@ func TestServerRefuses(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("files left: %v, %v", entries, err)
 	}
-	if _, err := Find(t.Context(), wire.Over(s.Dial()), run, 50*time.Millisecond); err == nil ||
+	if _, err := Find(t.Context(), wire.Over(s.Dial()), run, dir, 50*time.Millisecond); err == nil ||
 		!strings.HasSuffix(err.Error(), "no answer within 50ms") {
 		t.Errorf("nobody serves: error %v", err)
 	}
 	ended := errors.New("the run has failed")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ended)
-	if _, err := Find(ctx, wire.Over(s.Dial()), run, time.Minute); !errors.Is(err, ended) {
+	if _, err := Find(ctx, wire.Over(s.Dial()), run, dir, time.Minute); !errors.Is(err, ended) {
 		t.Errorf("error %v, want %v", err, ended)
 	}
 }

@@ -20,23 +20,24 @@ const (
 	lastAsk  = 10 * time.Second
 )
 
-// The operations on partial files.
+// The operations: look asks for the directory, and sync and write are for a file; the others are methods of
+// output.Place.
 const (
-	opLook   = "look" // ask for host and probe of the directory
+	opLook   = "look"
 	opCreate = "create"
 	opWrite  = "write"
 	opSync   = "sync"
-	opCommit = "commit" // all files at once
-	opAbort  = "abort"
-	opPut    = "put"  // a file of the series
-	opTrim   = "trim" // the series of an earlier run
-	opGrow   = "grow" // create the file of the probes
+	opRemove = "remove"
+	opPut    = "put"
+	opCommit = "commit"
+	opTrim   = "trim"
+	opGrow   = "grow"
 )
 
 // request is one operation that a rank asks for. A repetition changes nothing: opWrite carries its offset.
 type request struct {
 	Op     string   `json:"op"`
-	File   string   `json:"file,omitempty"`   // the partial's name
+	File   string   `json:"file,omitempty"`
 	Files  []string `json:"files,omitempty"`  // of opCommit
 	Size   int64    `json:"size,omitempty"`   // of opCreate
 	Sweeps int      `json:"sweeps,omitempty"` // of opTrim and opGrow
@@ -48,10 +49,10 @@ type request struct {
 type answer struct {
 	Error string `json:"error,omitempty"`
 	Full  bool   `json:"full,omitempty"`  // Error is that the disk is full
-	Probe string `json:"probe,omitempty"` // of opLook: a file in the directory
-	Host  string `json:"host,omitempty"`  // of opLook: the host of the directory
-	Size  int64  `json:"size,omitempty"`  // of opGrow
+	Host  string `json:"host,omitempty"`  // of opLook: that of the directory
+	Stage string `json:"stage,omitempty"` // of opLook: where in the directory the files are
 	Loose bool   `json:"loose,omitempty"` // of opLook: see output.Held.Loosen
+	Size  int64  `json:"size,omitempty"`  // of opGrow
 }
 
 // encode returns the length of the request's JSON (u32, little-endian), the JSON and the data.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,23 +19,24 @@ import (
 	"jacobi/internal/observe/output"
 )
 
-// Place is the directory of a run, which another process holds. It implements output.Place.
+// Place is output.dir of a run, which another process holds. It implements output.Place. That process creates the files
+// and puts them in place. A rank that sees the directory writes its bytes into the files, any other one sends them.
 type Place struct {
 	ctx   context.Context // of the rank's part in the run; ends all waits
 	conn  Conn
 	runID string
+	dir   string // output.dir, on this machine, which may be another directory
 	limit time.Duration
 	first time.Duration // firstAsk, except in tests
-	host  string
-	probe string
-	loose bool   // files of a study
-	local string // path of the directory on this machine; "" if this machine does not see it
+	host  string        // of the directory
+	stage string        // where in the directory the files are
+	loose bool          // files of a study
 }
 
-// Find returns the directory that a run's server holds, once the server has answered. ctx ends all later waits for the
-// server; limit bounds each of them.
-func Find(ctx context.Context, conn Conn, runID string, limit time.Duration) (*Place, error) {
-	return find(&Place{ctx: ctx, conn: conn, runID: runID, limit: limit, first: firstAsk})
+// Find returns the directory that a run's server holds, once the server has answered. dir is output.dir of this rank.
+// ctx ends all later waits for the server; limit bounds each of them.
+func Find(ctx context.Context, conn Conn, runID, dir string, limit time.Duration) (*Place, error) {
+	return find(&Place{ctx: ctx, conn: conn, runID: runID, dir: dir, limit: limit, first: firstAsk})
 }
 
 func find(p *Place) (*Place, error) {
@@ -42,85 +44,71 @@ func find(p *Place) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.host, p.probe, p.loose = a.Host, a.Probe, a.Loose
+	p.host, p.stage, p.loose = a.Host, a.Stage, a.Loose
 	return p, nil
 }
 
 // Host returns the host of the directory.
 func (p *Place) Host() string { return p.host }
 
-// IsLoose reports whether the directory is that of a study; see output.Held.Loosen.
-func (p *Place) IsLoose() bool { return p.loose }
+// Near reports whether this rank sees the directory. The name of the stage cannot be guessed: a directory that has it
+// is the server's.
+func (p *Place) Near() bool {
+	_, err := os.ReadDir(filepath.Join(p.dir, p.stage))
+	return err == nil
+}
 
-// See reports whether dir, on this machine, is the same directory: it holds the server's probe, whose name cannot be
-// guessed. If so, files are written to dir and not over NATS.
-func (p *Place) See(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, p.probe)); err != nil {
-		return false
+// Open implements output.Place.
+func (p *Place) Open(name string) (f output.File, way string, err error) {
+	f, err = output.OpenStaged(filepath.Join(p.dir, p.stage), name, p.loose)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return &file{p, name}, output.WroteNATS + p.host, nil
 	}
-	p.local = dir
-	return true
+	return f, output.WroteFile, err
 }
 
 // Create implements output.Place.
-func (p *Place) Create(name, runID string, size int64) (output.Partial, error) {
-	if p.local != "" {
-		f, err := output.Dir(p.local).Create(name, runID, size)
-		if err == nil && p.loose {
-			output.Loose(f)
-		}
-		return f, err
-	}
-	file, err := output.NewPartialName(name, runID)
-	if err != nil {
+func (p *Place) Create(name string, size int64) (output.File, error) {
+	if err := p.do(request{Op: opCreate, File: name, Size: size}); err != nil {
 		return nil, err
 	}
-	if _, err := p.ask(request{Op: opCreate, File: file, Size: size}); err != nil {
-		return nil, err
+	f, _, err := p.Open(name)
+	return f, err
+}
+
+// Remove implements output.Place. After the end of ctx it leaves that to the process that holds the directory: the
+// server may not be reachable any more.
+func (p *Place) Remove(name string) error {
+	if p.ctx.Err() != nil {
+		return nil
 	}
-	return &partial{place: p, file: file}, nil
+	return p.do(request{Op: opRemove, File: name})
 }
 
-// Commit implements output.Place. The process that holds the directory commits the files, so that it knows which are
-// there.
-func (p *Place) Commit(files []string) error {
-	_, err := p.ask(request{Op: opCommit, Files: files})
-	return err
-}
+// Put implements output.Place.
+func (p *Place) Put(name string) error { return p.do(request{Op: opPut, File: name}) }
 
-// PutInSeries implements output.Place. The process that holds the directory knows the series from its own
-// configuration.
-func (p *Place) PutInSeries(_ configs.Output, file string) error {
-	_, err := p.ask(request{Op: opPut, File: file})
-	return err
-}
+// Commit implements output.Place.
+func (p *Place) Commit(names []string) error { return p.do(request{Op: opCommit, Files: names}) }
 
 // TrimSeries implements output.Place.
-func (p *Place) TrimSeries(_ configs.Output, sweeps int) error {
-	_, err := p.ask(request{Op: opTrim, Sweeps: sweeps})
-	return err
-}
+func (p *Place) TrimSeries(sweeps int) error { return p.do(request{Op: opTrim, Sweeps: sweeps}) }
 
 // GrowProbes implements output.Place.
-func (p *Place) GrowProbes(runID string, before int) (output.Partial, int64, error) {
-	file, err := output.NewPartialName(configs.ProbesFile, runID)
-	if err != nil {
-		return nil, 0, err
-	}
-	a, err := p.ask(request{Op: opGrow, File: file, Sweeps: before})
-	return &partial{place: p, file: file}, a.Size, err
+func (p *Place) GrowProbes(before int) (output.File, int64, error) {
+	a, err := p.ask(request{Op: opGrow, Sweeps: before})
+	return &file{p, configs.ProbesFile}, a.Size, err
 }
 
-// Open returns the partial file that another rank has created.
-func (p *Place) Open(file string) output.Partial { return &partial{place: p, file: file} }
+func (p *Place) do(r request) error {
+	_, err := p.ask(r)
+	return err
+}
 
 // ask repeats a request until an answer comes or p.limit is over.
 func (p *Place) ask(r request) (answer, error) {
 	fail := func(err error) (answer, error) {
 		what := cmp.Or(r.File, strings.Join(r.Files, ", "))
-		if name, err := output.NameOfPartial(r.File, p.runID); err == nil && r.Op == opPut {
-			what = name
-		}
 		return answer{}, fmt.Errorf("%s %s of output.dir over NATS: %w", r.Op, what, err)
 	}
 	b, err := r.encode()
@@ -138,10 +126,8 @@ func (p *Place) ask(r request) (answer, error) {
 	switch {
 	case err == nil && a.Error == "":
 		return a, nil
-	case err == nil && a.Full:
-		return fail(fmt.Errorf("%w: %s", output.ErrNoSpace, a.Error))
 	case err == nil:
-		return fail(errors.New(a.Error))
+		return answer{}, refusal{a.Error, a.Full}
 	case p.ctx.Err() != nil:
 		return fail(context.Cause(p.ctx))
 	case ctx.Err() != nil:
@@ -150,55 +136,36 @@ func (p *Place) ask(r request) (answer, error) {
 	return fail(err)
 }
 
-// partial is a file in the place. One goroutine calls its methods.
-type partial struct {
-	place  *Place
-	file   string
-	end    int64 // end of what Write has written
-	closed bool
+// refusal is the error of the process that holds the directory.
+type refusal struct {
+	text string
+	full bool // the disk
 }
 
-func (f *partial) File() string { return f.file }
+func (r refusal) Error() string { return r.text }
 
-func (f *partial) Write(b []byte) (int, error) {
-	n, err := f.WriteAt(b, f.end)
-	f.end += int64(n)
-	return n, err
+func (r refusal) Is(target error) bool { return r.full && target == output.ErrNoSpace }
+
+// file is a file whose bytes are sent to the place. It stays open there, for other ranks.
+type file struct {
+	place *Place
+	name  string
 }
 
-func (f *partial) WriteAt(b []byte, at int64) (int, error) {
+func (f *file) WriteAt(b []byte, at int64) (int, error) {
 	size := min(pieceBytes, int(f.place.conn.MaxPayload())-headBytes)
 	if size <= 0 {
 		return 0, fmt.Errorf("the server's max_payload of %d is too small", f.place.conn.MaxPayload())
 	}
 	for n := 0; n < len(b); n += size {
 		piece := b[n:min(n+size, len(b))]
-		if _, err := f.place.ask(request{Op: opWrite, File: f.file, Offset: at + int64(n), data: piece}); err != nil {
+		if err := f.place.do(request{Op: opWrite, File: f.name, Offset: at + int64(n), data: piece}); err != nil {
 			return n, err
 		}
 	}
 	return len(b), nil
 }
 
-func (f *partial) Sync() error { return f.do(opSync) }
+func (f *file) Sync() error { return f.place.do(request{Op: opSync, File: f.name}) }
 
-// Close leaves the file open at the server, for other ranks.
-func (f *partial) Close() error {
-	f.closed = true
-	return nil
-}
-
-// Abort removes the file, unless it was closed. After the end of ctx it leaves that to the process that holds the
-// directory: the server may not be reachable any more.
-func (f *partial) Abort() error {
-	if f.closed || f.place.ctx.Err() != nil {
-		return nil
-	}
-	f.closed = true
-	return f.do(opAbort)
-}
-
-func (f *partial) do(op string) error {
-	_, err := f.place.ask(request{Op: op, File: f.file})
-	return err
-}
+func (f *file) Close() error { return nil }

@@ -1,13 +1,13 @@
-// Package output writes the files of a run: field, picture, history and report. Each file is written under a temporary
-// name and renamed when it is complete, so an existing file is only ever replaced by a complete one.
+// Package output writes the files of a run: field, picture, history and report. Each file is staged in a directory of
+// the run and put in place when it is complete, so an existing file is only ever replaced by a complete one.
 package output
 
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
@@ -15,23 +15,17 @@ import (
 	"jacobi/configs"
 )
 
-const probePrefix = ".jacobi-probe-"
-
-// CheckDir creates the output directory if it does not exist. It creates and removes a file there to prove that the
-// directory is writable.
+// CheckDir creates the output directory if it does not exist. It makes and removes a directory there to prove that runs
+// can.
 func CheckDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("output.dir %q: cannot be created: %w", dir, err)
 	}
-	f, err := os.CreateTemp(dir, probePrefix+"*"+partialSuffix)
+	s, err := newStage(dir, "check")
+	if err == nil {
+		err = os.RemoveAll(s.path("")) // a run that starts there may have removed it as a leftover
+	}
 	if err != nil {
-		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
-	}
-	err = os.Remove(f.Name())
-	if errors.Is(err, fs.ErrNotExist) { // a run that starts there may have removed the probe as a leftover
-		err = nil
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
 	}
 	return nil
@@ -104,4 +98,12 @@ func AvailableBytes(dir string) (int64, error) {
 		return 0, fmt.Errorf("free space: %w", err)
 	}
 	return int64(st.Bavail) * st.Bsize, nil
+}
+
+// checkName refuses a name that is not a plain file name.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("%q is not a plain file name", name)
+	}
+	return nil
 }

@@ -37,18 +37,24 @@ const (
 	maxEarlierFiles = 64
 )
 
-// Replace finds the run whose report, and so whose files, this run replaces with the files of o. It says whose they
-// are, and which of them Commit removes, since this run does not write them. note is "" if there is no such run.
-func (h *Held) Replace(o configs.Output) (note string) {
+// Replace finds the run whose report, and so whose files, this run replaces. It says whose they are, and which of them
+// Commit removes, since this run does not write them: none if the report is another user's. note is "" if there is no
+// such run.
+func (h *Held) Replace() (note string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e, ok := readEarlier(string(h.Dir), o)
+	e, own, ok := h.readEarlier()
 	if !ok {
 		return ""
 	}
-	h.stale = e.stale(string(h.Dir), o)
+	if h.stale = (stale{}); own {
+		h.stale = e.stale(h.dir, h.out)
+	}
+	if own || slices.Contains(h.out.Names(), e.report) {
+		h.stale.Report = e.report
+	}
 	title := Report{Name: e.Name, Problem: e.Problem}.Title()
-	note = fmt.Sprintf("%s has the files of run %s (%s), which ended on %s: this run replaces them", h.Dir,
+	note = fmt.Sprintf("%s has the files of run %s (%s), which ended on %s: this run replaces them", h.dir,
 		show.Text(e.RunID), show.Text(title), e.Ended.Local().Format(time.DateTime))
 	if removed := h.stale.String(); removed != "" {
 		note += ", and removes " + removed
@@ -56,22 +62,33 @@ func (h *Held) Replace(o configs.Output) (note string) {
 	return note
 }
 
-// readEarlier reads the report that o replaces. A run without a report replaces that of the default name.
-func readEarlier(dir string, o configs.Output) (e earlier, ok bool) {
-	e.report = o.Report
+// readEarlier reads the report that this run replaces. A run without a report replaces that of the default name. own
+// says that the report is of this user.
+func (h *Held) readEarlier() (e earlier, own, ok bool) {
+	e.report = h.out.Report
 	if e.report == "" || e.report == configs.Stdout {
 		e.report = configs.Default().Output.Report
 	}
-	data, err := regular.ReadFile(filepath.Join(dir, e.report), maxEarlier)
-	if err != nil || json.Unmarshal(data, &e) != nil { // no report of a run
-		return e, false
+	f, err := regular.OpenFile(h.final(e.report), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return e, false, false
 	}
-	return e, e.RunID != "" && len(e.Files) <= maxEarlierFiles
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxEarlier))
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	fi, statErr := f.Stat()
+	if err != nil || statErr != nil || e.RunID == "" || len(e.Files) > maxEarlierFiles {
+		return e, false, false // no report of a run
+	}
+	return e, userOf(fi) == ownerOf(h.path("")).user, true
 }
 
-// stale are files of an earlier run that the new one does not write.
+// stale are files of an earlier run that the new one replaces without writing files of their names.
 type stale struct {
-	Files []string `json:"files,omitempty"`
+	Report string   `json:"report,omitempty"` // whether or not the new run writes one
+	Files  []string `json:"files,omitempty"`
 	// Series is output.field of a series, whose files have numbers up to Last.
 	Series string `json:"series,omitempty"`
 	Last   int    `json:"last,omitempty"`
@@ -121,12 +138,6 @@ func (e earlier) stale(dir string, o configs.Output) (s stale) {
 	return s
 }
 
-// isOutput reports whether a run may write a file of this name.
-func isOutput(name string) bool {
-	return checkName(name) == nil && !strings.HasPrefix(name, ".") && slices.Contains([]string{".npy", ".vti", ".zarr",
-		".pvd", ".png", ".apng", ".jpg", ".jpeg", ".gif", ".csv", ".json"}, strings.ToLower(filepath.Ext(name)))
-}
-
 // sameFile reports whether the file at path is a run's own and, if its sum is listed, has that sum.
 func sameFile(path string, f FileReport, listed bool) bool {
 	if fi, err := os.Lstat(path); err != nil || unfit(path) != nil || fi.Mode()&os.ModeSymlink != 0 {
@@ -166,13 +177,13 @@ func (s stale) series(dir string) (names []string) {
 	return names
 }
 
-// remove removes the files. Those that are gone count as removed.
-func (s stale) remove(dir string) error {
-	for _, name := range append(s.series(dir), s.Files...) {
-		if !isOutput(name) || unfit(filepath.Join(dir, name)) != nil { // the journal may be planted
+// remove removes the files but for the report. Those that are gone count as removed.
+func (o stale) remove(s stage) error {
+	for _, name := range append(o.series(s.dir), o.Files...) {
+		if unfit(s.final(name)) != nil {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil { // a Zarr group is a directory
+		if err := s.remove(s.final(name)); err != nil { // a Zarr group is a directory
 			return fmt.Errorf("remove a file of the run before: %w", err)
 		}
 	}

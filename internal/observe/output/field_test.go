@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/sbinet/npyio"
@@ -91,22 +90,16 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// place is a directory that commits nothing.
-func place(dir string) Place { return unheld{Dir(dir)} }
-
-type unheld struct{ Dir }
-
-func (unheld) Commit([]string) error                    { return errors.New("not held") }
-func (unheld) PutInSeries(configs.Output, string) error { return errors.New("not held") }
-func (unheld) GrowProbes(string, int) (Partial, int64, error) {
-	return nil, 0, errors.New("not held")
+// outputs names the files that tests write.
+func outputs(dir string) configs.Output {
+	return configs.Output{Dir: dir, Field: "field.npy", Picture: "field.png", History: "history.csv",
+		Report: "report.json"}
 }
-func (unheld) TrimSeries(configs.Output, int) error { return errors.New("not held") }
 
 // hold holds dir for the run called run.
-func hold(t *testing.T, dir string) *Held {
+func hold(t *testing.T, o configs.Output) *Held {
 	t.Helper()
-	h, notes, err := Hold(dir, "run")
+	h, notes, err := Hold(o, "run")
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
@@ -120,39 +113,41 @@ func release(t *testing.T, h *Held) {
 	}
 }
 
-// write writes the whole mesh with this many concurrent ranks and finishes the file.
-func write(t *testing.T, dir string, m solver.Mesh, ranks int) {
+// writerIn returns a writer of rows to the file of t.
+func writerIn(t *testing.T, h *Held, k Ticket) *FieldWriter {
+	t.Helper()
+	f, _, err := h.Open(k.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewFieldWriter(f, k)
+}
+
+// writeField writes the whole mesh with this many concurrent ranks and puts the file in place.
+func writeField(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	t.Helper()
 	stripes, err := solver.Partition(m.Interior(), ranks, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hold(t, dir)
+	h := hold(t, outputs(dir))
 	defer release(t, h)
-	f, err := CreateField(h, "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
+	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Abort()
 	fault := make([]error, ranks)
 	var wg sync.WaitGroup
 	for i, s := range stripes {
+		w := writerIn(t, h, f.Ticket())
 		wg.Go(func() {
-			w, err := OpenField(dir, f.Ticket())
-			if err != nil {
-				fault[i] = err
-				return
-			}
 			v := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt},
 				Initial: initial{m, func(ix, iy int) float64 { return -valueAt(ix, iy) }}}
 			fault[i] = errors.Join(v.Each(t.Context(), w.WriteRows), w.Close())
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(fault...); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Finish(), h.Commit([]string{f.File()}), f.Close()); err != nil {
+	if err := errors.Join(errors.Join(fault...), f.Finish(), h.Commit([]string{"field.npy"})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -190,7 +185,7 @@ func TestFieldBytes(t *testing.T) {
 			for _, ranks := range []int{1, 2, 3} {
 				m := solver.Mesh{NX: 5, NY: 26, DType: d, Walls: walls}
 				dir := t.TempDir()
-				write(t, dir, m, ranks)
+				writeField(t, dir, m, ranks)
 				wantFiles(t, dir, "field.npy")
 				got, err := os.ReadFile(filepath.Join(dir, "field.npy"))
 				if err != nil {
@@ -222,7 +217,7 @@ func TestFieldBytes(t *testing.T) {
 func TestFieldReadsWithNpyio(t *testing.T) {
 	m := solver.Mesh{NX: 700, NY: 2000, DType: solver.Float32} // rows 1 to 1999 take two chunks
 	dir := t.TempDir()
-	write(t, dir, m, 1)
+	writeField(t, dir, m, 1)
 	f, err := os.Open(filepath.Join(dir, "field.npy"))
 	if err != nil {
 		t.Fatal(err)
@@ -255,89 +250,44 @@ func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	f, err := CreateField(place(dir), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
+	h := hold(t, outputs(dir))
+	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := OpenField(dir, f.Ticket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := writerIn(t, h, f.Ticket())
 	if err := w.WriteRows(3, testRow(m, 3, valueAt)); err != nil {
 		t.Fatal(err)
 	}
-	wantOld := func() {
-		t.Helper()
-		if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
-			t.Errorf("the file is now %q, %v", b, err)
-		}
-	}
-	wantOld()
-	wantFiles(t, dir, f.Ticket().File, "field.npy")
+	wantText(t, dir, "field.npy", "old")
 	if err := f.Abort(); err != nil {
 		t.Error(err)
 	}
-	wantOld()
-	wantFiles(t, dir, "field.npy")
 	if err := f.Finish(); err == nil {
 		t.Error("an aborted file can be finished")
 	}
-	wantOld()
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
+	release(t, h)
+	wantText(t, dir, "field.npy", "old")
+	wantFiles(t, dir, "field.npy")
 
-	write(t, dir, m, 1)
+	writeField(t, dir, m, 1)
 	if fi, err := os.Stat(path); err != nil || fi.Size() != 128+5*8*8 {
 		t.Errorf("the new file: %v, %v", fi, err)
 	}
 }
 
-func TestOpenFieldWithoutASharedDirectory(t *testing.T) {
-	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	f, err := CreateField(place(t.TempDir()), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Abort()
-	other := t.TempDir()
-	_, err = OpenField(other, f.Ticket())
-	if !errors.Is(err, ErrNotShared) || !strings.Contains(err.Error(), other) ||
-		!strings.Contains(err.Error(), "output.dir") {
-		t.Errorf("without the file: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(other, f.Ticket().File), []byte("short"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenField(other, f.Ticket()); !errors.Is(err, ErrNotShared) ||
-		!strings.Contains(err.Error(), "5 bytes") {
-		t.Errorf("with another file: %v", err)
-	}
-	path := filepath.Join(other, f.Ticket().File)
-	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	want := "open " + path + ": a named pipe, not a regular file"
-	if _, err := OpenField(other, f.Ticket()); err == nil || err.Error() != "open field file: "+want {
-		t.Errorf("with a pipe: %v", err)
-	}
-	if _, err := Dir(other).Reopen(f.Ticket().File); err == nil || err.Error() != want {
-		t.Errorf("with a pipe: %v", err)
-	}
-}
-
 func TestWriteRowsRefusesWhatIsNoRow(t *testing.T) {
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	dir := t.TempDir()
-	f, err := CreateField(place(dir), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
+	h := hold(t, outputs(t.TempDir()))
+	defer release(t, h)
+	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Abort()
-	w, err := OpenField(dir, f.Ticket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := writerIn(t, h, f.Ticket())
 	defer w.Close()
 	for _, c := range []struct{ lo, bytes int }{{-1, 40}, {8, 40}, {7, 80}, {0, 39}} {
 		if err := w.WriteRows(c.lo, make([]byte, c.bytes)); err == nil {
@@ -357,8 +307,10 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 		}
 	})
 	m := solver.Mesh{NX: 512, NY: 1024, DType: solver.Float32}
-	_, err := CreateField(place(dir), "field.npy", "run", m, FormatOf("field.npy", m, 1, 1))
-	const want = `not enough space: 2.0 MiB (2097280 bytes) needed, 1.0 MiB (1048576 bytes) available`
+	h := hold(t, outputs(dir))
+	_, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
+	release(t, h)
+	const want = `not enough space: 2.0 MiB (2097280 bytes) needed, 1004 KiB (1028096 bytes) available`
 	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error %q does not say %q of %s", err, want, dir)
 	}
@@ -369,7 +321,7 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 	if err := CheckSpace(dir, 1<<20); err != nil {
 		t.Errorf("CheckSpace of what there is: %v", err)
 	}
-	write(t, dir, solver.Mesh{NX: 16, NY: 16, DType: solver.Float32}, 2)
+	writeField(t, dir, solver.Mesh{NX: 16, NY: 16, DType: solver.Float32}, 2)
 	wantFiles(t, dir, "field.npy")
 }
 

@@ -15,9 +15,10 @@ import (
 // little-endian, in order.
 type Format struct {
 	Head, Tail []byte
-	From       solver.DType // of the values of the field
-	DType      solver.DType // of those in the file: the same, or float32
-	Planes     []Plane      // arrays after the rows of the field
+	From       solver.DType      // of the values of the field
+	DType      solver.DType      // of those in the file: the same, or float32
+	Planes     []Plane           // arrays after the rows of the field
+	Group      map[string][]byte // the other files of a Zarr group, by name; nil for a file alone
 }
 
 // Plane is another array in the file of a field.

@@ -8,13 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
-	"jacobi/internal/base/durable"
 	"jacobi/internal/base/regular"
 )
 
@@ -26,20 +24,20 @@ const maxGrown = 1 << 30
 
 // Growing is a file of lines that has its final name while it grows.
 type Growing struct {
-	p       Partial
+	f       File
 	end     int64  // bytes written
 	pending []byte // lines that are not written
 }
 
 // NewGrowing returns a file with end bytes written.
-func NewGrowing(p Partial, end int64) *Growing { return &Growing{p: p, end: end} }
+func NewGrowing(f File, end int64) *Growing { return &Growing{f: f, end: end} }
 
 // Add appends lines. With an error they wait in memory for the next call, up to 64 MiB; beyond that they are lost.
 func (g *Growing) Add(lines []byte) error {
 	if len(g.pending)+len(lines) <= maxPending {
 		g.pending = append(g.pending, lines...)
 	}
-	if _, err := g.p.WriteAt(g.pending, g.end); err != nil {
+	if _, err := g.f.WriteAt(g.pending, g.end); err != nil {
 		return err
 	}
 	g.end += int64(len(g.pending))
@@ -51,52 +49,40 @@ func (g *Growing) Add(lines []byte) error {
 func (g *Growing) Close() error {
 	err := g.Add(nil)
 	if err == nil {
-		err = g.p.Sync()
+		err = g.f.Sync()
 	}
-	return errors.Join(err, g.p.Close())
+	return errors.Join(err, g.f.Close())
 }
 
 // GrowProbes implements Place.
-func (h *Held) GrowProbes(runID string, before int) (Partial, int64, error) {
-	file, err := NewPartialName(configs.ProbesFile, runID)
-	if err != nil {
-		return nil, 0, err
-	}
-	return h.GrowProbesAs(file, before)
-}
-
-// GrowProbesAs is GrowProbes with a temporary name for the file.
-func (h *Held) GrowProbesAs(file string, before int) (Partial, int64, error) {
-	p, end, err := h.growProbes(file, before)
+func (h *Held) GrowProbes(before int) (File, int64, error) {
+	f, end, err := h.growProbes(before)
 	if err != nil {
 		return nil, 0, fmt.Errorf("create %s: %w", configs.ProbesFile, err)
 	}
-	return p, end, nil
+	return f, end, nil
 }
 
-func (h *Held) growProbes(file string, before int) (Partial, int64, error) {
-	path := filepath.Join(string(h.Dir), configs.ProbesFile)
+func (h *Held) growProbes(before int) (File, int64, error) {
+	path := h.final(configs.ProbesFile)
 	if err := checkTarget(path); err != nil {
 		return nil, 0, err
 	}
-	p, err := h.CreateAs(file, 0)
+	f, err := h.Create(configs.ProbesFile, 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	n, err := copyLines(p, path, before)
+	n, err := copyLines(io.NewOffsetWriter(f, 0), path, before)
 	if err == nil {
-		err = p.Sync()
+		err = f.Sync()
 	}
 	if err == nil {
-		err = rename(string(h.Dir), []string{file}, h.runID, nil)
-	}
-	if err == nil {
-		err = durable.SyncDir(string(h.Dir))
+		err = h.Put(configs.ProbesFile)
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, p.Abort())
+		return nil, 0, errors.Join(err, f.Close(), h.Remove(configs.ProbesFile))
 	}
-	return p, n, nil
+	return f, n, nil
 }
 
 // copyLines writes the header and the lines of an earlier run's file from before the given number of sweeps.

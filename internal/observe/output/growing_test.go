@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"jacobi/configs"
 )
 
 // The file of the probes has its name while it grows. It begins with the whole lines of an earlier run from before the
@@ -31,8 +33,8 @@ func TestGrowingProbes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h := hold(t, dir)
-		p, end, err := h.GrowProbes("run", c.before)
+		h := hold(t, configs.Output{Dir: dir, Probes: "a=[1,1]", ProbesEvery: configs.Interval{Sweeps: 7}})
+		p, end, err := h.GrowProbes(c.before)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,11 +57,11 @@ func TestGrowingProbes(t *testing.T) {
 // Lines that find no room are written with the next ones.
 func TestGrowingWaitsForRoom(t *testing.T) {
 	dir := t.TempDir()
-	p, err := Dir(dir).Create("probes.csv", "run", 0)
+	p, err := createLocal(dir, filepath.Join(dir, "probes.csv"), 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	full := &filling{Partial: p, room: 10}
+	full := &filling{File: p, room: 10}
 	g := NewGrowing(full, 0)
 	if err := g.Add([]byte("eight...")); err != nil {
 		t.Fatal(err)
@@ -74,19 +76,19 @@ func TestGrowingWaitsForRoom(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, dir, p.File(), "eight...and more and more")
+	wantText(t, dir, "probes.csv", "eight...and more and more")
 }
 
 // filling is a file on a disk with little room.
 type filling struct {
-	Partial
+	File
 	room int64
 }
 
 func (f *filling) WriteAt(b []byte, at int64) (int, error) {
 	if fits := max(0, min(int64(len(b)), f.room-at)); fits < int64(len(b)) {
-		n, _ := f.Partial.WriteAt(b[:fits], at)
+		n, _ := f.File.WriteAt(b[:fits], at)
 		return n, unix.ENOSPC
 	}
-	return f.Partial.WriteAt(b, at)
+	return f.File.WriteAt(b, at)
 }

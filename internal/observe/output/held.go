@@ -4,215 +4,236 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
+	"jacobi/internal/base/durable"
 	"jacobi/internal/base/regular"
 )
 
-// Held is output.dir while one run has exclusive use of it. Only the process that holds it gives files their final
-// names: the launcher, or rank 0 if there is no launcher. That process therefore knows which run the files belong to
-// even if ranks die.
+// Held is output.dir while one run has exclusive use of it. Only the process that holds it puts files in place: the
+// launcher, or rank 0 if there is no launcher. That process therefore knows which run the files belong to even if ranks
+// die. It implements Place.
 type Held struct {
-	Dir
-	runID   string
-	lock    *dirlock.Lock
-	journal Partial
-	loose   bool // see Loosen
+	stage
+	out   configs.Output
+	runID string
+	lock  *dirlock.Lock
+	draft File // reserved for the list
+	loose bool // see Loosen
 
-	mu        sync.Mutex
-	committed []string // partial files; nil before Commit
-	stale     stale    // what Commit removes; see Replace
-	trimmed   bool     // see TrimSeries
+	mu      sync.Mutex
+	names   []string // given to Commit; nil before
+	fault   error    // of Commit
+	stale   stale    // what Commit removes; see Replace
+	trimmed bool     // see TrimSeries
 }
 
-// Hold locks dir, which must exist, for a run. If an earlier run was killed during its commit, Hold first completes the
-// commit. It then removes the partial files of killed runs. The notes report both. Close unlocks the directory.
-func Hold(dir, runID string) (h *Held, notes []string, err error) {
-	fail := func(err error) (*Held, []string, error) {
+// Hold locks output.dir, which must exist, for a run. If an earlier run was killed while it put its files in place,
+// Hold first completes that. It then removes the unfinished files of killed runs. The notes report both. Close unlocks
+// the directory.
+func Hold(o configs.Output, runID string) (h *Held, notes []string, err error) {
+	h = &Held{out: o, runID: runID}
+	if h.lock, err = dirlock.Take(o.Dir, runID); err == nil {
+		if notes, err = h.begin(); err != nil {
+			err = errors.Join(err, h.lock.Release())
+		}
+	}
+	if err != nil {
 		if !errors.Is(err, ErrNoSpace) { // which names the key
-			err = fmt.Errorf("output.dir %q: %w", dir, err)
+			err = fmt.Errorf("output.dir %q: %w", o.Dir, err)
 		}
 		return nil, nil, err
 	}
-	h = &Held{Dir: Dir(dir), runID: runID}
-	if h.lock, err = dirlock.Take(dir, runID); err != nil {
-		return fail(err)
-	}
-	finished, err := finishCommit(dir)
-	if err != nil {
-		return fail(errors.Join(err, h.lock.Release()))
-	}
-	removed, err := removeLeftovers(dir)
-	if err != nil {
-		return fail(errors.Join(err, h.lock.Release()))
-	}
-	if h.journal, err = h.Create(journalName, runID, journalRoom); err != nil {
-		return fail(errors.Join(err, h.lock.Release()))
-	}
-	return h, slices.DeleteFunc([]string{finished, removed}, func(s string) bool { return s == "" }), nil
+	return h, notes, nil
 }
 
-// Commit implements Place. Either all files get their names or none. Then it removes the files of the run before that
-// this run replaces without writing files of their names. Only a disk fault or another process that changes
-// the directory can leave some of them renamed; the error then says which. The file configs.Stdout stays for CopyTo.
-func (h *Held) Commit(files []string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.loose {
-		return h.commitLoose(files)
+// begin makes the stage.
+func (h *Held) begin() (notes []string, err error) {
+	if h.stage, err = newStage(h.out.Dir, h.runID); err != nil {
+		return nil, err
 	}
-	if h.committed != nil {
-		if slices.Equal(h.committed, files) {
-			return nil
-		}
-		return errors.New("the outputs of this run are in place already")
+	if notes, err = h.tidy(); err == nil {
+		h.draft, err = createLocal(h.dir, h.path(listDraft), listRoom, false)
 	}
-	j := journal{Run: h.runID, Stale: h.stale}
-	for _, file := range files {
-		name, err := NameOfPartial(file, h.runID)
-		if err != nil {
-			return err
-		}
-		if name != configs.Stdout {
-			j.Files = append(j.Files, file)
-		}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(h.path("")))
 	}
-	if err := j.commit(string(h.Dir), h.journal); err != nil {
-		return fmt.Errorf("put the outputs in place: %w", err)
+	return notes, nil
+}
+
+// Loosen makes h the directory of a study. Its runs put files of any name in place, each run when it ends and one file
+// after the other. None of that is synced to disk: a run whose files are lost is done again.
+func (h *Held) Loosen() { h.loose = true }
+
+// IsLoose reports whether Loosen was called.
+func (h *Held) IsLoose() bool { return h.loose }
+
+// Stage returns the name of the directory within output.dir where files are staged. It cannot be guessed.
+func (h *Held) Stage() string { return h.name }
+
+// check refuses a file that the run does not write.
+func (h *Held) check(name string) error {
+	whole, part, ofGroup := strings.Cut(name, "/")
+	_, numbered := h.out.InSeries(whole)
+	known := numbered || h.loose && IsLooseName(whole) || whole == h.out.Index() && whole != "" ||
+		slices.Contains(h.out.Names(), whole)
+	if !known || ofGroup && !(isZarr(whole) && isPart(part)) || checkName(whole) != nil {
+		return fmt.Errorf("%q is no file of this run", name)
 	}
-	h.committed = slices.Clone(files)
 	return nil
 }
 
-// Committed returns the final names of the committed files.
-func (h *Held) Committed() (names []string) {
+// Create implements Place.
+func (h *Held) Create(name string, size int64) (File, error) {
+	if err := h.check(name); err != nil {
+		return nil, err
+	}
+	return createLocal(h.dir, h.path(name), size, h.loose)
+}
+
+// Open implements Place.
+func (h *Held) Open(name string) (f File, way string, err error) {
+	if err := h.check(name); err != nil {
+		return nil, "", err
+	}
+	f, err = OpenStaged(h.path(""), name, h.loose)
+	return f, WroteFile, err
+}
+
+// Remove implements Place.
+func (h *Held) Remove(name string) error {
+	if err := h.check(name); err != nil {
+		return err
+	}
+	return os.RemoveAll(h.path(name)) // a Zarr group is a directory
+}
+
+// Put implements Place.
+func (h *Held) Put(name string) error {
+	err := h.check(name)
+	if err == nil && !h.has(name) && !exists(h.final(name)) {
+		err = errors.New("there is no such file")
+	}
+	if err == nil {
+		err = h.put(name)
+	}
+	if err == nil && !h.loose {
+		err = durable.SyncDir(h.dir)
+	}
+	if _, ok := h.out.InSeries(name); ok && err == nil && h.out.Index() != "" {
+		err = h.putIndex()
+	}
+	if err != nil {
+		return fmt.Errorf("put %s in place: %w", name, err)
+	}
+	return nil
+}
+
+// Commit implements Place. Then it removes the files of the run before that this run replaces without writing files of
+// their names. None of the files gets its name if one of them cannot. After an input/output error some of them may have
+// theirs: the error says which, and the next run completes it. The file configs.Stdout stays for CopyTo.
+func (h *Held) Commit(names []string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, file := range h.committed {
-		if name, err := NameOfPartial(file, h.runID); err == nil && name != configs.Stdout {
-			names = append(names, name)
+	if h.names != nil {
+		if slices.Equal(h.names, names) {
+			return h.fault
+		}
+		return errors.New("the outputs of this run are in place already")
+	}
+	l := list{Run: h.runID, Stale: h.stale}
+	for _, name := range names {
+		if err := h.check(name); err != nil {
+			return err
+		}
+		if name != configs.Stdout {
+			l.Files = append(l.Files, name)
 		}
 	}
-	return names
+	h.names = slices.Clone(names)
+	err := l.write(h.stage, h.draft)
+	if err != nil {
+		err = fmt.Errorf("%w; they lie in %s until the next run in %s", err, h.path(""), h.dir)
+	} else if err = l.carryOut(h.stage); err != nil {
+		err = fmt.Errorf("%w. The next run in %s completes that", err, h.dir)
+	}
+	if err != nil {
+		h.fault = fmt.Errorf("put the outputs in place: %w", err)
+	}
+	return h.fault
+}
+
+// Committed returns the names of the files that Commit has put in place, and its error.
+func (h *Held) Committed() (names []string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fault != nil {
+		return nil, h.fault
+	}
+	return slices.DeleteFunc(slices.Clone(h.names), func(name string) bool { return name == configs.Stdout }), nil
 }
 
 // CopyTo writes to w the file that Commit was given for standard output, if any.
 func (h *Held) CopyTo(w io.Writer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, file := range h.committed {
-		if name, err := NameOfPartial(file, h.runID); err != nil || name != configs.Stdout {
-			continue
-		}
-		if err := copyFile(w, filepath.Join(string(h.Dir), file)); err != nil {
-			return fmt.Errorf("write standard output: %w", err)
-		}
+	if !slices.Contains(h.names, configs.Stdout) {
+		return nil
+	}
+	f, err := regular.OpenFile(h.path(configs.Stdout), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		_, err = io.Copy(w, f)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write standard output: %w", err)
 	}
 	return nil
 }
 
-func copyFile(w io.Writer, path string) error {
-	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
-}
-
-// Close removes the files that the run has not committed and unlocks the directory.
+// Close removes the files that the run has not put in place, unless Commit has failed, and unlocks the directory.
 func (h *Held) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_ = h.journal.Close() // removeLeftovers removes the file
-	_, err := removeLeftovers(string(h.Dir))
+	_ = h.draft.Close() // it may be closed
+	var err error
+	if h.fault == nil {
+		err = h.discard()
+	}
 	if err := errors.Join(err, h.lock.Release()); err != nil {
-		return fmt.Errorf("output.dir %q: %w", string(h.Dir), err)
+		return fmt.Errorf("output.dir %q: %w", h.dir, err)
 	}
 	return nil
 }
 
-// Leftovers returns the partial files in dir and the disk space that they take. If no run holds dir, killed runs have
-// left them.
-func Leftovers(dir string) (names []string, bytes int64, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, e := range entries {
-		if !isPartial(e.Name()) {
-			continue
-		}
-		fi, err := e.Info()
-		group := err == nil && fi.IsDir() && strings.Contains(strings.ToLower(e.Name()), Zarr+".")
-		if group {
-			fi, err = os.Stat(filepath.Join(dir, e.Name(), ShardFile))
-			if errors.Is(err, fs.ErrNotExist) { // not yet moved into it
-				fi, err = e.Info()
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.Mode().IsRegular() && !group {
-			continue
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		names = append(names, e.Name())
-		if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-			bytes += st.Blocks * 512
-		}
-	}
-	return names, bytes, nil
+// outputExtensions are those of the files that runs write.
+var outputExtensions = []string{".npy", ".vti", ".zarr", ".pvd", ".png", ".apng", ".jpg", ".jpeg", ".gif", ".csv",
+	".json"}
+
+// isOutput reports whether a run may write a file of this name.
+func isOutput(name string) bool {
+	return checkName(name) == nil && slices.Contains(outputExtensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// CheckRoom fails unless the file system of dir has room for this many bytes. The space of leftovers counts as free,
-// because Hold removes them.
-func CheckRoom(dir string, bytes int64) error {
-	_, left, err := Leftovers(dir)
-	if err == nil {
-		err = CheckSpace(dir, bytes-left)
-	}
-	return err
+// IsLooseName reports whether a run of a study may write a file of this name.
+func IsLooseName(name string) bool {
+	return isOutput(name) && !strings.HasPrefix(name, ".") &&
+		!slices.Contains([]string{".zarr", ".pvd", ".apng", ".gif"}, strings.ToLower(filepath.Ext(name)))
 }
 
-// isPartial reports whether NewPartialName, swapGroup or CheckDir makes files of this name.
-func isPartial(file string) bool {
-	if strings.HasPrefix(file, probePrefix) && strings.HasSuffix(file, partialSuffix) {
-		return true
+// Numbered returns the name of a file of one of many runs: field-7.npy for field.npy.
+func Numbered(name string, run int) string {
+	if name == "" {
+		return ""
 	}
-	parts := strings.Split(file, ".")
-	n := len(parts) // "", the name, which may contain dots, the run, the nonce and the suffix
-	return n >= 5 && parts[0] == "" && len(parts[n-2]) == nonceLength &&
-		("."+parts[n-1] == partialSuffix || "."+parts[n-1] == movedSuffix)
-}
-
-func removeLeftovers(dir string) (note string, err error) {
-	if err := giveBack(dir); err != nil {
-		return "", err
-	}
-	names, bytes, err := Leftovers(dir)
-	if err != nil {
-		return "", err
-	}
-	for _, name := range names {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			return "", err
-		}
-	}
-	if len(names) == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("%s: removed %s (%s) of runs that were killed", dir, plural(len(names), "unfinished file"),
-		bytesOf(bytes)), nil
+	ext := filepath.Ext(name)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), run, ext)
 }

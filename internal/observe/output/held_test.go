@@ -1,12 +1,12 @@
 package output
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,20 +16,18 @@ import (
 	"jacobi/internal/base/dirlock"
 )
 
-// partialsOf makes complete partial files of a run. Each contains its own name.
-func partialsOf(t *testing.T, dir, run string, names ...string) (files []string) {
+// staged stages complete files of a run. Each contains the run and its own name.
+func staged(t *testing.T, h *Held, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		p, err := Dir(dir).Create(name, run, 0)
+		f, err := h.Create(name, 0)
+		if err == nil {
+			err = write(f, []byte(h.runID+" "+name))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := finish(p, []byte(run+" "+name)); err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, p.File())
 	}
-	return files
 }
 
 func wantText(t *testing.T, dir, name, want string) {
@@ -39,160 +37,169 @@ func wantText(t *testing.T, dir, name, want string) {
 	}
 }
 
-// Commit names all files together, and only once. The file for standard output gets no name.
+// Commit puts all files in place together, and only once. The file for standard output gets no name.
 func TestCommit(t *testing.T) {
-	dir := t.TempDir()
-	h := hold(t, dir)
-	_, _, err := Hold(dir, "other")
+	o := outputs(t.TempDir())
+	o.History = configs.Stdout
+	h := hold(t, o)
+	_, _, err := Hold(o, "other")
 	if _, held := errors.AsType[*dirlock.HeldError](err); !held {
 		t.Fatalf("two runs hold one directory: %v", err)
 	}
-	if want := fmt.Sprintf("output.dir %q: in use by run run, ", dir); !strings.HasPrefix(err.Error(), want) {
+	if want := fmt.Sprintf("output.dir %q: in use by run run, ", o.Dir); !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
-	files := partialsOf(t, dir, "run", "field.npy", configs.Stdout, "report.json")
-	unfinished := partialsOf(t, dir, "run", "field.png")
+	names := []string{"field.npy", configs.Stdout, "report.json"}
+	staged(t, h, append(names, "field.png")...)
 	for range 2 { // the reply to the first request may have been lost
-		if err := h.Commit(files); err != nil {
+		if err := h.Commit(names); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Commit(unfinished); err == nil {
+	if err := h.Commit([]string{"field.png"}); err == nil {
 		t.Error("a second set was committed")
 	}
 	var out strings.Builder
 	if err := h.CopyTo(&out); err != nil || out.String() != "run -" {
 		t.Errorf("standard output %q, %v", &out, err)
 	}
-	if got := h.Committed(); len(got) != 2 || got[0] != "field.npy" || got[1] != "report.json" {
-		t.Errorf("committed %q", got)
+	if got, err := h.Committed(); err != nil || !slices.Equal(got, []string{"field.npy", "report.json"}) {
+		t.Errorf("committed %q, %v", got, err)
 	}
 	release(t, h)
-	wantFiles(t, dir, "field.npy", "report.json")
-	wantText(t, dir, "field.npy", "run field.npy")
+	wantFiles(t, o.Dir, "field.npy", "report.json")
+	wantText(t, o.Dir, "field.npy", "run field.npy")
 }
 
-// If one file cannot get its name, no file is replaced.
+// If one file cannot get its name, no file is replaced, and what is complete stays for the next run.
 func TestCommitAllOrNothing(t *testing.T) {
-	for _, c := range []struct {
-		last  string // the file with the fault
-		fault func(path, partial string) error
-		want  string
-	}{
-		{"report.json", func(path, _ string) error { return os.Mkdir(path, 0o777) }, "PATH now is no regular file"},
-		{"report.json", func(path, _ string) error { return unix.Mkfifo(path, 0o666) }, "PATH now is no regular file"},
-		{"u.zarr", func(path, _ string) error { return os.Mkdir(path, 0o777) },
-			"PATH now is no Zarr group of format 3"},
-		{"report.json", func(_, partial string) error { return os.Remove(partial) },
-			"lstat PARTIAL: no such file or directory"},
+	for want, fault := range map[string]func(path string) error{
+		"exists and is no regular file":  func(path string) error { return os.Mkdir(path, 0o777) },
+		"exists and is no regular file ": func(path string) error { return unix.Mkfifo(path, 0o666) },
 	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "field.npy"), []byte("old"), 0o666); err != nil {
+		o := outputs(t.TempDir())
+		if err := os.WriteFile(filepath.Join(o.Dir, "field.npy"), []byte("old"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		h := hold(t, dir)
-		files := partialsOf(t, dir, "run", "field.npy", c.last)
-		path, partial := filepath.Join(dir, c.last), filepath.Join(dir, files[1])
-		if err := c.fault(path, partial); err != nil {
+		h := hold(t, o)
+		names := []string{"field.npy", "report.json"}
+		staged(t, h, names...)
+		path := filepath.Join(o.Dir, "report.json")
+		if err := fault(path); err != nil {
 			t.Fatal(err)
 		}
-		want := "put the outputs in place: " + strings.NewReplacer("PATH", path, "PARTIAL", partial).Replace(c.want)
-		if err := h.Commit(files); err == nil || err.Error() != want {
+		want = fmt.Sprintf("put the outputs in place: %s %s; %s has none of the files of run run; the rest "+
+			"(field.npy, report.json) is complete and lies in %s. The next run in %s completes that", path,
+			strings.TrimSpace(want), o.Dir, h.path(""), o.Dir)
+		for range 2 {
+			if err := h.Commit(names); err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if got, err := h.Committed(); got != nil || err == nil || err.Error() != want {
+			t.Errorf("committed %q, %v", got, err)
+		}
+		release(t, h)
+		wantText(t, o.Dir, "field.npy", "old")
+
+		_, _, err := Hold(o, "next")
+		if why := "the rest cannot be: " + path + " exists and is no regular file; "; err == nil ||
+			!strings.Contains(err.Error(), why) {
+			t.Errorf("the next run does not say what keeps it: %v", err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		h, notes, err := Hold(o, "next")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "a run did not put all of its outputs in place; that is done now: " + o.Dir +
+			" has field.npy, report.json of run run"; !slices.Equal(notes, []string{want}) {
+			t.Errorf("%q, want %q", notes, want)
+		}
+		release(t, h)
+		wantFiles(t, o.Dir, names...)
+		wantText(t, o.Dir, "field.npy", "run field.npy")
+	}
+}
+
+// A file that is not staged is found before any other one is put in place.
+func TestCommitOfAMissingFile(t *testing.T) {
+	o := outputs(t.TempDir())
+	h := hold(t, o)
+	staged(t, h, "field.npy")
+	want := "put the outputs in place: lstat " + h.path("report.json") + ": no such file or directory; they lie in " +
+		h.path("") + " until the next run in " + o.Dir
+	if err := h.Commit([]string{"field.npy", "report.json"}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	release(t, h)
+	wantFiles(t, o.Dir, h.name)
+}
+
+// Only the files of the run can be created, each under its own name.
+func TestOtherFilesAreRefused(t *testing.T) {
+	o := outputs(t.TempDir())
+	o.Every = configs.Interval{Sweeps: 5}
+	h := hold(t, o)
+	defer release(t, h)
+	for _, name := range []string{"passwd", "../field.npy", "field.npy/x", "field.npy/zarr.json", "", ".", "list",
+		"field-5.npy", "film.png"} {
+		want := fmt.Sprintf("%q is no file of this run", name)
+		_, created := h.Create(name, 0)
+		_, _, opened := h.Open(name)
+		for _, err := range []error{created, opened, h.Remove(name), h.Commit([]string{name})} {
+			if err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if err := h.Put(name); err == nil || err.Error() != "put "+name+" in place: "+want {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if got := h.Committed(); got != nil {
-			t.Errorf("%s: committed %q", want, got)
-		}
-		release(t, h)
-		wantText(t, dir, "field.npy", "old")
+	}
+	if err := h.Put("field-000000005.npy"); err == nil {
+		t.Error("a file that is not there is in place")
 	}
 }
 
-// If a run is killed during its commit, at any point, the next run completes the commit.
-func TestHoldFinishesACommit(t *testing.T) {
-	const names = "field.npy, history.csv, report.json"
-	for done := range 4 {
-		dir := t.TempDir()
-		files := partialsOf(t, dir, "killed", strings.Split(names, ", ")...)
-		b, err := json.Marshal(journal{Run: "killed", Files: files})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, journalFile), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		if err := rename(dir, files[:done], "killed", nil); err != nil {
-			t.Fatal(err)
-		}
-		h, notes, err := Hold(dir, "run")
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := "a run was killed while it put its outputs in place; that is done now: " +
-			dir + " has " + names + " of run killed"
-		if len(notes) != 1 || notes[0] != want {
-			t.Errorf("notes %q, want %q", notes, want)
-		}
-		release(t, h)
-		wantFiles(t, dir, "field.npy", "history.csv", "report.json")
-		wantText(t, dir, "report.json", "killed report.json")
-	}
-}
-
-// The leftovers of killed runs are removed, and their size is reported. Files of the user stay.
+// The unfinished files of killed runs are removed, and their size is reported. Files of the user stay, and so does what
+// is not this user's alone.
 func TestHoldRemovesLeftovers(t *testing.T) {
-	dir := t.TempDir()
-	p, err := Dir(dir).Create("field.npy", "killed", 1<<20)
+	o := outputs(t.TempDir())
+	killed, _, err := Hold(o, "killed")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Close(); err != nil {
+	f, err := killed.Create("field.npy", 1<<20)
+	if err != nil {
 		t.Fatal(err)
 	}
-	partialsOf(t, dir, "dotted.run", "a.b.csv")
-	kept := []string{".hidden.partial", ".my.own.file.partial", "field.npy"}
-	for _, name := range kept {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+	staged(t, killed, "history.csv")
+	if err := errors.Join(f.Close(), killed.lock.Release()); err != nil { // as at the end of its process
+		t.Fatal(err)
+	}
+	open := filepath.Join(o.Dir, ".jacobi-open")
+	if err := errors.Join(os.Mkdir(open, 0o755), os.Chmod(open, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{".jacobi-open", ".mine.partial", "field.npy"}
+	for _, name := range kept[1:] {
+		if err := os.WriteFile(filepath.Join(o.Dir, name), nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := CheckRoom(dir, 1<<10); err != nil {
+	if err := CheckRoom(o.Dir, 1<<10); err != nil {
 		t.Error(err)
 	}
-	h, notes, err := Hold(dir, "run")
+	h, notes, err := Hold(o, "run")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`^` + dir + `: removed 2 unfinished files \(1\.0 MiB\) of runs that were killed$`)
+	want := regexp.MustCompile(`^` + o.Dir + `: removed 2 unfinished files \(1\.0 MiB\) of runs that were killed$`)
 	if len(notes) != 1 || !want.MatchString(notes[0]) {
 		t.Errorf("notes %q, want %v", notes, want)
 	}
 	release(t, h)
-	wantFiles(t, dir, kept...)
-}
-
-// Another user cannot make a run wait at a FIFO or rename a file that is not the run's.
-func TestPlantedJournals(t *testing.T) {
-	for name, plant := range map[string]func(path string) error{
-		"FIFO": func(path string) error { return unix.Mkfifo(path, 0o666) },
-		"path": func(path string) error {
-			const above = `{"run": "r", "files": ["../.x.r.ABCDEFGHIJKLMNOPQRSTUVWXYZ.partial"]}`
-			return os.WriteFile(path, []byte(above), 0o666)
-		},
-	} {
-		dir := t.TempDir()
-		if err := plant(filepath.Join(dir, journalFile)); err != nil {
-			t.Fatal(err)
-		}
-		h, notes, err := Hold(dir, "run")
-		switch {
-		case name == "FIFO" && (err == nil || !strings.Contains(err.Error(), "a named pipe")):
-			t.Errorf("%s: %v", name, err)
-		case name == "path" && (err != nil || len(notes) != 1 || !strings.Contains(notes[0], "is not a partial file")):
-			t.Errorf("%s: %q, %v", name, notes, err)
-		}
-		if h != nil {
-			release(t, h)
-		}
-	}
+	wantFiles(t, o.Dir, kept...)
 }

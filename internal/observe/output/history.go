@@ -1,9 +1,7 @@
 package output
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"hash"
 	"strconv"
 
 	"jacobi/solver"
@@ -12,10 +10,7 @@ import (
 // History writes norms as CSV: the header iteration,l2_norm, then one line for each iteration that has a norm, counted
 // from 0. Norms have all digits (%.17g).
 type History struct {
-	p       Partial
-	name    string
-	sum     hash.Hash
-	bytes   int64  // written
+	file    *Summed
 	pending []byte // lines not yet written
 	next    int    // length of pending at which to write it
 	cadence solver.Cadence
@@ -32,13 +27,13 @@ const (
 	maxPending   = 64 << 20
 )
 
-// CreateHistory creates the partial file for name and reserves room bytes for it. c says which iterations have a norm.
-func CreateHistory(at Place, name, runID string, room int64, c solver.Cadence) (*History, error) {
-	p, err := at.Create(name, runID, room)
+// CreateHistory creates the file for name and reserves room bytes for it. c says which iterations have a norm.
+func CreateHistory(at Place, name string, room int64, c solver.Cadence) (*History, error) {
+	f, err := at.Create(name, room)
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
-	h := &History{p: p, name: name, sum: sha256.New(), next: historyChunk, cadence: c}
+	h := &History{file: NewSummed(f, name), next: historyChunk, cadence: c}
 	h.pending = append(make([]byte, 0, historyChunk+1<<10), historyHeader...) // room for the norms of a pass more
 	return h, nil
 }
@@ -62,32 +57,20 @@ func (h *History) Add(norms ...float64) error {
 }
 
 func (h *History) flush() error {
-	n, err := h.p.Write(h.pending)
-	h.sum.Write(h.pending[:n]) // never fails
-	h.bytes += int64(n)
+	n, err := h.file.Write(h.pending)
 	h.pending = append(h.pending[:0], h.pending[n:]...)
 	h.next = len(h.pending) + historyChunk
 	return err
 }
 
-// File returns the name of the partial file.
-func (h *History) File() string { return h.p.File() }
-
 // Finish writes the pending lines and makes the file durable. If it fails because the disk is full, it can be called
 // again.
-func (h *History) Finish() (FileReport, error) {
-	err := h.flush()
-	if err == nil {
-		err = h.p.Sync()
-	}
-	if err == nil {
-		err = h.p.Close()
+func (h *History) Finish() (done FileReport, err error) {
+	if err = h.flush(); err == nil {
+		done, err = h.file.Finish()
 	}
 	if err != nil {
 		return FileReport{}, fmt.Errorf("write history: %w", err)
 	}
-	return FileReport{Name: h.name, Bytes: h.bytes, SHA256: sumOf(h.sum)}, nil
+	return done, nil
 }
-
-// Abort removes the partial file; after Finish it does nothing.
-func (h *History) Abort() error { return h.p.Abort() }

@@ -8,16 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"jacobi/solver"
 )
 
 // Norms may be several iterations apart.
 func TestHistoryWithAStride(t *testing.T) {
 	dir := t.TempDir()
-	at := hold(t, dir)
-	h, err := CreateHistory(at, "history.csv", "run", 100, solver.Cadence{Stride: 17})
+	at := hold(t, outputs(dir))
+	h, err := CreateHistory(at, "history.csv", 100, solver.Cadence{Stride: 17})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +26,7 @@ func TestHistoryWithAStride(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = h.Finish()
-	if err := errors.Join(err, h.Abort(), at.Commit([]string{h.File()})); err != nil {
+	if err := errors.Join(err, at.Commit([]string{"history.csv"})); err != nil {
 		t.Fatal(err)
 	}
 	release(t, at)
@@ -40,8 +38,8 @@ func TestHistoryWithAStride(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	dir := t.TempDir()
-	at := hold(t, dir)
-	h, err := CreateHistory(at, "history.csv", "run", 1000, solver.Cadence{})
+	at := hold(t, outputs(dir))
+	h, err := CreateHistory(at, "history.csv", 1000, solver.Cadence{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +53,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the history is there before its end: %v", err)
 	}
 	done, err := h.Finish()
-	if err := errors.Join(err, h.Abort(), at.Commit([]string{h.File()})); err != nil {
+	if err := errors.Join(err, at.Commit([]string{"history.csv"})); err != nil {
 		t.Fatal(err)
 	}
 	release(t, at)
@@ -82,31 +80,17 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// full is a partial file on a disk that is temporarily full.
-type full struct {
-	Partial
-	room int
-}
-
-func (f *full) Write(b []byte) (int, error) {
-	n := min(len(b), f.room)
-	f.room -= n
-	_, _ = f.Partial.Write(b[:n]) // a write to a temporary directory does not fail
-	if n < len(b) {
-		return n, unix.ENOSPC
-	}
-	return n, nil
-}
-
 // A history loses nothing to a disk that is full for some time.
 func TestHistoryOutlastsAFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	h, err := CreateHistory(place(dir), "history.csv", "run", 0, solver.Cadence{})
+	at := hold(t, outputs(dir))
+	defer release(t, at)
+	h, err := CreateHistory(at, "history.csv", 0, solver.Cadence{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := &full{h.p, 100}
-	h.p = disk
+	disk := &filling{h.file.f, 100}
+	h.file.f = disk
 	want := historyHeader
 	for i := range 20000 { // several chunks
 		if err := h.Add(0.5); err != nil {
@@ -122,24 +106,7 @@ func TestHistoryOutlastsAFullDisk(t *testing.T) {
 	if err != nil || done != fileOf("history.csv", []byte(want)) {
 		t.Errorf("%+v, %v; want %+v", done, err, fileOf("history.csv", []byte(want)))
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, h.File())); err != nil || string(got) != want {
+	if got, err := os.ReadFile(at.path("history.csv")); err != nil || string(got) != want {
 		t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
 	}
-}
-
-func TestHistoryAbortLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	h, err := CreateHistory(place(dir), "history.csv", "run", 1<<20, solver.Cadence{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 10000 {
-		if err := h.Add(1.0 / 3); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := h.Abort(); err != nil {
-		t.Error(err)
-	}
-	wantFiles(t, dir)
 }

@@ -65,9 +65,9 @@ func EncodePicture(name string, t *Thumbnail, c Caption) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// WritePicture writes an encoded picture, or whatever else what is, to p and closes p.
-func WritePicture(p Partial, what, name string, data []byte) (FileReport, error) {
-	if err := finish(p, data); err != nil {
+// WritePicture writes an encoded picture, or whatever else what is, to f and closes f.
+func WritePicture(f File, what, name string, data []byte) (FileReport, error) {
+	if err := write(f, data); err != nil {
 		return FileReport{}, fmt.Errorf("write %s: %w", what, err)
 	}
 	return fileOf(name, data), nil

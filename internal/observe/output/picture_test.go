@@ -59,11 +59,12 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// writePicture writes the picture name, checks that it fits in its room, and returns the path of its partial file.
+// writePicture writes the picture name, checks that it fits in its room, and returns its path.
 func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	t.Helper()
 	dir := t.TempDir()
-	p, err := Dir(dir).Create(name, "run", 0)
+	path := filepath.Join(dir, name)
+	p, err := createLocal(dir, path, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,6 @@ func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, p.File())
 	got, err := os.ReadFile(path)
 	if err != nil || done != fileOf(name, got) {
 		t.Errorf("%+v, %v; want %+v", done, err, fileOf(name, got))

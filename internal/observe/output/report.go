@@ -318,13 +318,13 @@ func (r Report) Encode() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// WriteReport writes r to p and closes it.
-func WriteReport(p Partial, r Report) error {
+// WriteReport writes r to f and closes it. If it fails because the disk is full, it can be called again.
+func WriteReport(f File, r Report) error {
 	b, err := r.Encode()
 	if err != nil {
 		return err
 	}
-	if err := finish(p, b); err != nil {
+	if err := write(f, b); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil

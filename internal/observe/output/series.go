@@ -5,64 +5,46 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"jacobi/configs"
-	"jacobi/internal/base/durable"
 )
 
-// PutInSeries implements Place.
-func (h *Held) PutInSeries(o configs.Output, file string) error {
-	err := h.putInSeries(o, file)
-	if err != nil {
-		return fmt.Errorf("put a field of the series in place: %w", err)
-	}
-	return nil
-}
-
-func (h *Held) putInSeries(o configs.Output, file string) error {
-	name, err := NameOfPartial(file, h.runID)
+// putIndex puts the list of the series in place.
+func (h *Held) putIndex() error {
+	series, err := h.series()
 	if err != nil {
 		return err
 	}
-	if _, ok := o.InSeries(name); !ok {
-		return fmt.Errorf("%s is not in the series of %s", name, o.Field)
+	name := h.out.Index()
+	f, err := h.Create(name, 0)
+	if err == nil {
+		err = write(f, collection(h.out, series))
 	}
-	if err := checkTarget(filepath.Join(string(h.Dir), name)); err != nil {
-		return err
+	if err == nil {
+		err = h.put(name)
 	}
-	if err := rename(string(h.Dir), []string{file}, h.runID, nil); err != nil {
-		return err
-	}
-	if err := durable.SyncDir(string(h.Dir)); err != nil || o.Index() == "" {
-		return err
-	}
-	series, err := h.series(o)
-	if err != nil {
-		return err
-	}
-	return WriteFile(string(h.Dir), o.Index(), h.runID, collection(o, series))
+	return err
 }
 
 // TrimSeries implements Place. Only the first call removes files, so that none of this run's is lost to a repetition.
-func (h *Held) TrimSeries(o configs.Output, sweeps int) error {
+func (h *Held) TrimSeries(sweeps int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.trimmed {
 		return nil
 	}
 	h.trimmed = true
-	series, err := h.series(o)
-	if err == nil && o.Index() != "" {
-		if err = os.Remove(filepath.Join(string(h.Dir), o.Index())); errors.Is(err, fs.ErrNotExist) {
+	series, err := h.series()
+	if err == nil && h.out.Index() != "" {
+		if err = os.Remove(h.final(h.out.Index())); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	}
 	for _, n := range series {
 		if n > sweeps && err == nil {
-			path := filepath.Join(string(h.Dir), o.SeriesFile(n))
+			path := h.final(h.out.SeriesFile(n))
 			if err = checkTarget(path); err == nil {
 				err = os.RemoveAll(path) // a Zarr group is a directory
 			}
@@ -74,11 +56,11 @@ func (h *Held) TrimSeries(o configs.Output, sweeps int) error {
 	return nil
 }
 
-// series returns the numbers of sweeps of the files of a series, in ascending order.
-func (h *Held) series(o configs.Output) (sweeps []int, err error) {
-	entries, err := os.ReadDir(string(h.Dir))
+// series returns the numbers of sweeps of the files of the series that are in place, in ascending order.
+func (h *Held) series() (sweeps []int, err error) {
+	entries, err := os.ReadDir(h.dir)
 	for _, e := range entries {
-		if n, ok := o.InSeries(e.Name()); ok && (e.Type().IsRegular() || e.IsDir() && isZarr(e.Name())) {
+		if n, ok := h.out.InSeries(e.Name()); ok && (e.Type().IsRegular() || e.IsDir() && isZarr(e.Name())) {
 			sweeps = append(sweeps, n)
 		}
 	}

@@ -29,16 +29,16 @@ func listed(t *testing.T, dir string) (names []string) {
 // earlier run are removed once.
 func TestSeriesInPlace(t *testing.T) {
 	dir := t.TempDir()
-	h := hold(t, dir)
+	o := configs.Output{Dir: dir, Field: `a&b.vti`, Every: configs.Interval{Sweeps: 5}}
+	h := hold(t, o)
 	defer release(t, h)
-	o := configs.Output{Field: `a&b.vti`, Every: configs.Interval{Sweeps: 5}}
 	for _, name := range []string{"a&b-000000005.vti", "a&b-000000010.vti", "a&b-1000000000.vti", "a&b-10.vti",
 		"a&b-000000010.npy", "a&b.pvd"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.TrimSeries(o, 5); err != nil {
+	if err := h.TrimSeries(5); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := listed(t, dir), []string{"a&b-000000005.vti", "a&b-000000010.npy",
@@ -46,14 +46,15 @@ func TestSeriesInPlace(t *testing.T) {
 		t.Errorf("%v are left, want %v", got, want)
 	}
 	for range 2 { // the reply to the first request may have been lost
-		for _, file := range partialsOf(t, dir, "run", o.SeriesFile(1234567890), o.SeriesFile(10)) {
+		for _, name := range []string{o.SeriesFile(1234567890), o.SeriesFile(10)} {
+			staged(t, h, name)
 			for range 2 {
-				if err := h.PutInSeries(o, file); err != nil {
+				if err := h.Put(name); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if err := h.TrimSeries(o, 5); err != nil {
+		if err := h.TrimSeries(5); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,9 +68,4 @@ func TestSeriesInPlace(t *testing.T) {
   </Collection>
 </VTKFile>
 `)
-	foreign := partialsOf(t, dir, "run", "history.csv")[0]
-	const want = "put a field of the series in place: history.csv is not in the series of a&b.vti"
-	if err := h.PutInSeries(o, foreign); err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
 }

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"jacobi/internal/base/regular"
 	"jacobi/solver"
 )
 
@@ -31,7 +34,7 @@ const (
 // Shard describes the file of the values of a Zarr array: one shard for the whole array, whose chunks, of whole rows,
 // follow each other (Zarr's specification, version 3, codec sharding_indexed). The rows of a field are therefore dense
 // in one file, to which all ranks write. The format lets other bytes stand before the chunks. This one has the Shard
-// there, as JSON, so that whoever puts the file in place can write the metadata of the group around it.
+// there, as JSON.
 type Shard struct {
 	NX    int     `json:"nx"`
 	NY    int     `json:"ny"`
@@ -84,7 +87,7 @@ func zarrFormat(m solver.Mesh, hx, hy float64) Format {
 	}
 	sum := crc32.Checksum(tail[padding:], crc32.MakeTable(crc32.Castagnoli))
 	return Format{Head: append(head, '\n'), Tail: binary.LittleEndian.AppendUint32(tail, sum),
-		From: m.DType, DType: m.DType}
+		From: m.DType, DType: m.DType, Group: s.Group()}
 }
 
 // ReadShard reads the Shard from the file of a Zarr array that this package has written. data is the offset of row 0.
@@ -97,4 +100,103 @@ func ReadShard(f io.ReaderAt) (s Shard, data int64, err error) {
 		return s, 0, errors.New("not the values of a Zarr array as the launcher writes them")
 	}
 	return s, shardHead, nil
+}
+
+// ShardFile is the file of the values in a Zarr group.
+const ShardFile = "u/c/0/0"
+
+const groupFile = "zarr.json" // the metadata of a group or an array
+
+// groupDirs are the directories of a group.
+var groupDirs = []string{"u/c/0", "u/c", "u", "x/c", "x", "y/c", "y", "."}
+
+// isPart reports whether a file is one of a group.
+func isPart(name string) bool {
+	return slices.Contains([]string{groupFile, "u/" + groupFile, ShardFile, "x/" + groupFile, "x/c/0", "y/" + groupFile,
+		"y/c/0"}, name)
+}
+
+// unfitGroup is unfit for a path that exists. Nothing may be in the group but what a run writes: the whole directory
+// would be removed.
+func unfitGroup(path string) error {
+	b, err := regular.ReadFile(filepath.Join(path, groupFile), 1<<20)
+	var meta struct {
+		Format int    `json:"zarr_format"`
+		Node   string `json:"node_type"`
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &meta)
+	}
+	if err != nil || meta.Format != 3 || meta.Node != "group" {
+		return errors.New("is no Zarr group of format 3")
+	}
+	return filepath.WalkDir(path, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("cannot be read: %w", err)
+		}
+		if name, err := filepath.Rel(path, file); err != nil || !isPart(name) && !slices.Contains(groupDirs, name) {
+			return fmt.Errorf("has %s, which no run wrote; remove or rename the directory", name)
+		}
+		return nil
+	})
+}
+
+// positions returns n float64 values 0, h, 2h and so on.
+func positions(n int, h float64) (b []byte) {
+	for i := range n {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(i)*h))
+	}
+	return b
+}
+
+// codec is an extension point of Zarr's metadata.
+type codec struct {
+	Name          string `json:"name"`
+	Configuration any    `json:"configuration,omitempty"`
+}
+
+// zarrArray is the metadata of an array (Zarr's specification, version 3).
+type zarrArray struct {
+	Format     int      `json:"zarr_format"`
+	Node       string   `json:"node_type"`
+	Shape      []int    `json:"shape"`
+	DType      string   `json:"data_type"`
+	Grid       codec    `json:"chunk_grid"`
+	Keys       codec    `json:"chunk_key_encoding"`
+	Fill       any      `json:"fill_value"`
+	Codecs     []codec  `json:"codecs"`
+	Attributes struct{} `json:"attributes"`
+	Dimensions []string `json:"dimension_names"`
+}
+
+// Group returns the files of the group around that of the values: the metadata of the group and of its arrays u, x and
+// y, and the coordinates x and y, which xarray finds by their names.
+func (s Shard) Group() map[string][]byte {
+	type chunks struct {
+		Shape []int `json:"chunk_shape"`
+	}
+	littleEndian := codec{"bytes", map[string]string{"endian": "little"}}
+	array := func(dtype string, shape, chunk []int, names []string, codecs ...codec) zarrArray {
+		return zarrArray{Format: 3, Node: "array", Shape: shape, DType: dtype, Grid: codec{"regular", chunks{chunk}},
+			Fill: "NaN", // a file that is missing reads as no number
+			Keys: codec{"default", map[string]string{"separator": "/"}}, Codecs: codecs, Dimensions: names}
+	}
+	sharded := codec{"sharding_indexed", map[string]any{
+		"chunk_shape": []int{s.Rows, s.NX}, "codecs": []codec{littleEndian},
+		"index_codecs": []codec{littleEndian, {Name: "crc32c"}}, "index_location": "end"}}
+	u := array(s.DType, []int{s.NY, s.NX}, []int{s.chunks() * s.Rows, s.NX}, []string{"y", "x"}, sharded)
+	if s.DType == maskType {
+		u.Fill = false
+	}
+	x := array("float64", []int{s.NX}, []int{s.NX}, []string{"x"}, littleEndian)
+	y := array("float64", []int{s.NY}, []int{s.NY}, []string{"y"}, littleEndian)
+	group := map[string]any{"zarr_format": 3, "node_type": "group", "attributes": struct{}{},
+		// Readers that open only this file need not list directories.
+		"consolidated_metadata": map[string]any{"kind": "inline", "must_understand": false,
+			"metadata": map[string]any{"u": u, "x": x, "y": y}}}
+	files := map[string][]byte{"x/c/0": positions(s.NX, s.HX), "y/c/0": positions(s.NY, s.HY)}
+	for name, v := range map[string]any{"": group, "u": u, "x": x, "y": y} {
+		files[filepath.Join(name, groupFile)], _ = json.MarshalIndent(v, "", "  ") // plain values
+	}
+	return files
 }

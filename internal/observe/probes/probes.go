@@ -237,7 +237,7 @@ func (p points) merge(parts [][]byte) ([]float64, error) {
 
 func (p *Probes) write(text []byte) error {
 	if p.file == nil {
-		f, end, err := p.Place.GrowProbes(p.Comm.Self().RunID, p.Start)
+		f, end, err := p.Place.GrowProbes(p.Start)
 		if err != nil {
 			return err
 		}

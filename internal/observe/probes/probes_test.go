@@ -44,12 +44,12 @@ type failing struct {
 	fault error
 }
 
-func (f *failing) GrowProbes(runID string, before int) (output.Partial, int64, error) {
+func (f *failing) GrowProbes(before int) (output.File, int64, error) {
 	if err := f.fault; err != nil {
 		f.fault = nil
 		return nil, 0, err
 	}
-	return f.Place.GrowProbes(runID, before)
+	return f.Place.GrowProbes(before)
 }
 
 // The file has the values of points in the middle, on the boundary and along a line. Values that cannot be written are
@@ -62,7 +62,9 @@ func TestProbesOfARankAlone(t *testing.T) {
 	}
 	defer comm.Close()
 	dir := t.TempDir()
-	held, _, err := output.Hold(dir, "test")
+	c := configs.Output{Dir: dir, Probes: "a=[3,5]; corner=[65,97]; cut=[10,0]..[10,2]/3",
+		ProbesEvery: configs.Interval{Sweeps: 10}}
+	held, _, err := output.Hold(c, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +72,8 @@ func TestProbesOfARankAlone(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	mesh := solver.Mesh{NX: nx, NY: 98, DType: solver.Float64}
 	p, err := New(Options{Comm: comm, Log: zap.New(core), Place: &failing{held, errors.New("disk full")},
-		Output: configs.Output{Probes: "a=[3,5]; corner=[65,97]; cut=[10,0]..[10,2]/3",
-			ProbesEvery: configs.Interval{Sweeps: 10}},
-		View: output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: plane{}, Initial: plane{}}, HX: 0.5, HY: 0.25,
-		Timeout: time.Minute})
+		Output: c, View: output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: plane{}, Initial: plane{}},
+		HX: 0.5, HY: 0.25, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

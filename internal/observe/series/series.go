@@ -22,12 +22,11 @@ type Options struct {
 	Comm    *roster.Comm
 	Log     *zap.Logger
 	Output  configs.Output
-	Place   output.Place // rank 0 only
+	Place   output.Place
 	View    output.View
 	Format  output.Format
-	Open    func(output.Ticket) (*output.FieldWriter, error) // opens a file for the rows of this rank
-	Start   int                                              // sweeps of the field from which the run goes on
-	Timeout time.Duration                                    // of a step in which ranks wait for each other's files
+	Start   int           // sweeps of the field from which the run goes on
+	Timeout time.Duration // of a step in which ranks wait for each other's files
 }
 
 // Series writes fields. While the sweeps wait, each rank writes its rows; the files get to the disk and their names in
@@ -81,7 +80,11 @@ func (s *Series) Sample(ctx context.Context, at solver.Sample) error {
 		s.failed(at.Sweeps, t.Fault)
 		return nil
 	}
-	rows, fault := s.Open(t.Ticket)
+	var rows *output.FieldWriter
+	f, _, fault := s.Place.Open(t.File)
+	if fault == nil {
+		rows = output.NewFieldWriter(f, t.Ticket)
+	}
 	err = s.View.Each(ctx, func(lo int, data []byte) error {
 		if fault == nil {
 			fault = rows.WriteRows(lo, data)
@@ -118,12 +121,12 @@ func (s *Series) create(sweeps int) (*output.Field, error) {
 		if keep == 0 {
 			keep = -1
 		}
-		if err := s.Place.TrimSeries(c, keep); err != nil {
+		if err := s.Place.TrimSeries(keep); err != nil {
 			return nil, err
 		}
 		s.begun = true
 	}
-	return output.CreateField(s.Place, c.SeriesFile(sweeps), s.Comm.Self().RunID, s.View.Mesh, s.Format)
+	return output.CreateField(s.Place, c.SeriesFile(sweeps), s.View.Mesh, s.Format)
 }
 
 // complete makes a file durable and gives it its name. It fails only if the ranks lose each other.
@@ -156,7 +159,7 @@ func (s *Series) complete(ctx context.Context, sweeps int, field *output.Field, 
 		err = field.Finish()
 	}
 	if err == nil {
-		err = s.Place.PutInSeries(s.Output, field.File())
+		err = s.Place.Put(s.Output.SeriesFile(sweeps))
 	}
 	if err != nil {
 		s.failed(sweeps, errors.Join(err, field.Abort()).Error())
@@ -164,7 +167,7 @@ func (s *Series) complete(ctx context.Context, sweeps int, field *output.Field, 
 	}
 	s.stats.Written++
 	s.stats.Sweeps, s.stats.Index = sweeps, s.Output.Index()
-	return field.Close()
+	return nil
 }
 
 // failed counts a file that is not written. The first of several is a warning.

@@ -39,12 +39,13 @@ func (n numbered) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error
 // full is a place without room.
 type full struct{ output.Place }
 
-func (full) Create(string, string, int64) (output.Partial, error) { return nil, syscall.ENOSPC }
+func (full) Create(string, int64) (output.File, error) { return nil, syscall.ENOSPC }
 
 // record has a run sample a field after the given sweeps, and returns what it logged.
 func record(t *testing.T, dir string, change func(*Options), sweeps ...int) (*Series, []string) {
 	t.Helper()
-	held, _, err := output.Hold(dir, "test")
+	c := configs.Output{Dir: dir, Field: "field.npy", Every: configs.Interval{Sweeps: 10}}
+	held, _, err := output.Hold(c, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +57,9 @@ func record(t *testing.T, dir string, change func(*Options), sweeps ...int) (*Se
 	}
 	defer comm.Close()
 	core, logs := observer.New(zap.WarnLevel)
-	c := configs.Output{Dir: dir, Field: "field.npy", Every: configs.Interval{Sweeps: 10}}
 	o := Options{Comm: comm, Log: zap.New(core), Output: c, Place: held, Timeout: time.Minute,
 		View:   output.View{Mesh: mesh, Stripe: mesh.Interior(), Rows: numbered{}, Initial: numbered{}},
-		Format: output.FieldFormat(c, mesh, 1, 1),
-		Open:   func(t output.Ticket) (*output.FieldWriter, error) { return output.OpenField(dir, t) }}
+		Format: output.FieldFormat(c, mesh, 1, 1)}
 	if change != nil {
 		change(&o)
 	}

@@ -22,7 +22,7 @@ type Ended struct {
 	launch.Outcome
 	RunID string
 	Files []string // files that are in place
-	Fault error    // why Files is unknown, or why a file for standard output could not be written there
+	Fault error    // why Files is unknown, or why files are not where they belong
 }
 
 // end collects what the run left in output.dir. It is called after the ranks have ended, so the files do not change.
@@ -37,8 +37,7 @@ func (h *holdings) end(o configs.Output, out launch.Outcome, runID string, stdou
 		return e
 	}
 	h.stop = nil
-	e.Files = h.out.Committed()
-	if o.ToStdout() {
+	if e.Files, e.Fault = h.out.Committed(); e.Fault == nil && o.ToStdout() {
 		signal.Reset(os.Interrupt, syscall.SIGTERM) // a slow reader may block the copy; Ctrl-C must end it
 		e.Fault = h.out.CopyTo(stdout)
 	}

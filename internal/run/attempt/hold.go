@@ -29,7 +29,7 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 	scr := how.Screen
 	if o := cfg.Output; len(o.Names()) > 0 || how.Many {
 		var notes []string
-		if h.out, notes, err = output.Hold(o.Dir, runID); err != nil {
+		if h.out, notes, err = output.Hold(o, runID); err != nil {
 			return h, err
 		}
 		for _, note := range notes {
@@ -37,7 +37,7 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 		}
 		if how.Many {
 			h.out.Loosen()
-		} else if note := h.out.Replace(o); note != "" {
+		} else if note := h.out.Replace(); note != "" {
 			scr.Notice(note)
 		}
 	}
@@ -51,9 +51,9 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 }
 
 // serve lets the ranks write files in output.dir over NATS.
-func (h *holdings) serve(conn farfiles.Conn, runID string, o configs.Output, log *zap.Logger) (err error) {
+func (h *holdings) serve(conn farfiles.Conn, runID string, log *zap.Logger) (err error) {
 	if h.out != nil {
-		h.stop, err = farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: h.out, Output: o, Log: log})
+		h.stop, err = farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: h.out, Log: log})
 	}
 	return err
 }

@@ -120,7 +120,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		}
 		defer stop()
 	}
-	if err := dirs.serve(link.Conn, runID, p.Config.Output, log); err != nil {
+	if err := dirs.serve(link.Conn, runID, log); err != nil {
 		return end, err
 	}
 	if err := link.Permitted(ctx); err != nil {

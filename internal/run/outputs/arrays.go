@@ -24,25 +24,6 @@ type array struct {
 	sum  string        // SHA-256 of that file
 }
 
-// close closes the array's own file, which keeps its temporary name.
-func (a *array) close() error {
-	if a.file == nil {
-		return nil
-	}
-	return a.file.Close()
-}
-
-// abort gives up what is not complete.
-func (a *array) abort() (err error) {
-	if a.rows != nil {
-		err = a.rows.Abandon()
-	}
-	if a.file != nil {
-		err = errors.Join(err, a.file.Abort())
-	}
-	return err
-}
-
 // arraysOf returns the arrays that a run writes. A .vti file of a problem that may have points outside the material
 // marks them, so that ParaView leaves them out.
 func arraysOf(o configs.Output, porous bool) []configs.Array {
@@ -72,7 +53,7 @@ func (o *Outputs) openArrays(ctx context.Context) (err error) {
 				break
 			}
 			name := c.ArrayFile(a.Name)
-			a.file, err = output.CreateField(o.place.Place, name, o.id.RunID, o.Layout.Mesh,
+			a.file, err = output.CreateField(o.place, name, o.Layout.Mesh,
 				output.ArrayFormat(name, o.Layout.Mesh, hx, hy, a.Mask, c.Float32))
 			if err != nil {
 				return err

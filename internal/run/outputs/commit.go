@@ -17,7 +17,7 @@ type outputSet struct {
 	*Outputs
 	result solver.Result
 	report *output.Report
-	done   []string // partial files that are complete and durable
+	done   []string // files that are complete and durable
 }
 
 // finish completes the files and puts them in place together. Small files come first: on a full disk the field is
@@ -39,16 +39,13 @@ func (s *outputSet) finish(ctx context.Context, picture *drawing, fieldSum strin
 	if len(s.done) == 0 {
 		return nil
 	}
-	if err := s.place.Commit(s.done); err != nil {
-		return err
+	if !s.Many {
+		return s.place.Commit(s.done)
 	}
-	for _, a := range s.arrays {
-		if err := a.close(); err != nil {
+	for _, name := range s.done {
+		if err := s.place.Put(name); err != nil {
 			return err
 		}
-	}
-	if s.files.field != nil {
-		return s.files.field.Close()
 	}
 	return nil
 }
@@ -61,7 +58,7 @@ func (s *outputSet) finishPicture(d *drawing) {
 	if err == nil {
 		done, err = output.WritePicture(s.files.picture, "picture", s.Config.Output.Picture, data)
 	}
-	s.record(s.files.picture.File(), s.Config.Output.Picture, done, err)
+	s.record(s.Config.Output.Picture, done, err)
 }
 
 // finishAnimation draws and writes the animation. Its size is known only then, so no room was reserved.
@@ -72,25 +69,22 @@ func (s *outputSet) finishAnimation() {
 		s.failed(name, err)
 		return
 	}
-	p, err := s.place.Create(name, s.id.RunID, int64(len(data)))
+	p, err := s.place.Create(name, int64(len(data)))
 	if err != nil {
 		s.failed(name, fmt.Errorf("create animation: %w", err))
 		return
 	}
 	done, err := output.WritePicture(p, "animation", name, data)
-	if err != nil {
-		err = errors.Join(err, p.Abort())
-	}
-	s.record(p.File(), name, done, err)
+	s.record(name, done, err)
 }
 
 // record adds a file to the set, or its error to the report.
-func (s *outputSet) record(file, name string, done output.FileReport, err error) {
+func (s *outputSet) record(name string, done output.FileReport, err error) {
 	if err != nil {
 		s.failed(name, err)
 		return
 	}
-	s.done = append(s.done, file)
+	s.done = append(s.done, name)
 	s.report.Files = append(s.report.Files, done)
 }
 
@@ -105,8 +99,8 @@ func (s *outputSet) giveWay(to string) bool {
 	if s.files.field == nil {
 		return false
 	}
-	name, file := s.Config.Output.Field, s.files.field.File()
-	s.done = slices.DeleteFunc(s.done, func(f string) bool { return f == file })
+	name := s.Config.Output.Field
+	s.done = slices.DeleteFunc(s.done, func(f string) bool { return f == name })
 	s.report.Files = slices.DeleteFunc(s.report.Files, func(f output.FileReport) bool { return f.Name == name })
 	err := s.files.field.Abort()
 	s.files.field = nil
@@ -124,7 +118,7 @@ func (s *outputSet) finishHistory() {
 	if output.IsFull(err) && s.giveWay("history") {
 		done, err = s.files.history.Finish()
 	}
-	s.record(s.files.history.File(), s.Config.Output.History, done, err)
+	s.record(s.Config.Output.History, done, err)
 }
 
 // finishField completes the field, if all ranks have written their rows. sum is its SHA-256.
@@ -141,7 +135,7 @@ func (s *outputSet) finishField(sum string) {
 		}
 	}
 	done := output.FileReport{Name: name, Bytes: s.files.field.Ticket().Size, SHA256: sum}
-	s.record(s.files.field.File(), name, done, s.files.field.Finish())
+	s.record(name, done, s.files.field.Finish())
 }
 
 // finishArrays completes the arrays that have files of their own, if the field is complete.
@@ -156,7 +150,7 @@ func (s *outputSet) finishArrays() {
 			s.failed(name, errors.New("the field is not written"))
 		default:
 			done := output.FileReport{Name: name, Bytes: a.file.Ticket().Size, SHA256: a.sum}
-			s.record(a.file.File(), name, done, a.file.Finish())
+			s.record(name, done, a.file.Finish())
 		}
 	}
 }
@@ -169,13 +163,7 @@ func (s *outputSet) finishReport() {
 	name := s.Config.Output.Report
 	err := output.WriteReport(s.files.report, s.report.With(name))
 	if output.IsFull(err) && s.giveWay("report") {
-		err = s.files.report.Abort()
-		if err == nil {
-			s.files.report, err = s.place.Create(name, s.id.RunID, 0)
-		}
-		if err == nil {
-			err = output.WriteReport(s.files.report, s.report.With(name))
-		}
+		err = output.WriteReport(s.files.report, s.report.With(name))
 	}
-	s.record(s.files.report.File(), name, output.FileReport{Name: name}, err)
+	s.record(name, output.FileReport{Name: name}, err)
 }

@@ -3,6 +3,7 @@ package outputs
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -38,39 +39,39 @@ type fullPlace struct {
 }
 
 // Create implements output.Place.
-func (p fullPlace) Create(name, runID string, size int64) (output.Partial, error) {
+func (p fullPlace) Create(name string, size int64) (output.File, error) {
 	if name == p.name {
 		return nil, syscall.ENOSPC
 	}
-	return p.Place.Create(name, runID, size)
+	return p.Place.Create(name, size)
 }
 
 // If one file cannot be created, those before it are removed.
 func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
 	o := smallOutputs(t)
-	held, _, err := output.Hold(o.Config.Output.Dir, "other")
+	c := o.Config.Output
+	held, _, err := output.Hold(c, "other")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	empty, err := os.ReadDir(o.Config.Output.Dir)
+	stage := filepath.Join(c.Dir, held.Stage())
+	empty, err := os.ReadDir(stage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := o.Config.Output
 	for created, name := range []string{c.History, c.Report, c.Picture, c.Field} {
-		var err error
-		o.files, err = o.createFiles(fullPlace{held, name})
-		if !errors.Is(err, syscall.ENOSPC) {
+		o.place = &made{Place: fullPlace{held, name}, files: map[string][]output.File{}}
+		if err := o.createFiles(); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("no room for %s: %v", name, err)
 		}
-		with, err := os.ReadDir(c.Dir)
+		with, err := os.ReadDir(stage)
 		if err != nil || len(with)-len(empty) != created {
 			t.Errorf("no room for %s: %d files are there, want %d before it (%v)", name, len(with)-len(empty), created,
 				err)
 		}
 		o.Abort()
-		if left, err := os.ReadDir(c.Dir); err != nil || len(left) != len(empty) {
+		if left, err := os.ReadDir(stage); err != nil || len(left) != len(empty) {
 			t.Errorf("no room for %s: left behind: %v (%v)", name, left, err)
 		}
 	}

@@ -39,11 +39,7 @@ func (o *Outputs) addObservers() (err error) {
 	hx, hy := o.Problem.Spacings()
 	if c.Series() {
 		o.series = series.New(series.Options{Comm: o.Comm, Log: o.Log, Output: c, Place: o.place, View: view,
-			Format: output.FieldFormat(c, o.Layout.Mesh, hx, hy), Start: start, Timeout: timeout,
-			Open: func(t output.Ticket) (*output.FieldWriter, error) {
-				w, _, err := o.openRows(t)
-				return w, err
-			}})
+			Format: output.FieldFormat(c, o.Layout.Mesh, hx, hy), Start: start, Timeout: timeout})
 		o.observe(o.series)
 	}
 	if c.Animation != "" {

@@ -4,6 +4,7 @@ package outputs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,7 +55,8 @@ type Options struct {
 type Outputs struct {
 	Options
 	id        roster.Identity
-	place     outputPlace
+	place     *made               // where the files of the run go; nil if it writes none
+	held      *output.Held        // output.dir, on rank 0 of a run without a launcher; otherwise nil
 	files     runFiles            // rank 0 only
 	rows      *output.FieldWriter // this rank's rows of the field; nil if no field is written, or all are
 	arrays    []*array            // besides the field
@@ -88,11 +90,11 @@ func Open(ctx context.Context, options Options) (*Outputs, error) {
 func (o *Outputs) open(ctx context.Context) (err error) {
 	ctx, cancel := o.within(ctx)
 	defer cancel()
-	if o.place, err = o.findPlace(); err != nil {
+	if err := o.findPlace(); err != nil {
 		return err
 	}
 	if o.id.Rank == 0 {
-		if o.files, err = o.createFiles(o.place.Place); err != nil {
+		if err := o.createFiles(); err != nil {
 			return err
 		}
 	}
@@ -147,19 +149,15 @@ func (o *Outputs) openField(ctx context.Context) (err error) {
 
 // openRows opens a file for this rank's rows. path says how they reach it.
 func (o *Outputs) openRows(t output.Ticket) (w *output.FieldWriter, path string, err error) {
-	w, err = output.OpenField(o.Config.Output.Dir, t)
-	far := o.place.far
-	if errors.Is(err, output.ErrNotShared) && far != nil {
-		return output.FieldIn(far.Open(t.File), t), output.WroteNATS + far.Host(), nil
+	f, path, err := o.place.Open(t.File)
+	if err != nil {
+		return nil, "", fmt.Errorf("open field file: %w", err)
 	}
-	if err == nil && far != nil && far.IsLoose() {
-		w.Loosen()
-	}
-	return w, output.WroteFile, err
+	return output.NewFieldWriter(f, t), path, nil
 }
 
 // Held returns output.dir on rank 0 of a run without a launcher, and otherwise nil.
-func (o *Outputs) Held() *output.Held { return o.place.held }
+func (o *Outputs) Held() *output.Held { return o.held }
 
 // Samples are what reads the field while the sweeps go on.
 func (o *Outputs) Samples() solver.Samples { return o.samples }
@@ -181,14 +179,19 @@ func (o *Outputs) Path() string { return o.path }
 
 // Abort removes incomplete files.
 func (o *Outputs) Abort() {
-	var rows error
+	var err error
 	if o.rows != nil {
-		rows = o.rows.Abandon()
+		err = o.rows.Abandon()
 	}
 	for _, a := range o.arrays {
-		rows = errors.Join(rows, a.abort())
+		if a.rows != nil {
+			err = errors.Join(err, a.rows.Abandon())
+		}
 	}
-	if err := errors.Join(rows, o.files.abort()); err != nil {
+	if o.place != nil {
+		err = errors.Join(err, o.place.abort())
+	}
+	if err != nil {
 		o.Log.Sugar().Warnf("remove incomplete outputs: %v", err)
 	}
 }

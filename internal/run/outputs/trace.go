@@ -43,10 +43,10 @@ func (s *outputSet) finishTrace(ctx context.Context) {
 		done, err = file.Finish()
 	}
 	if err != nil {
-		err = errors.Join(err, s.files.trace.Abort())
+		err = errors.Join(err, s.place.Remove(name))
 		s.Log.Sugar().Warnf("%s is not written: %v", name, err)
 		s.report.Trace.Error = err.Error()
 		return
 	}
-	s.record(s.files.trace.File(), name, done, nil)
+	s.record(name, done, nil)
 }

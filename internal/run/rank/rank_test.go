@@ -57,7 +57,7 @@ func runAll(t *testing.T, ranks []Options) ([]solver.Result, []error) {
 // hold takes output.dir as a run does.
 func hold(t *testing.T, dir string) *output.Held {
 	t.Helper()
-	held, _, err := output.Hold(dir, "other")
+	held, _, err := output.Hold(configs.Output{Dir: dir}, "other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRunGivesOneAnswer(t *testing.T) {
 				if i != 0 || outputs == nil {
 					t.Errorf("%d ranks: rank %d summarizes, with outputs %v", size, i, outputs)
 				}
-				if _, _, err := output.Hold(dir, "other"); err == nil {
+				if _, _, err := output.Hold(configs.Output{Dir: dir}, "other"); err == nil {
 					t.Errorf("%d ranks: output.dir is free before the summary", size)
 				}
 				return nil

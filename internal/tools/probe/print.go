@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/google/renameio/v2"
 
 	"jacobi/internal/base/show"
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/version"
-	"jacobi/internal/observe/output"
 )
 
 // Printer prints the reports of a probe: each one as soon as it is there, or all of them at the end as JSON.
@@ -77,7 +79,8 @@ func (p *Printer) draw(r Report) error {
 		}
 		return c
 	}, r.Host)
-	return output.WriteFile(p.Pictures, fmt.Sprintf("probe-%s-%s.png", r.Part, host), "picture", png)
+	path := filepath.Join(p.Pictures, fmt.Sprintf("probe-%s-%s.png", r.Part, host))
+	return renameio.WriteFile(path, png, 0o666, renameio.WithTempDir(p.Pictures))
 }
 
 // Reports returns how many reports were added.
