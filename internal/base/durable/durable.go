@@ -21,17 +21,3 @@ func SyncDir(path string) error {
 	}
 	return nil
 }
-
-// Create creates a file with data in it and makes the data durable. It fails if the file exists. The file's name is
-// durable after a SyncDir of its directory.
-func Create(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}

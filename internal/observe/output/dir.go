@@ -71,8 +71,8 @@ func unfit(path string) error {
 	return nil
 }
 
-// CheckSpace fails unless the file system of dir has room for this many more bytes.
-func CheckSpace(dir string, bytes int64) error {
+// checkSpace fails unless the file system of dir has room for this many more bytes.
+func checkSpace(dir string, bytes int64) error {
 	available, err := AvailableBytes(dir)
 	if err != nil {
 		return fmt.Errorf("output.dir %q: %w", dir, err)

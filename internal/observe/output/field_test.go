@@ -315,11 +315,11 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 		t.Errorf("error %q does not say %q of %s", err, want, dir)
 	}
 	wantFiles(t, dir)
-	if err := CheckSpace(dir, 2<<20); !errors.Is(err, ErrNoSpace) {
-		t.Errorf("CheckSpace: %v", err)
+	if err := checkSpace(dir, 2<<20); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("checkSpace: %v", err)
 	}
-	if err := CheckSpace(dir, 1<<20); err != nil {
-		t.Errorf("CheckSpace of what there is: %v", err)
+	if err := checkSpace(dir, 1<<20); err != nil {
+		t.Errorf("checkSpace of what there is: %v", err)
 	}
 	writeField(t, dir, solver.Mesh{NX: 16, NY: 16, DType: solver.Float32}, 2)
 	wantFiles(t, dir, "field.npy")

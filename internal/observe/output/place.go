@@ -128,7 +128,7 @@ func reserve(f *os.File, dir string, size int64) error {
 		}
 		return noSpace(dir, size, available)
 	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
-		return CheckSpace(dir, size)
+		return checkSpace(dir, size)
 	}
 	return fmt.Errorf("reserve %d bytes for %s: %w", size, f.Name(), err)
 }

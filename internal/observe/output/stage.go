@@ -183,5 +183,5 @@ func CheckRoom(dir string, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	return CheckSpace(dir, bytes)
+	return checkSpace(dir, bytes)
 }
