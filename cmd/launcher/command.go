@@ -277,7 +277,7 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 		return err
 	}
 	if o.dryRun && o.asJSON {
-		e, err := planEvent(limited, p, 1)
+		e, err := planEvent(p, 1)
 		to.Write(e)
 		return errors.Join(err, p.Check(limited, false))
 	}

@@ -46,9 +46,6 @@ func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
 	if d.Run != "" {
 		b.paragraph("", d.Run)
 	}
-	if d.Expected != "" {
-		b.paragraph("", d.Expected)
-	}
 	if d.Faster != "" {
 		b.paragraph("", d.Faster)
 	}

@@ -44,11 +44,7 @@ func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 		}
 		fmt.Fprintf(&b, "# %s: %s, %s\n", input.Key, show.Text(input.Path), where)
 	}
-	e := p.Expects(context.Background())
-	if e.Text != "" && e.Warning == "" {
-		fmt.Fprintf(&b, "# %s\n", e.Text)
-	}
-	if e.Hint != "" {
+	if e := p.Expects(context.Background()); e.Hint != "" {
 		fmt.Fprintf(&b, "# %s\n", e.Hint)
 	}
 	if p.Idle != "" {

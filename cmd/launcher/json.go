@@ -39,7 +39,7 @@ func checkJSON(o configs.Output) error {
 }
 
 // planEvent describes p, the plan of the given start of the run.
-func planEvent(ctx context.Context, p *plan.Plan, start int) (events.Event, error) {
+func planEvent(p *plan.Plan, start int) (events.Event, error) {
 	config, err := json.Marshal(configs.Redacted(p.Config))
 	if err != nil {
 		return events.Event{}, err
@@ -47,10 +47,6 @@ func planEvent(ctx context.Context, p *plan.Plan, start int) (events.Event, erro
 	e := events.Plan{Schema: events.Schema, Version: version.String(), Start: start, Text: p.String(),
 		Depth:  p.Depth.Rows,
 		Config: config, Ranks: make([]events.Rank, len(p.Ranks))}
-	expected := p.Expects(ctx)
-	if e.Expected = expected.Text; expected.Warning != "" {
-		e.Expected = expected.Warning + "; " + expected.Do
-	}
 	for r, at := range p.Ranks {
 		e.Ranks[r] = events.Rank{Rank: r, Host: at.Host, LocalRank: at.LocalRank, MemoryBytes: p.Memory[r],
 			Stripe: [2]int{p.Stripes[r].Lo, p.Stripes[r].Hi}}

@@ -27,7 +27,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 		starts++
 		var all several
 		if scr.events != nil {
-			if e, err := planEvent(ctx, p, starts); err == nil { // a configuration always has a JSON form
+			if e, err := planEvent(p, starts); err == nil { // a configuration always has a JSON form
 				scr.events.Write(e)
 			}
 			all = append(all, eventProgress{scr.events})
@@ -75,11 +75,7 @@ func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 		scr.Say(p.Idle)
 	}
 	scr.Say(p.Writes())
-	e := p.Expects(ctx)
-	if e.Text != "" && e.Warning == "" {
-		scr.Say(e.Text)
-	}
-	if e.Hint != "" {
+	if e := p.Expects(ctx); e.Hint != "" {
 		scr.Say(e.Hint)
 	}
 	return newProgress(scr, p.Config.Solver, len(p.Ranks))

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -24,25 +23,24 @@ func TestSmallMeshes(t *testing.T) {
 // The launcher, its dry run and doctor name multigrid where Jacobi's method would take long, and warn of a tolerance
 // that cycles do not meet.
 func TestWordsOnMultigrid(t *testing.T) {
-	long := set("grid.nx=512", "grid.ny=512", "problem.preset=dirichlet", "solver.tolerance=1e-8",
-		"output.picture=", "output.field=")
-	const hint = `solver\.method multigrid: ` +
-		`the tolerance is met within about 9 cycles, each in about \d+(\.\d)?(ms|µs)`
+	long := set("grid.nx=100", "grid.ny=100", "problem.preset=dirichlet", "solver.tolerance=1e-8",
+		"grid.dtype=float64", "solver.method=jacobi", "solver.max_iterations=10000", "output.picture=", "output.field=")
+	const hint = "solver.method multigrid meets a tolerance in far less time, mostly in 5 to 20 cycles"
 	for name, args := range map[string][]string{
-		"run":    append([]string{"-np", "1", "--set", "solver.max_iterations=1"}, long...), // ends above its tolerance
+		"run":    append([]string{"-np", "1"}, long...), // ends above its tolerance
 		"dry":    append([]string{"-np", "1", "--dry-run"}, long...),
 		"doctor": append([]string{"doctor", "-np", "1"}, long...),
 	} {
 		out := run(t, t.TempDir(), "launcher", args...)
 		text := strings.Join(strings.Fields(out.stdout+out.stderr), " ")
-		if want := map[string]int{"run": 4}[name]; out.code != want || !regexp.MustCompile(hint).MatchString(text) {
+		if want := map[string]int{"run": 4}[name]; out.code != want || !strings.Contains(text, hint) {
 			t.Errorf("%s: exit code %d, want %s in\n%s", name, out.code, hint, text)
 		}
 	}
 	args := append(append(long, set(cycling("solver.tolerance=1e-20")...)...), "-np", "1", "--dry-run")
 	out := run(t, t.TempDir(), "launcher", args...)
-	const warning = "# Warning: solver.tolerance 1e-20 is below what float64 attains on this mesh: " +
-		"a norm of about 1e-13; a larger one is met\n"
+	const warning = "# Warning: solver.tolerance 1e-20 is below what float64 attains on this mesh; " +
+		"a larger one is met\n"
 	if out.code != 0 || !strings.Contains(out.stdout, warning) {
 		t.Errorf("exit code %d, want %s in\n%s", out.code, warning, out.stdout)
 	}

@@ -40,9 +40,6 @@ type Method struct {
 	// Levels reports whether the method works on the levels of a multigrid.Device rather than on a solver.Backend. Its
 	// iterations are then Cycles, in the course of which values may exceed those of the data.
 	Levels bool
-	// Modes reports whether norms fall as the eigenvalues of the Jacobi iteration say, which foretell the end of a run.
-	// Without, the norms of the run itself do.
-	Modes bool
 	// Instead is a method that takes far less time; "" if there is none.
 	Instead string
 }
@@ -51,7 +48,7 @@ type Method struct {
 func All() []Method {
 	return []Method{
 		{Name: Jacobi, Unit: Sweep, Sweeps: 1, Delay: 2, Float32: true, SomeNorms: true,
-			Modes: true, Instead: Multigrid},
+			Instead: Multigrid},
 		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.HaloDepth, CG: true, Full: true,
 			Floor: true, Levels: true},
 	}

@@ -17,26 +17,16 @@ const samples = 64
 // corners of the interior. It also looks for free points, and for what makes the solution unique. It finds most bad
 // problems before any rank starts. Row, ValueRow and FixedRow find the others.
 func (p *Problem) Check(ctx context.Context) error {
-	largest, err := p.maxColumns(ctx, 0, p.mesh.NY)
+	walls, err := p.maxWalls(ctx)
 	if err != nil {
 		return err
-	}
-	for _, iy := range []int{0, p.mesh.NY - 1} {
-		if !p.fixedWallRow(iy) || p.mesh.PeriodicRows() {
-			continue
-		}
-		m, err := p.maxInner(ctx, iy)
-		if err != nil {
-			return err
-		}
-		largest = max(largest, m)
 	}
 	guess, fixed, err := p.maxSample(ctx)
 	if err != nil {
 		return err
 	}
-	data := max(largest, fixed)
-	largest = max(data, guess)
+	data := max(walls, fixed)
+	largest := max(data, guess)
 	if err := p.checkFixed(ctx); err != nil {
 		return err
 	}
@@ -51,6 +41,35 @@ func (p *Problem) Check(ctx context.Context) error {
 		}
 	}
 	return p.checkSampled(ctx, guess, data, added)
+}
+
+// maxWalls returns the largest absolute value of fixed walls.
+func (p *Problem) maxWalls(ctx context.Context) (float64, error) {
+	largest, err := p.maxColumns(ctx, 0, p.mesh.NY)
+	for _, iy := range []int{0, p.mesh.NY - 1} {
+		if err != nil || !p.fixedWallRow(iy) || p.mesh.PeriodicRows() {
+			continue
+		}
+		var m float64
+		m, err = p.maxInner(ctx, iy)
+		largest = max(largest, m)
+	}
+	return largest, err
+}
+
+// Largest estimates the largest absolute value of the solution from the walls and, among samples, from the source and
+// the points that problem.fixed fixes.
+func (p *Problem) Largest(ctx context.Context) (float64, error) {
+	walls, err := p.maxWalls(ctx)
+	if err != nil {
+		return 0, err
+	}
+	_, fixed, err := p.maxSample(ctx)
+	if err != nil {
+		return 0, err
+	}
+	source, err := p.sampleSource(ctx)
+	return max(walls, fixed) + p.Driven(source)/2, err
 }
 
 // maxSample returns the largest absolute values among the samples of the interior: that of points that a sweep updates,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"jacobi/solver/spectrum"
 )
 
 // farthest is how many times as large as the solution may be the initial field may be: the norm is a multiple of a unit
@@ -32,7 +30,7 @@ func (p *Problem) Driven(maxSource float64) float64 {
 	if p.weighted {
 		return 0
 	}
-	return 2 * maxSource / spectrum.LeastOf(p.mesh, p.Operator().General())
+	return 2 * maxSource / p.LeastEigenvalue()
 }
 
 // checkSampled is CheckGuess for the whole mesh. guess is the largest value among samples, data that of walls and

@@ -41,19 +41,3 @@ func (p *Problem) Values(iy int, cols []int, dst []float64) error {
 	}
 	return nil
 }
-
-// SourceValues stores the source of interior row iy at the interior columns cols in dst, rounded to the field's type.
-func (p *Problem) SourceValues(iy int, cols []int, dst []float64) error {
-	clear(dst)
-	if !p.sourced() {
-		return nil
-	}
-	var s span
-	for i, ix := range cols {
-		if err := p.sourceSpan(&s, iy, ix, dst[i:i+1]); err != nil {
-			return err
-		}
-		dst[i] = p.round(dst[i])
-	}
-	return nil
-}

@@ -55,11 +55,10 @@ type Event struct {
 	Step        string          `json:"step,omitempty"`   // what Sweeps counts: "cycle", or "" for sweeps
 	Sweeps      int             `json:"sweeps,omitempty"` // done so far
 	MaxSweeps   int             `json:"max_sweeps,omitempty"`
-	End         int             `json:"end,omitempty"`      // estimate of the run's sweeps in all; 0 if unknown
-	Left        time.Duration   `json:"left,omitempty"`     // estimate of the time until then; 0 if unknown
-	Rounding    bool            `json:"rounding,omitempty"` // the norm is little more than rounding
-	Norm        Number          `json:"norm"`               // the newest one known
-	GLUPs       Number          `json:"glups"`              // 10^9 points updated a second
+	End         int             `json:"end,omitempty"`  // estimate of the run's sweeps in all; 0 if unknown
+	Left        time.Duration   `json:"left,omitempty"` // estimate of the time until then; 0 if unknown
+	Norm        Number          `json:"norm"`           // the newest one known
+	GLUPs       Number          `json:"glups"`          // 10^9 points updated a second
 	Elapsed     time.Duration   `json:"elapsed,omitempty"`
 	Text        string          `json:"text,omitempty"`
 	Consequence bool            `json:"consequence,omitempty"` // for Aborted: see IsConsequence

@@ -24,8 +24,6 @@ func (e Event) Goal() string {
 		return fmt.Sprintf("of about %d %s", rounded(e.End), steps)
 	case e.End > 0:
 		return fmt.Sprintf("of %d %s", e.End, steps)
-	case e.Rounding:
-		return steps
 	default:
 		return fmt.Sprintf("of at most %d %s", e.MaxSweeps, steps)
 	}
@@ -42,9 +40,6 @@ func (e Event) Share() float64 {
 // Status returns the part of Progress after the number of sweeps: norm, speed and time left.
 func (e Event) Status() string {
 	text := fmt.Sprintf("norm %.4e, %.3f GLUP/s", float64(e.Norm), float64(e.GLUPs))
-	if e.Rounding {
-		return text + ", little more than rounding is left"
-	}
 	if e.Left > 0 {
 		text += fmt.Sprintf(", about %s left", Coarse(e.Left))
 	}

@@ -17,7 +17,6 @@ func TestProgress(t *testing.T) {
 		{Event{Sweeps: 250, MaxSweeps: 1e8, End: 126487, Left: 400 * time.Millisecond},
 			"250 of about 126000 sweeps (0%), about 1 s left"},
 		{Event{Sweeps: 7, MaxSweeps: 1e8}, "7 of at most 100000000 sweeps"},
-		{Event{Sweeps: 120000, MaxSweeps: 1e8, Rounding: true}, "120000 sweeps, little more than rounding is left"},
 		{Event{Sweeps: 1000, MaxSweeps: 1e8, End: 1000}, "1000 of 1000 sweeps (100%)"},
 		{leaves(59600 * time.Millisecond), "10 of 80 sweeps (12%), about 60 s left"},
 		{leaves(217 * s), "10 of 80 sweeps (12%), about 3m40s left"},

@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is the version of the format. It changes when a key changes its meaning or goes, not when there are new keys.
-const Schema = 1
+const Schema = 2
 
 // Event is a line. The part that Event names is set.
 type Event struct {
@@ -26,14 +26,13 @@ type Event struct {
 
 // Plan is what a start of the run will do. It comes before the ranks start, again with each restart.
 type Plan struct {
-	Schema   int             `json:"schema"`
-	Version  string          `json:"version"` // of the program
-	Start    int             `json:"start"`   // 1, and one more with each restart
-	Text     string          `json:"text"`
-	Depth    int             `json:"depth"`
-	Ranks    []Rank          `json:"ranks"`
-	Expected string          `json:"expected,omitempty"` // what is expected of the run, in words
-	Config   json.RawMessage `json:"config"`             // all keys, without secrets
+	Schema  int             `json:"schema"`
+	Version string          `json:"version"` // of the program
+	Start   int             `json:"start"`   // 1, and one more with each restart
+	Text    string          `json:"text"`
+	Depth   int             `json:"depth"`
+	Ranks   []Rank          `json:"ranks"`
+	Config  json.RawMessage `json:"config"` // all keys, without secrets
 }
 
 // Rank is the place of a rank.

@@ -21,42 +21,40 @@ type Progress struct {
 	Options
 	mu               sync.Mutex // Norms and Swept are called by several goroutines
 	start, published time.Time
-	course           Course
+	course           course
 	clock            *awake.Clock
 	speed            speed
 	norm             float64 // the newest one; 0 before it
 	said             time.Time
 }
 
-// Course forecasts the end of a run.
-type Course interface {
-	Add(sweep int, norm float64)
-	End() (sweeps int, reason solver.StopReason, ok bool)
-}
-
 // Options are what a Progress takes of its run.
 type Options struct {
-	Comm      *roster.Comm
-	Points    float64 // of the mesh, times the sweeps of an iteration
-	Start     int     // iterations done before this start
-	Max       int
-	Step      string         // what an iteration is; see roster.Event
-	Cadence   solver.Cadence // of the norms; of all cycles
-	Goal      solver.Goal
-	NewCourse func(target float64) Course // forecasts the end for a target of the norm
-	Mute      bool                        // nobody watches: no event is published
-	Say       func(string)                // gets a line now and then; nil under a launcher, which shows progress itself
+	Comm    *roster.Comm
+	Points  float64 // of the mesh, times the sweeps of an iteration
+	Start   int     // iterations done before this start
+	Max     int
+	Step    string         // what an iteration is; see roster.Event
+	Cadence solver.Cadence // of the norms; of all cycles
+	Goal    solver.Goal
+	Mute    bool         // nobody watches: no event is published
+	Say     func(string) // gets a line now and then; nil under a launcher, which shows progress itself
 }
 
 // Start returns the Progress of a run that starts now.
 func Start(ctx context.Context, o Options) *Progress {
 	now := time.Now()
-	p := &Progress{Options: o, start: now, said: now, clock: awake.Of(ctx), course: o.NewCourse(o.Goal.Target())}
+	p := &Progress{Options: o, start: now, said: now, clock: awake.Of(ctx), course: o.course()}
 	p.speed.add(p.clock.Now(), p.Start)
 	if p.Comm.Self().Rank == 0 {
 		p.publish(roster.Event{Kind: roster.Started, Step: p.Step, Sweeps: p.Start, MaxSweeps: p.Max})
 	}
 	return p
+}
+
+// course returns the course of a run without norms.
+func (o Options) course() course {
+	return course{target: o.Goal.Target(), max: o.Max, sweeps: o.Step == ""}
 }
 
 // Norms handles the final norms of sweep first and of the next ones that have a norm.
@@ -65,24 +63,20 @@ func (p *Progress) Norms(first int, norms []float64) {
 	defer p.mu.Unlock()
 	if p.Goal.Base == 0 {
 		p.Goal.Base = norms[0]
-		p.course = p.NewCourse(p.Goal.Target())
+		p.course = p.Options.course()
 	}
-	last := p.Cadence.Sweep(p.Cadence.In(first) + len(norms) - 1)
+	done := p.Cadence.Sweep(p.Cadence.In(first) + len(norms) - 1)
+	if p.Step == "" {
+		done++ // the norms of cycles are those of the fields before them
+	}
 	p.norm = norms[len(norms)-1]
-	if p.Cadence.Stride > 1 {
-		p.course.Add(last, p.norm)
+	due := p.due()
+	if due || p.Cadence.Stride > 1 {
+		p.course.add(done, p.norm)
 	}
-	if !p.due() {
-		return
+	if due {
+		p.show(done)
 	}
-	sweeps := last + 1
-	if p.Step != "" {
-		sweeps = first // norms are those of the fields before the cycles
-	}
-	if p.Cadence.Stride <= 1 {
-		p.course.Add(last, p.norm)
-	}
-	p.show(sweeps)
 }
 
 // Swept handles sweeps without norms.
@@ -108,11 +102,9 @@ func (p *Progress) due() bool {
 func (p *Progress) show(sweeps int) {
 	e := p.event(sweeps, p.norm, time.Since(p.start))
 	p.speed.add(p.clock.Now(), sweeps)
-	end, reason, ok := p.course.End()
-	if ok {
+	if end, ok := p.course.end(); ok {
 		e.End, e.Left = end, p.speed.timeFor(end-sweeps)
 	}
-	e.Rounding = !ok && reason == solver.Stalled
 	p.tell(e)
 }
 

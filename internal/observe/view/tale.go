@@ -88,9 +88,6 @@ func (t *tale) advance(e roster.Event) {
 	if e.Kind == roster.Progress {
 		p.Norm = finite(float64(e.Norm))
 	}
-	if e.Rounding {
-		p.Text = "Little more than rounding is left."
-	}
 	t.progress = p
 	t.changed[TopicProgress] = true
 }

@@ -100,7 +100,7 @@ func (r *run) wire(ctx context.Context) error {
 
 // solveAll takes the phases from the layout to the outputs.
 func (r *run) solveAll(ctx context.Context) (written, error) {
-	err := inTurn(ctx, r.watch, r.openPage, r.wire, r.load, r.foresee, r.openOutputs)
+	err := inTurn(ctx, r.watch, r.openPage, r.wire, r.load, r.openOutputs)
 	if err != nil {
 		return written{}, err
 	}

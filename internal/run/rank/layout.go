@@ -10,7 +10,6 @@ import (
 	"jacobi/internal/run/tune"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
-	"jacobi/solver/spectrum"
 )
 
 // division is how the mesh is divided among the ranks.
@@ -77,7 +76,7 @@ func (r *run) magnitude(whole roster.Part) solver.Magnitude {
 	largest := max(whole.MaxAbs, whole.MaxGuess)
 	if m := r.problem.Mesh(); r.Config.Solver.Entry().Levels {
 		points := float64(m.NX) * float64(m.NY)
-		least := spectrum.LeastOf(m, r.problem.Operator().General())
+		least := r.problem.LeastEigenvalue()
 		walls := largest
 		largest += min(r.problem.Driven(whole.MaxSource), 4*math.Sqrt(points/least)*(2*largest+whole.MaxSource))
 		if r.problem.Operator().Weighted {

@@ -3,24 +3,12 @@ package rank
 import (
 	"context"
 
-	"jacobi/internal/compute/outlook"
 	"jacobi/internal/observe/progress"
 	"jacobi/solver"
 )
 
 // solution is how the sweeps end.
-type solution struct {
-	forecast *outlook.Outlook // on rank 0, of a method whose norms its modes foretell
-	result   solver.Result
-}
-
-// foresee estimates how the run will end, where the modes of the iteration tell that. Only rank 0 needs it.
-func (r *run) foresee(ctx context.Context) (err error) {
-	if r.id.Rank == 0 && r.Config.Solver.Entry().Modes {
-		r.forecast, err = outlook.New(ctx, r.problem)
-	}
-	return err
-}
+type solution struct{ result solver.Result }
 
 // progressOptions says what the progress of the run takes of it.
 func (r *run) progressOptions() progress.Options {
@@ -28,10 +16,6 @@ func (r *run) progressOptions() progress.Options {
 	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
 		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal,
 		Mute: r.Ordered && !r.order.Progress}
-	o.NewCourse = func(target float64) progress.Course { return outlook.NewCourse(r.forecast, target, c.MaxIterations) }
-	if !c.Entry().Modes {
-		o.NewCourse = func(target float64) progress.Course { return outlook.NewCycles(target, 0, c.MaxIterations) }
-	}
 	if !r.launched() {
 		o.Say = func(line string) { r.Log.Info(line) }
 	}

@@ -16,10 +16,9 @@ import (
 // Diagnosis says whether a run would start.
 type Diagnosis struct {
 	Starts   bool           `json:"starts"`
-	Run      string         `json:"run,omitempty"`      // description; "" if the run could not be planned
-	Expected string         `json:"expected,omitempty"` // expected end of the run
-	Faster   string         `json:"faster,omitempty"`   // a method that would be much faster
-	Version  string         `json:"version"`            // version of this launcher
+	Run      string         `json:"run,omitempty"`    // description; "" if the run could not be planned
+	Faster   string         `json:"faster,omitempty"` // a method that would be much faster
+	Version  string         `json:"version"`          // version of this launcher
 	Faults   []Finding      `json:"faults"`
 	Warnings []Finding      `json:"warnings"`
 	Nodes    []Node         `json:"nodes"`

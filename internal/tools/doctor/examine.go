@@ -58,7 +58,7 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 	faults = append(faults, checkHosts(ctx, p, p.Means(starter.SSH, run.Screen.Say))...)
 	if len(faults) > 0 {
 		d := planned(faults, warnings)
-		d.Expected, d.Faster = expects.Text, expects.Hint
+		d.Faster = expects.Hint
 		return d, nil
 	}
 	place, err := measureOutput(p)
@@ -70,7 +70,7 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 		return Diagnosis{}, err
 	}
 	d := planned(found.faults, append(warnings, weigh(found.nodes, found.ranks)...))
-	d.Expected, d.Faster, d.Output = expects.Text, expects.Hint, place
+	d.Faster, d.Output = expects.Hint, place
 	d.Nodes, d.Ranks = append(d.Nodes, found.nodes...), append(d.Ranks, found.ranks...)
 	return d, nil
 }

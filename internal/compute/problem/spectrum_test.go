@@ -1,4 +1,4 @@
-package spectrum
+package problem
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 )
 
 // The least eigenvalue of 1-J is that of the slowest waves between the walls, by the formula with cosines.
-func TestLeastOf(t *testing.T) {
+func TestLeastEigenvalue(t *testing.T) {
 	neumann := solver.Walls{Left: solver.Neumann, Right: solver.Neumann, Top: solver.Neumann, Bottom: solver.Neumann}
 	for _, c := range []struct {
 		walls solver.Walls
@@ -22,7 +22,7 @@ func TestLeastOf(t *testing.T) {
 		{neumann, solver.Operator{}, (1 - math.Cos(math.Pi/64)) / 2 / (1 + math.Log(32))}, // fixed points inside
 	} {
 		m := solver.Mesh{NX: 17, NY: 33, DType: solver.Float64, Walls: c.walls}
-		if got := LeastOf(m, c.op.General()); math.Abs(got/c.want-1) > 1e-12 {
+		if got := leastOf(m, c.op.General()); math.Abs(got/c.want-1) > 1e-12 {
 			t.Errorf("%v, %+v: %v, want %v", c.walls, c.op, got, c.want)
 		}
 	}
