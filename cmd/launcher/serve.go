@@ -112,7 +112,6 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 	e := &study.Engine{Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
 		Warn: s.warn, Alone: serveAlone,
 		Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
-	s.cancel = e.Cancel
 	if socket != nil {
 		go socket.accept(ctx, s)
 	} else {
@@ -123,7 +122,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		}()
 		go func() {
 			launch.AwaitUnread(unix.Stdout)
-			c.leave(ctx)
+			c.leave()
 		}()
 	}
 	end, err := e.Run(ctx, p)

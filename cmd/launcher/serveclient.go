@@ -24,6 +24,7 @@ type request struct {
 	Cancel   json.RawMessage `json:"cancel"` // the id of a request that is not to be done, or not to its end
 	fault    error
 	from     *client
+	drop     context.CancelCauseFunc // cancels its job; nil before that
 }
 
 // answer is a line for a client.
@@ -41,16 +42,17 @@ type client struct {
 	out     *json.Encoder
 
 	mu      sync.Mutex
-	waiting map[string]int  // requests without an end, by id
-	given   map[string]int  // the newest job, by id
-	ended   map[string]bool // ids of requests that were cancelled
+	waiting map[string]int                     // requests without an end, by id
+	given   map[string]context.CancelCauseFunc // cancels the newest job, by id
+	ended   map[string]bool                    // ids of requests that were cancelled
 	gone    bool
 }
 
 // newClient returns a client whose end ends all.
 func newClient(s *serving, out io.Writer) *client {
-	return &client{serving: s, out: json.NewEncoder(out), waiting: map[string]int{}, given: map[string]int{},
-		ended: map[string]bool{}, failed: func(err error) error { return fmt.Errorf("answer to a request: %w", err) }}
+	return &client{serving: s, out: json.NewEncoder(out), waiting: map[string]int{},
+		given: map[string]context.CancelCauseFunc{}, ended: map[string]bool{},
+		failed: func(err error) error { return fmt.Errorf("answer to a request: %w", err) }}
 }
 
 // read reads requests until their end. A line that is none is answered in its turn.
@@ -69,7 +71,7 @@ func (c *client) read(ctx context.Context, in io.Reader) {
 		switch {
 		case !long && len(bytes.TrimSpace(line)) == 0:
 		case r.Cancel != nil && r.fault == nil:
-			c.abandon(ctx, string(r.Cancel))
+			c.abandon(string(r.Cancel))
 		case !c.ask(ctx, r):
 			return
 		}
@@ -110,29 +112,29 @@ func parseRequest(line []byte) (r request) {
 	return r
 }
 
-// give notes the job of a request. It returns false if the request is not to be done.
-func (c *client) give(id string, job int) bool {
+// give notes how to cancel the job of a request. It returns false if the request is not to be done.
+func (c *client) give(id string, drop context.CancelCauseFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.given[id] = job
+	c.given[id] = drop
 	return !c.ended[id] && !c.gone
 }
 
 // abandon cancels the requests of that id that have no end. One at which the ranks are stops after a common iteration.
-func (c *client) abandon(ctx context.Context, id string) {
+func (c *client) abandon(id string) {
 	c.mu.Lock()
-	job := c.given[id]
+	drop := c.given[id]
 	if c.waiting[id] > 0 {
 		c.ended[id] = true
 	}
 	c.mu.Unlock()
-	if job > 0 {
-		_ = c.cancel(ctx, job) // fails only when the ranks end anyway
+	if drop != nil {
+		drop(errCancelled)
 	}
 }
 
 // leave cancels all requests: nobody waits for their answers any more.
-func (c *client) leave(ctx context.Context) {
+func (c *client) leave() {
 	c.mu.Lock()
 	c.gone = true
 	var ids []string
@@ -141,7 +143,7 @@ func (c *client) leave(ctx context.Context) {
 	}
 	c.mu.Unlock()
 	for _, id := range ids {
-		c.abandon(ctx, id)
+		c.abandon(id)
 	}
 }
 

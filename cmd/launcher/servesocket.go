@@ -91,7 +91,7 @@ func attend(ctx context.Context, to *serving, conn *net.UnixConn) {
 		return nil
 	}
 	c.read(ctx, conn)
-	c.leave(ctx)
+	c.leave()
 }
 
 // deadlined is a connection whose writes have a deadline.

@@ -19,14 +19,15 @@ import (
 
 // serving does the requests of clients, in the order in which they come.
 type serving struct {
-	base   *configs.Base
-	queue  chan request
-	cancel func(ctx context.Context, job int) error // a job that ranks have
+	base  *configs.Base
+	queue chan request
 
 	mu      sync.Mutex
 	number  int             // of the last job
 	pending map[int]request // by job, those without an end
 }
+
+var errCancelled = errors.New("the request was cancelled")
 
 // give returns the next request as a job.
 func (s *serving) give(ctx context.Context) (study.Job, bool, error) {
@@ -36,13 +37,14 @@ func (s *serving) give(ctx context.Context) (study.Job, bool, error) {
 			return study.Job{}, false, nil
 		}
 		job, err := s.job(r)
+		job.Wanted, r.drop = context.WithCancelCause(context.WithoutCancel(ctx))
 		s.mu.Lock()
 		s.number++
 		job.ID, job.Tag = s.number, r.ID
 		s.pending[job.ID] = r
 		s.mu.Unlock()
-		if !r.from.give(string(r.ID), job.ID) {
-			err = errors.New("the request was cancelled")
+		if !r.from.give(string(r.ID), r.drop) {
+			r.drop(errCancelled)
 		}
 		job.Fault = err
 		return job, true, nil
@@ -126,6 +128,7 @@ func (s *serving) warn(j study.Job, text string) {
 func (s *serving) done(j study.Job, r study.Result) error {
 	c := s.owner(j.ID)
 	s.mu.Lock()
+	s.pending[j.ID].drop(nil)
 	delete(s.pending, j.ID)
 	s.mu.Unlock()
 	end := events.End{ExitCode: launch.ExitFailed, Error: r.Refused + r.Failed}

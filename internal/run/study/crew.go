@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"jacobi/configs"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/desk"
@@ -17,6 +18,8 @@ import (
 
 // crew are the ranks of an attempt, as their launcher knows them.
 type crew struct {
+	conn    *wire.Conn
+	runID   string
 	desks   []*desk.Desk
 	changed chan struct{} // holds a token after an answer
 
@@ -104,9 +107,10 @@ func (e *Engine) attend(ctx context.Context, p *plan.Plan, conn *wire.Conn, runI
 	ctx, cancel := context.WithCancel(ctx)
 	ordering, last := context.WithCancelCause(ctx)
 	e.mu.Lock()
-	e.number, e.conn, e.runID, e.started = 0, conn, runID, p
+	e.number, e.started = 0, p
 	e.mu.Unlock()
-	c := &crew{desks: desks, changed: make(chan struct{}, 1), busy: slices.Repeat([]int{ahead}, ranks)}
+	c := &crew{conn: conn, runID: runID, desks: desks, changed: make(chan struct{}, 1),
+		busy: slices.Repeat([]int{ahead}, ranks)}
 	var all sync.WaitGroup
 	for rank := range desks {
 		all.Go(func() { e.collect(ctx, c, rank, last) })
@@ -143,25 +147,19 @@ func (e *Engine) feed(ctx context.Context, c *crew) {
 
 // order gives a job to ranks. It returns false if no job can follow.
 func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
-	alone := e.alone(job.Config)
-	document, err := e.prepare(ctx, job.Job, alone)
+	document, rank, err := e.ready(ctx, c, job.Job)
 	if ctx.Err() != nil {
 		return false
 	}
 	if err != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		job.result = &Result{Refused: err.Error()}
+		job.end(&Result{Refused: err.Error()})
 		return e.passFirst()
-	}
-	rank, ok := c.choose(ctx, alone)
-	if !ok {
-		return false
 	}
 	e.mu.Lock()
 	e.number++
-	number, cancelled := e.number, e.cancelled[job.ID]
-	delete(e.cancelled, job.ID)
+	number := e.number
 	job.number, job.rank = number, rank
 	e.mu.Unlock()
 	c.add(rank, 1)
@@ -169,7 +167,31 @@ func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 		Alone: rank != everyone}) != nil {
 		return false
 	}
-	return !cancelled || e.Cancel(ctx, job.ID) == nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if job.result == nil {
+		job.unwant = context.AfterFunc(job.Wanted, func() {
+			_ = roster.RequestStopOf(context.WithoutCancel(ctx), c.conn, c.runID, number) // fails only at the end
+		})
+	}
+	return true
+}
+
+// ready returns what ranks get of a job, and which one has room for it, or everyone. It returns early, with the
+// reason, where the job is not wanted any more.
+func (e *Engine) ready(ctx context.Context, c *crew, job Job) (document []byte, rank int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(job.Wanted, cancel)()
+	alone := e.alone(job.Config)
+	document, err = e.prepare(ctx, job, alone)
+	if err == nil {
+		rank, _ = c.choose(ctx, alone)
+	}
+	if job.Wanted.Err() != nil {
+		err = context.Cause(job.Wanted)
+	}
+	return document, rank, err
 }
 
 // prepare checks a job as the launcher does that has one alone, and returns what the ranks get of it.
@@ -232,7 +254,7 @@ func (e *Engine) answered(rank int, a desk.Answer) (by int, ok bool) {
 			r = &Result{Failed: fmt.Sprintf("report of the run: %v", err)}
 		}
 	}
-	e.open[i].result = r
+	e.open[i].end(r)
 	by = e.open[i].rank
 	return by, e.passFirst()
 }

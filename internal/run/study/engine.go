@@ -10,7 +10,6 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/net/roster"
-	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/hosts"
@@ -26,6 +25,9 @@ type Job struct {
 	Progress bool   // Engine.Event gets the progress
 	Tag      []byte // of the caller
 	Fault    error  // why the run cannot begin: the ranks do not get it
+	// Wanted, if not nil, ends when nobody wants the run any more, with the reason as its cause. One that ranks have
+	// stops after an iteration that all have done.
+	Wanted context.Context
 }
 
 // Result is what became of a Job. One of its parts is set.
@@ -50,24 +52,29 @@ type Engine struct {
 	// Warn takes a warning about a job, before the ranks have it.
 	Warn func(Job, string)
 
-	mu        sync.Mutex
-	open      []*ordered // jobs that Done has not been given, in their order
-	again     []*ordered // those of open that ranks had when they died, but for the one at which they were
-	number    int
-	drained   bool  // Next has no more jobs
-	fault     error // of Done
-	conn      *wire.Conn
-	runID     string
-	started   *plan.Plan   // of the ranks
-	cancelled map[int]bool // jobs that were cancelled before ranks had them, by ID
+	mu      sync.Mutex
+	open    []*ordered // jobs that Done has not been given, in their order
+	again   []*ordered // those of open that ranks had when they died, but for the one at which they were
+	number  int
+	drained bool       // Next has no more jobs
+	fault   error      // of Done
+	started *plan.Plan // of the ranks
 }
 
 // ordered is a job that Next has given.
 type ordered struct {
 	Job
-	number int     // of its order; 0 before that
-	rank   int     // that does it, or everyone
-	result *Result // nil before the answer; results of later jobs wait for it
+	number int         // of its order; 0 before that
+	rank   int         // that does it, or everyone
+	result *Result     // nil before the answer; results of later jobs wait for it
+	unwant func() bool // ends the watch over Wanted; nil before the order
+}
+
+// end sets the result of a job, and lets it be.
+func (j *ordered) end(r *Result) {
+	if j.result = r; j.unwant != nil {
+		j.unwant()
+	}
 }
 
 // Run starts the ranks of p and returns when all jobs are done, or when the ranks have ended without that.
@@ -108,7 +115,7 @@ func (e *Engine) blame(err error) {
 		return j.result == nil && j.number > 0 && (!known || j.rank == everyone || j.rank == failed.Rank)
 	})
 	if i >= 0 {
-		e.open[i].result = &Result{Failed: err.Error()}
+		e.open[i].end(&Result{Failed: err.Error()})
 	}
 }
 
@@ -120,7 +127,9 @@ func (e *Engine) settle(restart bool) error {
 	e.passFirst()
 	e.again = nil
 	for _, j := range e.open {
-		j.number = 0
+		if j.number = 0; j.unwant != nil {
+			j.unwant()
+		}
 		switch {
 		case j.result == nil:
 			e.again = append(e.again, j)
@@ -161,6 +170,9 @@ func (e *Engine) next(ctx context.Context) (job *ordered, more bool, err error) 
 	e.mu.Unlock()
 	job = new(ordered)
 	job.Job, more, err = e.Next(ctx)
+	if job.Wanted == nil {
+		job.Wanted = context.Background()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil || !more {
@@ -169,22 +181,6 @@ func (e *Engine) next(ctx context.Context) (job *ordered, more bool, err error) 
 	}
 	e.open = append(e.open, job)
 	return job, true, nil
-}
-
-// Cancel stops a job that Next has given, after an iteration that all ranks have done.
-func (e *Engine) Cancel(ctx context.Context, id int) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, j := range e.open {
-		if j.ID == id && j.number > 0 {
-			return roster.RequestStopOf(ctx, e.conn, e.runID, j.number)
-		}
-	}
-	if e.cancelled == nil {
-		e.cancelled = map[int]bool{}
-	}
-	e.cancelled[id] = true
-	return nil
 }
 
 // shown passes events of runs on.

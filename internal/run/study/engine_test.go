@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jacobi/configs"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/run/desk"
@@ -193,16 +194,87 @@ func TestStopOfOneRankStopsAll(t *testing.T) {
 	}
 }
 
-// Jobs that wait for new ranks may all be cancelled.
-func TestCancelOfJobsThatWait(t *testing.T) {
+// A job that is not wanted any more is refused with the reason while no rank has it. Ranks that have it are asked to
+// stop, also if it was ordered again after a restart.
+func TestJobsThatNobodyWants(t *testing.T) {
 	t.Parallel()
-	e := &Engine{open: []*ordered{{Job: Job{ID: 1}}, {Job: Job{ID: 2}}}}
-	for id := 1; id <= 2; id++ {
-		if err := e.Cancel(t.Context(), id); err != nil {
-			t.Fatal(err)
+	srv := rostertest.Start(t, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	start := configs.Default()
+	start.Run.Ranks = 1
+	start, err := StartConfig(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Make(ctx, start, hosts.Where{MapBy: "slot"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{Warn: func(Job, string) {}}
+	told, jobs := make(chan string, 4), make(chan Job)
+	e.Done = func(j Job, r Result) error {
+		told <- fmt.Sprint(j.ID, r.Refused, r.Failed)
+		return nil
+	}
+	e.Next = func(ctx context.Context) (Job, bool, error) {
+		select {
+		case j := <-jobs:
+			return j, true, nil
+		case <-ctx.Done():
+			return Job{}, false, context.Cause(ctx)
 		}
 	}
-	if !e.cancelled[1] || !e.cancelled[2] {
-		t.Errorf("cancelled: %v, want 1 and 2", e.cancelled)
+	nobody := errors.New("-nobody waits")
+	unwanted, leave := context.WithCancelCause(ctx)
+	leave(nobody)
+	wanted, drop := context.WithCancelCause(ctx)
+	defer drop(nil)
+	for _, runID := range []string{"first", "second"} {
+		stops, far := make(chan string, 4), wire.Over(srv.Dial())
+		if _, err := far.Subscribe("jacobi."+runID+".stop", func(m pubsub.Message) {
+			stops <- string(m.Data)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		stop, err := e.attend(ctx, p, wire.Over(srv.Dial()), runID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rank, err := desk.AtRank(ctx, far, runID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := rank.Send(ctx, desk.Answer{}); err != nil {
+			t.Fatal(err)
+		}
+		if runID == "first" {
+			jobs <- Job{ID: 1, Config: start, Wanted: unwanted}
+			if got := <-told; got != "1-nobody waits" {
+				t.Errorf("a job that nobody wants: %s", got)
+			}
+			jobs <- Job{ID: 2, Config: start, Wanted: wanted}
+		}
+		var o desk.Order
+		if err := rank.Recv(ctx, &o); err != nil || o.Number != 1 {
+			t.Fatalf("%+v, %v; want order 1", o, err)
+		}
+		if runID == "second" {
+			drop(nobody)
+			if got := <-stops; got != "1" {
+				t.Errorf("stop of run %q, want 1", got)
+			}
+			if err := rank.Send(ctx, desk.Answer{Number: 1, Failed: "-stopped"}); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-told; got != "2-stopped" {
+				t.Errorf("a job that was cancelled: %s", got)
+			}
+		}
+		stop()
+		rank.Close()
+		if err := e.settle(true); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
