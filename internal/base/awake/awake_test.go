@@ -53,6 +53,33 @@ func TestNoTimePassesWhileHeld(t *testing.T) {
 	})
 }
 
+// What holds up a clock holds up those that were started in its context. What holds up these does not hold it up.
+func TestClockInAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var outerHeld, innerHeld atomic.Bool
+		root, stop := context.WithCancel(t.Context())
+		defer stop()
+		outer := Start(root, outerHeld.Load)
+		inner := Start(outer, innerHeld.Load)
+		passed := func(hold *atomic.Bool) (out, in time.Duration) {
+			hold.Store(true)
+			time.Sleep(3 * interval) // both have seen it
+			out, in = Of(outer).Now(), Of(inner).Now()
+			time.Sleep(time.Hour)
+			out, in = Of(outer).Now()-out, Of(inner).Now()-in
+			hold.Store(false)
+			time.Sleep(3 * interval)
+			return out, in
+		}
+		if out, in := passed(&outerHeld); out != 0 || in != 0 {
+			t.Errorf("the outer one held: %v and %v pass", out, in)
+		}
+		if out, in := passed(&innerHeld); out != time.Hour || in != 0 {
+			t.Errorf("the inner one held: %v and %v pass", out, in)
+		}
+	})
+}
+
 // about allows a difference of two ticks either way.
 func about(got, want time.Duration) bool { return got > want-2*interval && got < want+3*interval }
 

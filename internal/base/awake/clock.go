@@ -24,16 +24,17 @@ type Clock struct {
 	mu      sync.Mutex
 	counted time.Duration // up to tick
 	tick    time.Time
-	held    bool // since tick
-	over    bool // the ticks have ended: all time counts
+	held    bool   // since tick
+	over    bool   // the ticks have ended: all time counts
+	outer   *Clock // what holds it up holds this one up, too; may be nil
 }
 
 type key struct{}
 
 // Start returns ctx with a clock, which runs until ctx ends. held reports whether another process holds up this one at
-// the moment; it may be nil.
+// the moment; it may be nil. What holds up a clock that ctx has already holds up this one, too.
 func Start(ctx context.Context, held func() bool) context.Context {
-	c := &Clock{tick: time.Now()}
+	c := &Clock{tick: time.Now(), outer: Of(ctx)}
 	go c.run(ctx, held)
 	return context.WithValue(ctx, key{}, c)
 }
@@ -50,7 +51,7 @@ func (c *Clock) run(ctx context.Context, held func() bool) {
 	for {
 		select {
 		case <-ticker.C:
-			c.advance(held != nil && held(), false)
+			c.advance(held != nil && held() || c.outer.isHeld(), false)
 		case <-ctx.Done():
 			c.advance(false, true)
 			return
@@ -64,6 +65,15 @@ func (c *Clock) advance(held, over bool) {
 	now := time.Now()
 	c.counted += c.since(now)
 	c.tick, c.held, c.over = now, held, over
+}
+
+func (c *Clock) isHeld() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held
 }
 
 // since returns how much of the time since the last tick counts.

@@ -114,6 +114,7 @@ func (p *Problem) Share(ctx context.Context, rank, ranks int) (Sums, error) {
 			if err := ended(ctx); err != nil {
 				return err
 			}
+			p.worked()
 			return in.read(missing[i])
 		})
 		if err != nil {

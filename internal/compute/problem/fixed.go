@@ -74,6 +74,7 @@ func (p *Problem) GivenRow(iy int, dst []bool) error {
 	if err := p.fixed.row(iy, p.mesh, dst); err != nil {
 		return err
 	}
+	p.worked()
 	if p.mesh.PeriodicColumns() {
 		dst[0], dst[len(dst)-1] = dst[len(dst)-2], dst[1]
 	}

@@ -116,6 +116,7 @@ func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) erro
 		values := buf[:min(chunk, hi-col)]
 		s.col = col
 		q.node.fill(s, values)
+		p.worked()
 		if err := do(col, values); err != nil {
 			return err
 		}
@@ -163,6 +164,7 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	if err := q.file.read(dst, iy, lo); err != nil {
 		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, iy, err)
 	}
+	p.worked()
 	for i := 0; i < len(dst); i += size {
 		v := p.get(dst[i:])
 		if math.IsNaN(v) || math.IsInf(v, 0) {

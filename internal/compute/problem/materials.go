@@ -186,6 +186,7 @@ func (p *Problem) values(q part, iy int, dst []float64) error {
 	} else {
 		for ; s.col < len(dst); s.col += chunk {
 			q.node.fill(s, dst[s.col:min(len(dst), s.col+chunk)])
+			p.worked()
 		}
 	}
 	if n := len(dst); p.mesh.PeriodicColumns() {

@@ -178,6 +178,7 @@ func (p *Problem) tooLarge(iy, ix int) error {
 func (p *Problem) rightHandSide(s *span, dst []float64) error {
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
+		p.worked()
 	} else if err := p.fromFile(p.source, s, dst); err != nil {
 		return err
 	}
@@ -191,6 +192,7 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 
 // fromFile reads the values of the file of q, which has values of float64, at the columns of the span.
 func (p *Problem) fromFile(q part, s *span, dst []float64) error {
+	p.worked()
 	raw := make([]byte, 8*len(dst))
 	if err := q.file.read(raw, s.row, s.col); err != nil {
 		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, s.row, err)

@@ -31,6 +31,7 @@ type Problem struct {
 	fixed   fixedPoints
 	drawing *drawing // nil without one
 	faulty  bool     // New returned an error
+	worked  func()   // see OnWork
 }
 
 // part is one of the inputs of a problem: an expression or a file.
@@ -66,7 +67,8 @@ func New(cfg configs.Config) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name}
+	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name,
+		worked: func() {}}
 	if p.name == "" {
 		p.name = def.Title()
 	}
@@ -183,6 +185,10 @@ func (p *Problem) number(text string) (node, error) {
 
 // hasSuffix is strings.HasSuffix without regard to case.
 func hasSuffix(name, suffix string) bool { return strings.HasSuffix(strings.ToLower(name), suffix) }
+
+// OnWork has worked called after each step of working out values, which is some of a row at most, by several goroutines
+// at once. It is called before the problem is used.
+func (p *Problem) OnWork(worked func()) { p.worked = worked }
 
 // Mesh returns the whole grid.
 func (p *Problem) Mesh() solver.Mesh { return p.mesh }

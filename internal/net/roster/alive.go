@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"jacobi/internal/base/awake"
 	"jacobi/internal/base/pubsub"
 )
 
@@ -58,13 +57,13 @@ type beat struct {
 	Rank   int    `json:"rank"`
 	Number uint64 `json:"number"` // counts the rank's beats from 1
 	Sweeps int    `json:"sweeps"`
+	Work   uint64 `json:"work"` // see work; from rank 0, that of all ranks
 }
 
 // watch checks the beats of other ranks: rank 0 checks all, the others check rank 0. Each rank also listens to its own
 // beats, which the server sends back. While they are missing, the server is silent, and beats of other ranks cannot
 // arrive either. So the silence of ranks is counted only in ticks in which the server was heard. Ticks follow the clock
-// of the comm's context: a rank that was stopped counts few of them, however long it was stopped, and blames no other
-// rank.
+// of the process: a rank that was stopped counts few of them, however long it was stopped, and blames no other rank.
 type watch struct {
 	comm  *Comm
 	limit time.Duration
@@ -100,6 +99,7 @@ func newWatch(t *Comm, limit time.Duration) *watch {
 // rank ends with a *SilentError within a little more than the limit; if the server does, with a *ServerError. It
 // returns at once.
 func (t *Comm) KeepAlive(limit time.Duration) error {
+	t.work.begin(limit / beatsPerLimit)
 	if t.self.Size == 1 {
 		return nil
 	}
@@ -137,6 +137,9 @@ func (w *watch) receive(m pubsub.Message) {
 	if last != nil && b.Number > last.number {
 		*last = sign{number: b.Number, tick: tick, at: time.Now(), sweeps: b.Sweeps}
 	}
+	if last != nil && last != &w.server {
+		w.comm.work.hear(b.Rank, b.Work)
+	}
 }
 
 func (w *watch) run() {
@@ -144,7 +147,7 @@ func (w *watch) run() {
 	interval := w.limit / beatsPerLimit
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	clock := awake.Of(t.ctx)
+	clock := t.clock
 	for last := clock.Now(); ; {
 		w.beat()
 		select {
@@ -169,7 +172,11 @@ func (w *watch) run() {
 func (w *watch) beat() {
 	t := w.comm
 	w.sent++
-	if data, err := json.Marshal(beat{Rank: t.self.Rank, Number: w.sent, Sweeps: int(t.sweeps.Load())}); err == nil {
+	b := beat{Rank: t.self.Rank, Number: w.sent, Sweeps: int(t.sweeps.Load()), Work: t.work.own()}
+	if b.Rank == 0 {
+		b.Work = t.work.sum()
+	}
+	if data, err := json.Marshal(b); err == nil {
 		_ = t.conn.Publish(beatSubject(t.self.RunID, strconv.Itoa(t.self.Rank)), data)
 	}
 }

@@ -187,7 +187,8 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
 		ctx, cancel := context.WithCancelCause(awake.Start(t.Context(), held.Load))
-		comm := &Comm{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel}
+		comm := &Comm{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel,
+			clock: awake.Of(ctx)}
 		held.Store(true)
 		go newWatch(comm, 10*time.Second).run()
 		time.Sleep(time.Hour)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jacobi/internal/base/awake"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/base/shm"
 )
@@ -87,6 +88,8 @@ type Comm struct {
 	post   *post
 	stop   chan struct{}
 	sweeps atomic.Int64
+	clock  *awake.Clock // of the process; that of ctx stands still while ranks are at work
+	work   work
 
 	parent *Comm  // the session; nil for a comm of its own
 	number int    // of the run in its session
@@ -105,7 +108,9 @@ type Comm struct {
 // newComm subscribes to the subjects that every rank reads. The comm has no members yet.
 func newComm(ctx context.Context, conn Conn, self Member) (*Comm, error) {
 	t := &Comm{self: self, working: self.Size, conn: conn, id: rand.Text(), stop: make(chan struct{})}
+	t.clock = awake.Of(ctx)
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	t.ctx = awake.Start(t.ctx, t.work.goesOn)
 	if conn == nil {
 		return t, nil
 	}
@@ -181,7 +186,7 @@ func Subject(runID, name string) string { return prefix(runID) + ".x." + name }
 func (t *Comm) Prefix() string { return prefix(t.self.RunID) }
 
 // Context returns a context that ends with the one given to Join. Its cause is an *AbortError if a rank or the launcher
-// aborted the run, and ErrClosed after Close.
+// aborted the run, and ErrClosed after Close. Its clock stands still while a rank is at work; see Worked.
 func (t *Comm) Context() context.Context { return t.ctx }
 
 // StopRequested returns a channel that is closed when the launcher asks all ranks to stop.
