@@ -69,6 +69,9 @@ func (p *Plan) jobFaults(ctx context.Context) []Fault {
 	}
 }
 
+// few is the number of points up to which ballast takes longer than the collections that it saves.
+const few = 1 << 18
+
 // checkProblem checks the expressions and the file of the problem. With values it also checks values of the field,
 // which takes memory.
 func (p *Plan) checkProblem(ctx context.Context, values bool) error {
@@ -77,7 +80,10 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 		return err
 	}
 	if values {
-		b := ballast.New() // the rows of a weighted problem fill a small heap every few rows
+		var b []byte
+		if m := prob.Mesh(); int64(m.NX)*int64(m.NY) > few {
+			b = ballast.New() // the rows of a weighted problem fill a small heap every few rows
+		}
 		err = prob.Check(ctx)
 		runtime.KeepAlive(b)
 	}
