@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -117,8 +118,8 @@ func TestDoors(t *testing.T) {
 				keys["grid.ny"] = value
 			}
 		}
-		for name, value := range keys {
-			sets[i] = append(sets[i], "--set", fmt.Sprintf("%s=%v", name, value))
+		for _, name := range slices.Sorted(maps.Keys(keys)) { // faults come in the order of the keys
+			sets[i] = append(sets[i], "--set", fmt.Sprintf("%s=%v", name, keys[name]))
 		}
 		document, err := json.Marshal(keys)
 		if err != nil {
