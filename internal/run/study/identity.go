@@ -7,12 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/google/renameio/v2"
 
 	"jacobi/internal/base/durable"
 	"jacobi/internal/base/regular"
@@ -133,26 +132,20 @@ func (id Identity) write(table string) error {
 
 // replace gives the file at path the contents that write writes, or leaves it as it is. It keeps the file's mode.
 func replace(path string, write func(w io.Writer) error) error {
-	hidden := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	_ = os.Remove(hidden) // of a study that was killed
-	f, err := regular.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o666)
-	if err != nil {
-		return err
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(0o666),
+		renameio.WithExistingPermissions())
+	if err == nil {
+		defer f.Cleanup() // nothing after the replacement
+		err = write(f)
 	}
-	if old, err := os.Lstat(path); err == nil {
-		_ = f.Chmod(old.Mode().Perm()) // some file systems have no modes
-	}
-	if err = write(f); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(hidden, path)
+	if err == nil {
+		err = f.CloseAtomicallyReplace()
 	}
 	if err != nil {
-		_ = os.Remove(hidden) // the error says more
 		return fmt.Errorf("write %s: %w", filepath.Base(path), reason(err))
 	}
-	return durable.SyncDir(filepath.Dir(path))
+	return durable.SyncDir(dir)
 }
 
 // reason returns err without the operation and the path of a file.
