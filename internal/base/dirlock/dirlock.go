@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"jacobi/internal/base/regular"
@@ -214,4 +215,15 @@ func (h Holder) mayLive() bool {
 	}
 	begun, err := begunAt(h.PID)
 	return err == nil && begun == h.Begun
+}
+
+// begunAt returns the start time of a process of this host, in ticks of its clock. A process number may be used again,
+// but not with the same start time.
+func begunAt(pid int) (uint64, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return stat.Starttime, err
 }

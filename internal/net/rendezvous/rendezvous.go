@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"jacobi/configs"
 	"jacobi/internal/base/regular"
 )
@@ -62,17 +64,16 @@ func Publish(path string, p Point) (remove func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return fail(err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // with mode 0600
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)),
+		renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return fail(err)
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if _, err = f.Write(data); err == nil {
+		err = f.CloseAtomicallyReplace()
 	}
 	if err != nil {
-		return fail(errors.Join(err, os.Remove(f.Name())))
+		return fail(errors.Join(err, f.Cleanup()))
 	}
 	return func() error {
 		if now, err := Read(path); err != nil || now.RunID != p.RunID {
