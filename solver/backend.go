@@ -55,6 +55,12 @@ type Sweeper interface {
 	Limits() Limits
 }
 
+// Rows reads the field of one rank, or several arrays, one after the other.
+type Rows interface {
+	// CopyRows copies rows [s.Lo, s.Hi), which must lie in the stripe, to dst: dense, NX values a row.
+	CopyRows(ctx context.Context, s Stripe, dst []byte) error
+}
+
 // Backend is one stripe on a device. It sweeps, moves halos through the host's memory where ranks exchange them there,
 // and copies rows out for outputs and checkpoints.
 type Backend interface {
@@ -62,8 +68,8 @@ type Backend interface {
 	// HaloRows are those of Depth rows: CopyEdge copies from next, between Edges and Interior, and SetHalo fills the
 	// halos of now, between Interior and the next Edges or Interior.
 	HaloRows
-	// CopyRows copies rows [s.Lo, s.Hi) of now, which must lie in the stripe, to dst, dense.
-	CopyRows(ctx context.Context, s Stripe, dst []byte) error
+	// Rows are those of now.
+	Rows
 	Close() error
 }
 

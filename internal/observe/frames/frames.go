@@ -235,37 +235,20 @@ func (v *Sender) charge(cost time.Duration) {
 
 // copyRows adds to r the rows that belong to this rank.
 func (v *Sender) copyRows(ctx context.Context, r *view.Rows) error {
-	mesh, stripe := v.View.Mesh, v.View.Stripe
-	dense, places := make([]byte, mesh.RowBytes()), make([]int, r.Cols) // of the values in a row
-	for c := range places {
+	rows, places := make([]int, r.Rows), make([]int, r.Cols)
+	for i := range rows {
+		rows[i] = r.Row(i)
+	}
+	for c := range places { // of the values in a row
 		places[c] = r.Column(c) * r.Bytes
 	}
 	r.Values = make([]byte, 0, r.Rows*r.Cols*r.Bytes)
-	for i := range r.Rows {
-		y := r.Row(i)
-		row := dense
-		if y >= stripe.Lo && y < stripe.Hi {
-			if err := v.View.Rows.CopyRows(ctx, solver.Stripe{Lo: y, Hi: y + 1}, dense); err != nil {
-				return fmt.Errorf("copy row %d: %w", y, err)
-			}
-		} else {
-			if y > 0 && y < mesh.NY-1 {
-				continue
-			}
-			var err error
-			if row, err = v.View.Boundary(ctx, y); err != nil {
-				return err
-			}
-			if row == nil {
-				continue
-			}
-		}
+	return v.View.At(ctx, rows, func(i int, row []byte) {
 		r.At = append(r.At, i)
 		for _, at := range places {
 			r.Values = append(r.Values, row[at:at+r.Bytes]...)
 		}
-	}
-	return nil
+	})
 }
 
 // send publishes rows, in several messages if need be. A message that is lost costs viewers a frame.

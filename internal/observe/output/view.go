@@ -10,12 +10,6 @@ import (
 	"jacobi/solver"
 )
 
-// Rows reads the field of one rank. Every solver.Backend implements it.
-type Rows interface {
-	// CopyRows copies rows [s.Lo, s.Hi), which lie in the rank's stripe, to dst: dense, NX values a row.
-	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
-}
-
 // chunkBytes bounds a buffer in which rows are copied from a field to its outputs; there are at most chunksAhead. A
 // chunk is at least one row.
 const (
@@ -36,7 +30,7 @@ type Use func(lo int, rows []byte) error
 type View struct {
 	Mesh    solver.Mesh
 	Stripe  solver.Stripe
-	Rows    Rows
+	Rows    solver.Rows
 	Initial solver.RowSource // for the fixed values of rows 0 and NY-1
 }
 
@@ -50,6 +44,44 @@ func (v View) Each(ctx context.Context, uses ...Use) error {
 		return err
 	}
 	return v.boundary(ctx, v.Mesh.NY-1, uses)
+}
+
+// atBytes bounds a buffer in which rows are copied together.
+const atBytes = 1 << 20
+
+// At calls use with those of the rows, in ascending order, that belong to the view. Rows that follow each other are
+// copied together.
+func (v View) At(ctx context.Context, rows []int, use func(i int, row []byte)) error {
+	size := v.Mesh.RowBytes()
+	var buf []byte
+	for i := 0; i < len(rows); {
+		n, most := 0, min(max(1, atBytes/size), len(rows)-i)
+		for n < most && rows[i+n] == rows[i]+n && rows[i+n] >= v.Stripe.Lo && rows[i+n] < v.Stripe.Hi {
+			n++
+		}
+		if n == 0 { // a row of the boundary, or of another rank
+			row, err := v.Boundary(ctx, rows[i])
+			if err != nil {
+				return err
+			}
+			if row != nil {
+				use(i, row)
+			}
+			i++
+			continue
+		}
+		if len(buf) < n*size {
+			buf = make([]byte, n*size)
+		}
+		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: rows[i], Hi: rows[i] + n}, buf[:n*size]); err != nil {
+			return fmt.Errorf("copy row %d: %w", rows[i], err)
+		}
+		for k := range n {
+			use(i+k, buf[k*size:(k+1)*size])
+		}
+		i += n
+	}
+	return nil
 }
 
 // boundary calls uses with boundary row iy if it belongs to the view.
@@ -109,7 +141,7 @@ type chunk struct {
 // eachChunk calls each of uses with rows [s.Lo, s.Hi) in order, like View.Each. All uses go on at once, each at its own
 // pace, while further chunks are copied from the field: in the goroutine of the caller, since a device may want all its
 // copies from one.
-func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows Rows, uses ...Use) error {
+func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows solver.Rows, uses ...Use) error {
 	if len(uses) == 0 {
 		return nil
 	}

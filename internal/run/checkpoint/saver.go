@@ -19,12 +19,7 @@ import (
 	"jacobi/solver"
 )
 
-// Rows reads the field of this rank, or several arrays, one after the other. Every solver.Backend implements it.
-type Rows interface {
-	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
-}
-
-// Pinner is an optional interface of Rows that copy faster to prepared memory.
+// Pinner is an optional interface of solver.Rows that copy faster to prepared memory.
 type Pinner interface {
 	// Pin prepares memory for copies until unpin is called.
 	Pin(memory []byte) (unpin func() error, err error)
@@ -37,7 +32,7 @@ type SaverOptions struct {
 	Store   Store
 	Layout  solver.Layout
 	Stripes []solver.Stripe // of all ranks
-	Rows    Rows
+	Rows    solver.Rows
 	Arrays  int           // see Manifest
 	Every   time.Duration // 0: no checkpoints by the clock
 	Keep    int           // how many of the newest checkpoints to keep

@@ -6,7 +6,6 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/compute/cpu/levels"
-	"jacobi/internal/observe/output"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -106,7 +105,7 @@ func (c *cycles) Begin(ctx context.Context, direction solver.RowSource) error {
 }
 
 // State implements Method: the field and, with a search, its direction.
-func (c *cycles) State() (rows output.Rows, arrays int) {
+func (c *cycles) State() (rows solver.Rows, arrays int) {
 	if c.search == nil {
 		return c, 0
 	}
@@ -116,7 +115,7 @@ func (c *cycles) State() (rows output.Rows, arrays int) {
 // state reads the field and the direction.
 type state struct{ *cycles }
 
-// CopyRows implements checkpoint.Rows.
+// CopyRows implements solver.Rows.
 func (c state) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error {
 	if err := c.cycles.CopyRows(ctx, s, dst[:len(dst)/2]); err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
-	"jacobi/internal/observe/output"
 	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
@@ -20,11 +19,11 @@ import (
 type Method interface {
 	// Load loads the field, which CopyRows reads.
 	Load(ctx context.Context, rows solver.RowSource) error
-	output.Rows
+	solver.Rows
 	// Begin prepares a run whose field is loaded. direction is what else State has; nil at the start of a run.
 	Begin(ctx context.Context, direction solver.RowSource) error
 	// State is what a checkpoint keeps, in a number of arrays as in checkpoint.Manifest.
-	State() (rows output.Rows, arrays int)
+	State() (rows solver.Rows, arrays int)
 	// FirstSum updates the loaded field once and returns the sum of this rank.
 	FirstSum(ctx context.Context) (solver.Sum, error)
 	// Connect opens the exchange of rows with the neighbours, over links or, where there are windows, peer memory. all

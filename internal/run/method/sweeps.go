@@ -5,7 +5,6 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/compute/cpu"
-	"jacobi/internal/observe/output"
 	"jacobi/solver"
 	"jacobi/solver/jacobi"
 )
@@ -42,7 +41,7 @@ func openSweeps(o Options) (*Sweeps, error) {
 func (*Sweeps) Begin(context.Context, solver.RowSource) error { return nil }
 
 // State implements Method. The backend may be a checkpoint.Pinner.
-func (s *Sweeps) State() (rows output.Rows, arrays int) { return s.Backend, 0 }
+func (s *Sweeps) State() (rows solver.Rows, arrays int) { return s.Backend, 0 }
 
 // FirstSum implements Method.
 func (s *Sweeps) FirstSum(ctx context.Context) (solver.Sum, error) {

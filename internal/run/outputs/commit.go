@@ -64,7 +64,7 @@ func (s *outputSet) finishPicture(d *drawing) {
 // finishAnimation draws and writes the animation. Its size is known only then, so no room was reserved.
 func (s *outputSet) finishAnimation() {
 	name := s.Config.Output.Animation
-	data, err := s.film.Frames.Encode(name, s.caption(s.result))
+	data, err := s.film.frames.Encode(name, s.caption(s.result))
 	if err != nil {
 		s.failed(name, err)
 		return

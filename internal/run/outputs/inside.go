@@ -43,12 +43,12 @@ func (e edges) Row(iy int, dst []byte) error {
 // inside is the field of a problem with NaN at points outside the material, for those who look at it: they are no part
 // of its range, and pictures leave them grey.
 type inside struct {
-	rows    output.Rows
+	rows    solver.Rows
 	edges   solver.RowSource
 	problem *problem.Problem
 }
 
-// CopyRows implements output.Rows.
+// CopyRows implements solver.Rows.
 func (f inside) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error {
 	if err := f.rows.CopyRows(ctx, s, dst); err != nil {
 		return err

@@ -15,11 +15,8 @@ import (
 	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
-	"jacobi/internal/observe/film"
 	"jacobi/internal/observe/frames"
 	"jacobi/internal/observe/output"
-	"jacobi/internal/observe/probes"
-	"jacobi/internal/observe/series"
 	"jacobi/internal/observe/trace"
 	"jacobi/internal/run/tune"
 	"jacobi/solver"
@@ -35,7 +32,7 @@ type Options struct {
 	Problem  *problem.Problem
 	Layout   solver.Layout // of this rank
 	Stripes  []solver.Stripe
-	Field    output.Rows // this rank's rows
+	Field    solver.Rows // this rank's rows
 	Start    int         // iterations that earlier runs have done
 	Goal     solver.Goal
 	Tracer   *trace.Recorder    // nil without output.trace
@@ -64,10 +61,10 @@ type Outputs struct {
 	outlines  [][4]float64        // of the problem, for pictures and viewers; rank 0 only
 	samples   solver.Samples      // what reads the field while the sweeps go on
 	viewers   *frames.Sender
-	observers []Observer
-	series    *series.Series // nil if no series of fields is written
-	probes    *probes.Probes // nil if no values of points are recorded
-	film      *film.Film     // nil if no animation is written
+	observers []*loop
+	series    *series // nil if no series of fields is written
+	probes    *probes // nil if no values of points are recorded
+	film      *film   // nil if no animation is written
 	readyAt   time.Time
 	trace     *trace.Gathering // nil without output.trace
 	fall      accuracy.Fall    // of the norms, on rank 0

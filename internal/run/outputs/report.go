@@ -17,7 +17,7 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 	rep.Times = output.TimesReport{Setup: o.readyAt.Sub(rep.Started).Seconds(), Sweeps: times.Total.Seconds(),
 		Samples: times.Sample.Seconds()}
 	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Iterations-o.Start), times.Total.Seconds())
-	rep.Series, rep.Probes = o.series.Report(), o.probes.Report()
+	rep.Series, rep.Probes = o.series.report(), o.probes.report()
 	if d := result.Decisive; d != nil {
 		rep.Decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
-	"jacobi/internal/observe/probes"
 	"jacobi/internal/observe/trace"
 	"jacobi/solver"
 )
@@ -52,7 +51,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	fault = cmp.Or(fault, unwritten)
 	var probed output.Probed
 	if o.Many {
-		if probed, err = probes.Read(ctx, o.Comm, view, o.Config.Output.Probes); err != nil {
+		if probed, err = o.readProbes(ctx); err != nil {
 			return nil, err
 		}
 	}

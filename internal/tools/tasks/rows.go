@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"jacobi/internal/observe/output"
 	"jacobi/internal/tools/soak"
 	"jacobi/solver"
 )
@@ -25,7 +24,7 @@ type rowHashes struct {
 const hashBytes = 32 << 20
 
 // hashRows hashes the rows of the layout's stripe with the given number of threads.
-func hashRows(ctx context.Context, rows output.Rows, l solver.Layout, threads int) (rowHashes, error) {
+func hashRows(ctx context.Context, rows solver.Rows, l solver.Layout, threads int) (rowHashes, error) {
 	h := rowHashes{l.Stripe, make([][sha256.Size]byte, l.Stripe.Rows())}
 	size := l.Mesh.RowBytes()
 	height := min(max(1, hashBytes/size), l.Stripe.Rows())

@@ -1,0 +1,268 @@
+package outputs
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"image/gif"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	logged "go.uber.org/zap/zaptest/observer"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
+	"jacobi/solver"
+)
+
+// plane is a field with the value ix + 100 iy at a point.
+type plane struct{ mesh solver.Mesh }
+
+func (p plane) Row(iy int, dst []byte) error {
+	for ix := range p.mesh.NX {
+		binary.LittleEndian.PutUint64(dst[8*ix:], math.Float64bits(float64(ix+100*iy)))
+	}
+	return nil
+}
+
+func (p plane) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
+	for iy := s.Lo; iy < s.Hi; iy++ {
+		_ = p.Row(iy, dst[(iy-s.Lo)*p.mesh.RowBytes():])
+	}
+	return nil
+}
+
+// sampled are the outputs of a rank alone whose field is a plane.
+type sampled struct {
+	*Outputs
+	held *output.Held
+	logs *logged.ObservedLogs
+}
+
+func newSampled(t *testing.T, dir string, set ...string) *sampled {
+	t.Helper()
+	set = append([]string{"grid.nx=66", "grid.ny=98", "grid.width=32.5", "problem.top=1", "output.dir=" + dir}, set...)
+	c, err := configs.Load(configs.Options{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := problem.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+		LocalSize: 1}}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, _, err := output.Hold(c.Output, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := p.Mesh()
+	field, beside := plane{m}, edges{}
+	for _, iy := range []int{0, m.NY - 1} {
+		beside[iy] = make([]byte, m.RowBytes())
+		_ = field.Row(iy, beside[iy])
+	}
+	core, logs := logged.New(zap.WarnLevel)
+	s := &sampled{&Outputs{id: comm.Self().Identity, edges: beside,
+		place: &made{Place: held, files: map[string][]output.File{}},
+		Options: Options{Config: c, Log: zap.New(core), Comm: comm, Problem: p, Timeout: time.Minute, Field: field,
+			Layout:  solver.Layout{Mesh: m, Stripe: m.Interior()},
+			OnClose: func(do func() error) { t.Cleanup(func() { _ = do() }) }}}, held, logs}
+	t.Cleanup(func() {
+		s.Abort()
+		_, _ = held.Close(), p.Close()
+		comm.Close()
+	})
+	return s
+}
+
+// run has the observers sample the field after the given sweeps, and finish after the last of them. It returns the
+// warnings.
+func (s *sampled) run(t *testing.T, result solver.Result, sweeps ...int) (warnings []string) {
+	t.Helper()
+	if err := s.addObservers(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range sweeps {
+		for _, l := range s.observers {
+			if err := l.Sample(t.Context(), solver.Sample{Sweeps: n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Finish(t.Context(), result); err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range s.logs.All() {
+		warnings = append(warnings, entry.Message)
+	}
+	return warnings
+}
+
+// full is a place without room, and one whose file of probes cannot be created at first.
+type full struct {
+	output.Place
+	probes error
+}
+
+func (*full) Create(string, int64) (output.File, error) { return nil, syscall.ENOSPC }
+
+func (f *full) GrowProbes(before int) (output.File, int64, error) {
+	if err := f.probes; err != nil {
+		f.probes = nil
+		return nil, 0, err
+	}
+	return f.Place.GrowProbes(before)
+}
+
+// Each sample is a whole file. A run that goes on removes what lies beyond its start. Files without room are a single
+// warning, and the run goes on.
+func TestSeriesOfARankAlone(t *testing.T) {
+	dir, keys := t.TempDir(), []string{"output.field=field.npy", "output.every=10"}
+	s := newSampled(t, dir, keys...)
+	warnings := s.run(t, solver.Result{}, 10, 20)
+	if r := s.series.report(); r.Written != 2 || r.Sweeps != 20 || r.Failed != 0 || warnings != nil {
+		t.Errorf("report %+v, warnings %q", r, warnings)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "field-000000020.npy"))
+	var rows []byte
+	for iy := range 98 {
+		row := make([]byte, 8*66)
+		_ = plane{s.Layout.Mesh}.Row(iy, row)
+		rows = append(rows, row...)
+	}
+	if err != nil || !bytes.HasSuffix(data, rows) {
+		t.Errorf("%d bytes that do not end with the field (%v)", len(data), err)
+	}
+	if err := s.held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = newSampled(t, dir, keys...)
+	s.Start = 10
+	warnings = s.run(t, solver.Result{}, 30)
+	if r := s.series.report(); r.Written != 1 || r.Sweeps != 30 || warnings != nil {
+		t.Errorf("after a restart: report %+v, warnings %q", r, warnings)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "field-*.npy"))
+	for i := range files {
+		files[i] = filepath.Base(files[i])
+	}
+	if want := []string{"field-000000010.npy", "field-000000030.npy"}; err != nil || !slices.Equal(files, want) {
+		t.Errorf("files %q (%v), want %q", files, err, want)
+	}
+	if err := s.held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = newSampled(t, dir, keys...)
+	s.Start, s.place.Place = 30, &full{Place: s.held}
+	warnings = s.run(t, solver.Result{}, 40, 50)
+	want := []string{"field-000000040.npy is not written, the run goes on: " + s.series.report().Error}
+	if r := s.series.report(); r.Written != 0 || r.Failed != 2 || r.Error == "" || !slices.Equal(warnings, want) {
+		t.Errorf("without room: report %+v, warnings %q", r, warnings)
+	}
+}
+
+// The file has the values of points in the middle, on the boundary and along a line. Values that cannot be written are
+// a warning, and the next ones are written.
+func TestProbesOfARankAlone(t *testing.T) {
+	dir := t.TempDir()
+	s := newSampled(t, dir, "output.probes=a=[3,5]; corner=[65,97]; cut=[10,0]..[10,2]/3", "output.probes_every=10")
+	s.place.Place = &full{s.held, errors.New("disk full")}
+	warnings := s.run(t, solver.Result{}, 10, 20, 30)
+	got, err := os.ReadFile(filepath.Join(dir, configs.ProbesFile))
+	want := output.ProbesHeader
+	for _, sweeps := range []string{"20", "30"} {
+		want += sweeps + ",a,3,5,1.5,2.5,503\n" + sweeps + ",corner,65,97,32.5,48.5,9765\n" +
+			sweeps + ",cut,10,0,5,0,10\n" + sweeps + ",cut,10,1,5,0.5,110\n" + sweeps + ",cut,10,2,5,1,210\n"
+	}
+	if err != nil || string(got) != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	}
+	if r := *s.probes.report(); r != (output.ProbesReport{Every: 10, Points: 5, Samples: 2}) {
+		t.Errorf("report %+v", r)
+	}
+	if want := []string{"probes.csv: values are not written, the run goes on: disk full"}; !slices.Equal(warnings,
+		want) {
+		t.Errorf("warnings %q, want %q", warnings, want)
+	}
+}
+
+// Every sample is a frame, and so is the field of the end, unless it was sampled already.
+func TestFilmEndsWithTheLastField(t *testing.T) {
+	for _, c := range []struct{ sweeps, frames int }{{20, 2}, {25, 3}} {
+		s := newSampled(t, t.TempDir(), "output.animation=film.gif", "output.animation_every=10")
+		s.run(t, solver.Result{Iterations: c.sweeps}, 10, 20)
+		if every := s.samples[0].Every; every != 10 {
+			t.Errorf("a sample every %d sweeps, want 10", every)
+		}
+		data, err := s.film.frames.Encode("film.gif", output.Caption{Step: "sweep"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pictures, err := gif.DecodeAll(bytes.NewReader(data))
+		if err != nil || len(pictures.Image) != c.frames || s.film.frames.Last() != c.sweeps {
+			t.Errorf("an end after %d sweeps: %d frames, the last of sweep %d (%v); want %d", c.sweeps,
+				len(pictures.Image), s.film.frames.Last(), err, c.frames)
+		}
+	}
+}
+
+// taking is an observer that does one thing beside the sweeps.
+type taking func(ctx context.Context) error
+
+func (f taking) take(context.Context, solver.Sample) (func(context.Context) error, error) {
+	return f, nil
+}
+func (taking) finish(context.Context, solver.Result) error { return nil }
+
+// The error of what goes on beside the sweeps is that of the next sample, or of the end, once.
+func TestErrorBesideTheSweeps(t *testing.T) {
+	want := errors.New("rank 1 is gone")
+	l := newLoop(t.Context(), "task", time.Minute, taking(func(context.Context) error { return want }))
+	if err := l.Finish(t.Context(), solver.Result{}); err != nil {
+		t.Errorf("without a sample: %v", err)
+	}
+	if err := l.Sample(t.Context(), solver.Sample{}); err != nil {
+		t.Errorf("the first sample: %v", err)
+	}
+	if err := l.Sample(t.Context(), solver.Sample{}); err != want {
+		t.Errorf("the next sample: %v, want %v", err, want)
+	}
+	if err := l.Finish(t.Context(), solver.Result{}); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+}
+
+// A wait that ends early names the observer. Close ends what goes on, and returns when it has ended.
+func TestWaitForAnObserverEnds(t *testing.T) {
+	ended := false
+	l := newLoop(t.Context(), "series", time.Minute, taking(func(ctx context.Context) error {
+		<-ctx.Done()
+		ended = true
+		return ctx.Err()
+	}))
+	if err := l.Sample(t.Context(), solver.Sample{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("rank 1 is gone")
+	cancel(cause)
+	if err := l.Sample(ctx, solver.Sample{}); !errors.Is(err, cause) || err.Error() != "series: rank 1 is gone" {
+		t.Errorf("%v, want series: %v", err, cause)
+	}
+	if err := l.Close(); err != nil || !ended {
+		t.Errorf("%v, ended %t; want it to have ended", err, ended)
+	}
+}
