@@ -15,23 +15,26 @@ var inputs = []string{"problem.initial", "problem.source", "problem.fixed", "pro
 	"problem.screening", "nats.password_file", "nats.creds", "nats.nkey", "nats.ca", "nats.cert", "nats.key",
 	"nats.secret_file"}
 
-// beside replaces the names of inputs that lie beside the file at path, which gives their keys. The others mean files
-// in the working directory. It returns the directory of the file if that is another one.
-func beside(path string, flat map[string]any) (dir string) {
-	dir = filepath.Dir(path)
-	if path == StandardInput || dir == "." {
-		return ""
+// besideOf returns the directory of the file at path, in which the files that it names are looked for first; "" for the
+// working directory.
+func besideOf(path string) string {
+	if dir := filepath.Dir(path); path != "" && path != StandardInput && dir != "." {
+		return dir
 	}
-	for _, name := range inputs {
-		text, ok := flat[name].(string)
-		if !ok || !namesFile(name, text) || filepath.IsAbs(text) {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(dir, text)); err == nil {
-			flat[name] = filepath.Join(dir, text)
-		}
+	return ""
+}
+
+// path returns text, the value of a key, or the path of the file that it names if that lies in the directory of the
+// source. The others mean files in the working directory.
+func (o origin) path(key, text string) string {
+	if o.dir == "" || !slices.Contains(inputs, key) || !namesFile(key, text) || filepath.IsAbs(text) {
+		return text
 	}
-	return dir
+	there := filepath.Join(o.dir, text)
+	if _, err := os.Stat(there); err != nil {
+		return text
+	}
+	return there
 }
 
 // namesFile reports whether text as the value of an input names a file, and is not an expression.
@@ -40,18 +43,13 @@ func namesFile(key, text string) bool {
 	return text != "" && (!strings.HasPrefix(key, "problem.") || ending == ".npy" || ending == ".png")
 }
 
-// Missing returns err. If it says that the input name of the problem does not exist, it also says where it was looked
-// for, or that it is beside the run file, where names in flags and the environment do not lead.
-func (p Problem) Missing(name string, err error) error {
+// Missing returns err. If it says that an input of the problem does not exist, it also says where those of the run file
+// were looked for.
+func (p Problem) Missing(err error) error {
 	if p.Beside == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if there := filepath.Join(p.Beside, name); !filepath.IsAbs(name) {
-		if _, gone := os.Stat(there); gone == nil {
-			return fmt.Errorf("%w in the working directory, where flags look; did you mean %q?", err, there)
-		}
-	}
-	return fmt.Errorf("%w, neither in %q beside the file that names it nor in the working directory", err, p.Beside)
+	return fmt.Errorf("%w; names in the file were looked for in %q, too", err, p.Beside)
 }
 
 // Input is a file that a run reads.

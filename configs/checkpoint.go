@@ -2,7 +2,6 @@ package configs
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -35,26 +34,19 @@ func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()
 // MarshalYAML writes the interval as text.
 func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
 
-// interval converts raw to an Interval. Outputs have iterations alone.
-func (k key) interval(raw any) (Interval, error) {
-	text := fmt.Sprint(raw)
+// interval reads an Interval.
+func (k key) interval(text string) (Interval, bool) {
 	if text == "" {
-		return Interval{}, nil
+		return Interval{}, true
 	}
 	count, unit, _ := strings.Cut(text, " ")
 	units := map[string]string{"": "", "sweep": "sweeps", "sweeps": "sweeps", "cycle": "cycles", "cycles": "cycles"}
 	n, number := toInt(count)
-	if u, ok := units[unit]; ok && number && n >= 1 {
-		return Interval{Sweeps: n, Unit: u}, nil
+	if u, ok := units[unit]; ok && number {
+		return Interval{Sweeps: n, Unit: u}, n >= 1
 	}
-	allowed := `must be 100, "100 sweeps" or "5 cycles"`
-	if strings.HasPrefix(k.name, "checkpoint.") {
-		if d, err := time.ParseDuration(text); err == nil && d > 0 {
-			return Interval{Time: d}, nil
-		}
-		allowed += ", or a duration, such as 10m"
-	}
-	return Interval{}, errors.New(allowed)
+	d, err := time.ParseDuration(text)
+	return Interval{Time: d}, k.timed() && err == nil && d > 0
 }
 
 // intervals returns the keys that are intervals.

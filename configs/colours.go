@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,8 +87,8 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 			}
 		case "value":
 			v, ok := toFloat(value)
-			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-				return c, fmt.Errorf("value %q: must be a number", value)
+			if !ok {
+				return c, fmt.Errorf("value %q: must be %s", value, aFloat)
 			}
 			c.Value = &v
 		case "coefficient":
@@ -100,7 +99,7 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 			}
 			c.Coefficient = &a
 		default:
-			return c, fmt.Errorf("%q: name=..., value=... and coefficient=... are allowed; decimals have a point", a)
+			return c, fmt.Errorf("%q: name=..., value=... and coefficient=... are allowed", a)
 		}
 	}
 	return c, nil
@@ -108,18 +107,15 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 
 // coloursText converts the colours of a run file, a section or text, to text.
 func coloursText(raw any) (any, error) {
+	if text, ok := raw.(string); ok {
+		return text, nil
+	}
 	section, ok := raw.(map[string]any)
 	if !ok {
-		if text, ok := raw.(string); ok {
-			return text, nil
-		}
 		return nil, errors.New(`must be colours, such as "#b87333": {name: strip, value: 1}`)
 	}
 	var items []string
 	for _, colour := range slices.Sorted(maps.Keys(section)) {
-		if mixed, ok := section[colour].(map[any]any); ok {
-			return nil, fmt.Errorf("%q: %w", colour, nameless(mixed))
-		}
 		attributes, ok := section[colour].(map[string]any)
 		if !ok && section[colour] != nil {
 			return nil, fmt.Errorf("%q: must be {name: ..., value: ..., coefficient: ...}, or {} for free "+
@@ -127,15 +123,13 @@ func coloursText(raw any) (any, error) {
 		}
 		item := []string{colour}
 		for _, key := range slices.Sorted(maps.Keys(attributes)) {
-			if attributes[key] == nil {
-				return nil, fmt.Errorf("%q: %s is empty", colour, key)
+			text, ok := textOf(attributes[key])
+			if !ok || strings.ContainsAny(key+text, "; \t\n") {
+				return nil, fmt.Errorf("%q: %s %q: must be a number, or text without spaces and semicolons", colour,
+					key, text)
 			}
-			text := fmt.Sprint(attributes[key])
-			if f, ok := toFloat(attributes[key]); ok && key != "name" {
+			if f, ok := toFloat(text); ok && key != "name" {
 				text = formatFloat(f)
-			}
-			if strings.ContainsAny(key+text, "; \t\n") {
-				return nil, fmt.Errorf("%q: %s %q: it may hold neither spaces nor semicolons", colour, key, text)
 			}
 			item = append(item, key+"="+text)
 		}

@@ -53,17 +53,13 @@ func TestColours(t *testing.T) {
 // Colours that mean nothing are refused, with what is wanted.
 func TestWrongColours(t *testing.T) {
 	for text, want := range map[string]string{
-		"#fff":              `"#fff": must begin with a colour, as in #b87333 name=strip value=1`,
-		"red value=1":       `"red value=1": must begin with a colour, as in #b87333 name=strip value=1`,
-		"#b87333 value=1;":  `"": must be a colour such as #b87333, with semicolons between colours`,
-		"#b87333 value=x":   `"#b87333 value=x": value "x": must be a number`,
-		"#b87333 value=inf": `"#b87333 value=inf": value "inf": must be a number`,
-		"#b87333 width=2": `"#b87333 width=2": "width=2": name=..., value=... and coefficient=... are ` +
-			`allowed; decimals have a point`,
+		"#fff":             `"#fff": must begin with a colour, as in #b87333 name=strip value=1`,
+		"#b87333 value=1;": `"": must be a colour such as #b87333, with semicolons between colours`,
+		"#b87333 value=x":  `"#b87333 value=x": value "x": must be a number that a float64 holds`,
 		"#b87333 coefficient=-1": `"#b87333 coefficient=-1": coefficient "-1": must be 0, where there is no ` +
 			`material, or 1e-60 to 1e+60`,
 		"#b87333 value=1,5": `"#b87333 value=1,5": "5": name=..., value=... and coefficient=... are ` +
-			`allowed; decimals have a point`,
+			`allowed`,
 		"#b87333 value=1 value=2":                        `"#b87333 value=1 value=2": value is given twice`,
 		"#b87333; #B87333":                               `"#B87333": #b87333 is given twice`,
 		"#b87333 name=a value=1; #ffffff name=a value=2": `"#ffffff name=a value=2": a is given twice`,
@@ -83,14 +79,11 @@ func TestWrongColours(t *testing.T) {
 		t.Errorf("%v, want at most 255", err)
 	}
 	for data, want := range map[string]string{
-		"7": `7 (file F): must be colours, such as "#b87333": {name: strip, value: 1}`,
+		"[7]": `[...] (file F): must be colours, such as "#b87333": {name: strip, value: 1}`,
 		"{'#b87333': 1}": `{...} (file F): "#b87333": must be {name: ..., value: ..., coefficient: ` +
 			`...}, or {} for free points`,
-		"{'#b87333': {value: 1,5}}": `{...} (file F): "#b87333": the number 5 stands in the place of a key; ` +
-			`decimals have a point, not a comma`,
-		"{'#b87333': {value: }}": `{...} (file F): "#b87333": value is empty`,
-		"{'#b87333': {name: 'a b'}}": `{...} (file F): "#b87333": name "a b": it may hold neither spaces nor ` +
-			`semicolons`,
+		"{'#b87333': {name: 'a b'}}": `{...} (file F): "#b87333": name "a b": must be a number, or text ` +
+			`without spaces and semicolons`,
 	} {
 		path := filepath.Join(t.TempDir(), "a.yaml")
 		if err := os.WriteFile(path, []byte("problem: {colours: "+data+"}\n"), 0o600); err != nil {

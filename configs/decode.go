@@ -2,80 +2,81 @@ package configs
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/spf13/viper"
+	"github.com/pelletier/go-toml/v2/unstable"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // decode reads a run file in the format that its extension names.
 func decode(path string, data []byte) (map[string]any, error) {
-	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
-	if path == StandardInput {
-		format = "yaml"
-	}
-	switch format {
-	case "yaml", "yml", "toml", "json":
-	default:
-		return nil, fmt.Errorf("extension %q: allowed are .yaml, .yml, .toml and .json", filepath.Ext(path))
-	}
 	data, err := toUTF8(data)
 	if err != nil {
 		return nil, err
 	}
-	if format == "json" {
-		tree, fault := decodeObject(data)
-		if fault != nil {
-			return nil, fmt.Errorf("%s: %s", position(data, fault.offset), fault.text)
+	switch ending := strings.ToLower(filepath.Ext(path)); {
+	case path == StandardInput, ending == ".yaml", ending == ".yml":
+		return decodeYAML(data)
+	case ending == ".toml":
+		return decodeTOML(data)
+	case ending == ".json":
+		tree, err := decodeJSON(data)
+		if f, ok := errors.AsType[fault](err); ok {
+			return nil, fmt.Errorf("%s: %w", position(data, f.offset), f.error)
 		}
-		return tree, nil
+		return tree, err
 	}
-	if strings.HasPrefix(format, "y") {
-		if err := checkYAML(data); err != nil {
-			return nil, locate(data, err)
-		}
-	}
-	if format == "toml" && bytes.Count(data, []byte{'='})+bytes.Count(data, []byte("\n[")) > maxNames {
+	return nil, fmt.Errorf("extension %q: allowed are %s", filepath.Ext(path), list(endings))
+}
+
+func decodeTOML(data []byte) (tree map[string]any, err error) {
+	if bytes.Count(data, []byte{'='})+bytes.Count(data, []byte("\n[")) > maxNames {
 		return nil, errors.New(tooMany) // of which each would be looked up among all before it
 	}
-	d, err := viper.NewCodecRegistry().Decoder(format)
+	err = toml.Unmarshal(data, &tree)
+	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := e.Position()
+		said, _, _ := strings.Cut(strings.TrimPrefix(e.Error(), "toml: "), ": strconv.")
+		return nil, fmt.Errorf("line %d, column %d: %s", line, column, said)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
-	tree := map[string]any{}
-	if err := d.Decode(data, tree); err != nil {
-		return nil, locate(data, err)
+	var p unstable.Parser
+	p.Reset(data)
+	for p.NextExpression() {
+		if e := p.Expression(); e.Kind == unstable.KeyValue {
+			err = errors.Join(err, checkFloats(e.Value()))
+		}
 	}
-	return tree, vanishing(data)
+	return tree, err
+}
+
+// checkFloats refuses a number that the decoder rounds to 0, in a value of TOML.
+func checkFloats(n *unstable.Node) error {
+	if n.Kind == unstable.Float && vanishes(string(n.Data)) {
+		return fmt.Errorf("%s: must be %s", n.Data, aFloat)
+	}
+	var err error
+	for children := n.Children(); children.Next(); {
+		err = errors.Join(err, checkFloats(children.Node()))
+	}
+	return err
 }
 
 // toUTF8 returns data as UTF-8 without a byte order mark. It converts UTF-16 with a byte order mark, as Windows writes
 // it.
 func toUTF8(data []byte) ([]byte, error) {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		order = binary.BigEndian
+	data, _, err := transform.Bytes(unicode.BOMOverride(transform.Nop), data)
+	if err != nil {
+		return nil, err
 	}
-	if order != nil {
-		if len(data)%2 != 0 {
-			return nil, errors.New("UTF-16 text with half a character at its end")
-		}
-		units := make([]uint16, len(data)/2)
-		for i := range units {
-			units[i] = order.Uint16(data[2*i:])
-		}
-		data = []byte(string(utf16.Decode(units)))
-	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if i := noText(data); i >= 0 {
 		return nil, fmt.Errorf("%s: byte 0x%02x; must be text in UTF-8, or in UTF-16 with a byte order mark",
 			position(data, i), data[i])
@@ -93,19 +94,6 @@ func noText(data []byte) int {
 		i += size
 	}
 	return -1
-}
-
-// locate adds the position to errors of decoders that do not print it.
-func locate(data []byte, err error) error {
-	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
-		line, column := e.Position()
-		return fmt.Errorf("line %d, column %d: %s", line, column, inWords(err.Error()))
-	}
-	said := inWords(err.Error())
-	if strings.HasPrefix(err.Error(), "yaml: ") && !strings.HasPrefix(said, "line ") {
-		said = "line 1: " + said // where the decoder names none
-	}
-	return errors.New(said)
 }
 
 // position returns the line and the column, both from 1, of the byte at offset.

@@ -2,11 +2,11 @@ package configs
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"io"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -19,104 +19,116 @@ const (
 	tooMany = "more than 5000 keys"
 )
 
-// jsonFault says what is wrong with a document, from the byte at offset.
-type jsonFault struct {
+// fault says what is wrong with a document, from the byte at offset.
+type fault struct {
 	offset int
-	text   string
+	error
 }
 
-// DecodeLine decodes a JSON object that stands on a line of its own. Its errors are in the user's words, and name the
-// column.
+// DecodeLine decodes a JSON object that stands on a line of its own. Its errors name the column.
 func DecodeLine(line []byte) (map[string]any, error) {
 	if i := noText(line); i >= 0 {
 		return nil, fmt.Errorf("column %d: byte 0x%02x; must be text in UTF-8", 1+utf8.RuneCount(line[:i]), line[i])
 	}
-	tree, fault := decodeObject(line)
-	if fault != nil {
-		return nil, fmt.Errorf("column %d: %s", 1+utf8.RuneCount(line[:fault.offset]), fault.text)
+	tree, err := decodeJSON(line)
+	if f, ok := errors.AsType[fault](err); ok {
+		return nil, fmt.Errorf("column %d: %w", 1+utf8.RuneCount(line[:f.offset]), f.error)
 	}
-	return tree, nil
+	return tree, err
 }
 
-// decodeObject decodes a JSON object, which has no key twice, no number that would become another one, and is within
-// the bounds.
-func decodeObject(data []byte) (tree map[string]any, fault *jsonFault) {
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, ofJSON(err)
-	}
-	if tree == nil {
-		return nil, &jsonFault{bytes.IndexByte(data, 'n'), "must be an object with keys, not null"}
-	}
-	return tree, checkObject(data)
+// jsonReader reads one JSON object, within the bounds, token by token: a decoder of whole objects takes the last of two
+// equal keys, and 0 for numbers that are too small.
+type jsonReader struct {
+	data  []byte
+	d     *json.Decoder
+	names int // that were seen
 }
 
-// jsonWords are the user's words for what the decoder calls a value.
-var jsonWords = map[string]string{"bool": "true or false", "string": "text", "array": "an array", "number": "a number"}
-
-// ofJSON puts an error of the decoder into the user's words.
-func ofJSON(err error) *jsonFault {
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return &jsonFault{max(0, int(e.Offset)-1), inWords(e.Error())} // Offset counts the wrong byte
+// decodeJSON decodes a JSON object. Its errors are faults.
+func decodeJSON(data []byte) (map[string]any, error) {
+	r := jsonReader{data: data, d: json.NewDecoder(bytes.NewReader(data))}
+	r.d.UseNumber()
+	value, err := r.value(0)
+	tree, ok := value.(map[string]any)
+	if err == nil && !ok {
+		err = r.fault(errors.New("must be an object with keys"))
 	}
-	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok {
-		return &jsonFault{0, inWords(err.Error())}
+	if err == nil {
+		if _, end := r.d.Token(); end != io.EOF {
+			err = r.fault(errors.New("more after the end of the object"))
+		}
 	}
-	f := &jsonFault{max(0, int(e.Offset)-1), "must be an object with keys, not " + cmp.Or(jsonWords[e.Value], e.Value)}
-	if digits, ok := strings.CutPrefix(e.Value, "number "); ok {
-		f.text = digits + " is too large for a number"
-	}
-	return f
+	return tree, err
 }
 
-// checkObject checks what the decoder lets pass in data, which can be decoded.
-func checkObject(data []byte) *jsonFault {
-	type object map[string]bool // nil for an array
-	var open []object
-	var name string // of the last key
-	names, isKey := 0, false
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	for {
-		offset := int(d.InputOffset())
-		token, err := d.Token()
+// fault returns err as a fault behind the last token.
+func (r *jsonReader) fault(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fault{len(r.data), errors.New("the end of the object is missing")}
+	}
+	return fault{int(r.d.InputOffset()), err}
+}
+
+// value returns the next value: text, a float64, true, false, nil, an object or, empty, an array. depth counts the
+// objects and arrays around it.
+func (r *jsonReader) value(depth int) (any, error) {
+	token, err := r.d.Token()
+	if err != nil {
+		return nil, r.fault(err)
+	}
+	if depth == maxDepth && (token == json.Delim('{') || token == json.Delim('[')) {
+		return nil, r.fault(errors.New(tooDeep))
+	}
+	switch token := token.(type) {
+	case json.Number:
+		f, ok := toFloat(token.String())
+		if !ok {
+			return nil, r.fault(fmt.Errorf("%s: must be %s", token, aFloat))
+		}
+		return f, nil
+	case json.Delim:
+		if token == '{' {
+			return r.object(depth + 1)
+		}
+		for r.d.More() {
+			if _, err := r.value(depth + 1); err != nil {
+				return nil, err
+			}
+		}
+		_, err := r.d.Token()
+		return []any{}, r.end(err)
+	}
+	return token, nil
+}
+
+// object returns the rest of an object.
+func (r *jsonReader) object(depth int) (any, error) {
+	object := map[string]any{}
+	for r.d.More() {
+		token, err := r.d.Token()
 		if err != nil {
-			return nil // the end
+			return nil, r.fault(err)
 		}
-		offset += bytes.IndexFunc(data[offset:], func(r rune) bool { return !strings.ContainsRune(" \t\r\n,:", r) })
-		var here object
-		if len(open) > 0 {
-			here = open[len(open)-1]
+		name, _ := token.(string) // the decoder takes no other key
+		if r.names++; r.names > maxNames {
+			return nil, r.fault(errors.New(tooMany))
 		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			here = nil
-			if token == json.Delim('{') {
-				here = object{}
-			}
-			if open = append(open, here); len(open) > maxDepth {
-				return &jsonFault{offset, tooDeep}
-			}
-			isKey = here != nil
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-			isKey = len(open) > 0 && open[len(open)-1] != nil
-			continue
+		if _, twice := object[name]; twice {
+			return nil, r.fault(fmt.Errorf("the key %s is given twice", strconv.Quote(name)))
 		}
-		if number, ok := token.(json.Number); ok && vanishes(number.String()) {
-			return &jsonFault{offset, fmt.Sprintf("%s %s %s", name, number, leastNumber)}
+		if object[name], err = r.value(depth); err != nil {
+			return nil, err
 		}
-		if isKey {
-			name, _ = token.(string)
-			if here[name] {
-				return &jsonFault{offset, fmt.Sprintf("the key %q is given twice", name)}
-			}
-			if names++; names > maxNames {
-				return &jsonFault{offset, tooMany}
-			}
-			here[name] = true
-		}
-		isKey = here != nil && !isKey
 	}
+	_, err := r.d.Token()
+	return object, r.end(err)
+}
+
+// end returns err, of a closing bracket, as a fault.
+func (r *jsonReader) end(err error) error {
+	if err != nil {
+		return r.fault(err)
+	}
+	return nil
 }

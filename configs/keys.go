@@ -45,17 +45,17 @@ func listKeys() []key {
 	for s := range root.NumField() {
 		section := root.Field(s)
 		for _, field := range reflect.VisibleFields(section.Type) {
-			if field.Tag.Get("mapstructure") == "-" {
+			if field.Tag.Get("key") == "-" {
 				continue
 			}
 			k := key{
-				name:  section.Tag.Get("mapstructure") + "." + field.Tag.Get("mapstructure"),
+				name:  section.Tag.Get("key") + "." + field.Tag.Get("key"),
 				index: append([]int{s}, field.Index...),
 			}
 			if field.Type == reflect.TypeFor[Direct]() {
 				for _, leaf := range reflect.VisibleFields(field.Type) {
 					list = append(list, key{
-						name:  k.name + "." + leaf.Tag.Get("mapstructure"),
+						name:  k.name + "." + leaf.Tag.Get("key"),
 						index: append(slices.Clone(k.index), leaf.Index...),
 					})
 				}
@@ -110,105 +110,85 @@ func (k key) text(c Config) string {
 	}
 }
 
-// convert converts a value from a source to the type of the field. The error says which values are allowed.
+// aFloat is what numbers must be. One that a float64 rounds to 0, or that is too large for it, is none.
+const aFloat = "a number that a float64 holds"
+
+// convert converts a value from a source to the type of the field: text, a number or a truth value, as such or as text,
+// and for colours a section. The error says what is allowed.
 func (k key) convert(raw any) (any, error) {
 	if raw == nil {
-		return nil, fmt.Errorf("the key has no value: leave it out or give one%s", k.emptyHint())
+		return nil, errors.New("must have a value; a key that is left out has its default")
 	}
-	if s, ok := raw.(string); ok && (!utf8.ValidString(s) || strings.ContainsRune(s, 0)) {
-		return nil, fmt.Errorf("must be text in UTF-8 without zero bytes")
+	if k.kind == colours {
+		return coloursText(raw)
 	}
-	if s, ok := raw.(string); ok && vanishes(s) && (k.kind == number || k.kind == length || k.kind == expression) {
-		return nil, errors.New("it " + leastNumber)
+	text, ok := textOf(raw)
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, errors.New("must be text in UTF-8 without zero bytes")
 	}
+	if ok {
+		if v, ok := k.parse(text); ok {
+			return v, nil
+		}
+	}
+	return nil, errors.New("must be " + k.allowed())
+}
+
+// parse is convert for text.
+func (k key) parse(text string) (v any, ok bool) {
 	switch k.kind {
 	case integer:
-		return k.integer(raw)
+		return toInt(text)
 	case number:
-		if f, ok := toFloat(raw); ok {
-			return f, nil
-		}
-		return nil, notNumber(raw, mustNumber)
+		return toFloat(text)
 	case boolean:
-		if b, ok := raw.(bool); ok {
-			return b, nil
-		}
-		if raw == "true" || raw == "false" {
-			return raw == "true", nil
-		}
-		return nil, fmt.Errorf("must be true or false")
+		return text == "true", text == "true" || text == "false"
 	case duration:
-		if s, ok := raw.(string); ok {
-			if d, err := time.ParseDuration(s); err == nil {
-				return d, nil
-			}
-		}
-		return nil, fmt.Errorf("must be a duration with its unit, such as 30s or 2m")
+		d, err := time.ParseDuration(text)
+		return d, err == nil
 	case depth:
-		if raw == "auto" {
-			return 0, nil
-		}
-		if n, ok := toInt(raw); ok && n >= 1 {
-			return n, nil
-		}
-		return nil, fmt.Errorf("must be auto or an integer of at least 1")
+		n, ok := toInt(text)
+		return n, ok && n >= 1 || text == "auto"
 	case length:
-		if raw == "auto" {
-			return 0.0, nil
-		}
-		if f, ok := toFloat(raw); ok && f > 0 {
-			return f, nil
-		}
-		return nil, errors.New("must be auto or a number above 0")
+		f, ok := toFloat(text)
+		return f, ok && f > 0 || text == "auto"
 	case interval:
-		return k.interval(raw)
-	case colours:
-		return coloursText(raw)
+		return k.interval(text)
 	case expression:
-		if f, ok := toFloat(raw); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return formatFloat(f), nil
-		}
-		if b, ok := raw.(bool); ok { // a condition, as in text
-			return strconv.FormatBool(b), nil
+		if f, ok := toFloat(text); ok {
+			return formatFloat(f), true
 		}
 	}
-	if s, ok := raw.(string); ok {
-		return s, nil
-	}
-	if k.kind == expression {
-		return nil, fmt.Errorf("must be a number or text")
-	}
-	return nil, fmt.Errorf("must be text; put it in quotes")
+	return text, true
 }
 
-func (k key) emptyHint() string {
-	if k.kind == colours {
-		return `; a colour stands in quotes, since # begins a comment`
+// allowed says what parse takes.
+func (k key) allowed() string {
+	switch k.kind {
+	case integer:
+		low, high := k.bounds()
+		return fmt.Sprintf("an integer, %d to %d", low, high)
+	case number:
+		return aFloat
+	case boolean:
+		return "true or false"
+	case duration:
+		return "a duration with its unit, such as 30s or 2m"
+	case depth:
+		return "auto or an integer of at least 1"
+	case length:
+		return "auto or a number above 0"
+	case interval:
+		if k.timed() {
+			return `100, "100 sweeps", "5 cycles" or a duration, such as 10m`
+		}
+		return `100, "100 sweeps" or "5 cycles"`
 	}
-	if k.kind == text || k.kind == expression || k.kind == interval {
-		return ` ("" for none)`
-	}
-	return ""
+	return "text"
 }
 
-// maxExact bounds the integers that a float64 represents exactly, by their magnitude.
-const maxExact = 1 << 53
-
-// integer converts raw to an int. Its errors distinguish a value out of range from one that is not an integer.
-func (k key) integer(raw any) (any, error) {
-	if n, ok := toInt(raw); ok {
-		return n, nil
-	}
-	f, ok := toFloat(raw)
-	switch {
-	case !ok || f != math.Trunc(f) || math.IsInf(f, 0):
-		return nil, notNumber(raw, mustInteger)
-	case math.Abs(f) < math.MaxInt64:
-		return nil, fmt.Errorf("an integer beyond %d has to be written in digits", int64(maxExact))
-	}
-	low, high := k.bounds()
-	return nil, fmt.Errorf("%d to %d are allowed", low, high)
-}
+// timed reports whether an interval may be a duration.
+func (k key) timed() bool { return strings.HasPrefix(k.name, "checkpoint.") }
 
 // bounds returns the least and the largest value of an integer.
 func (k key) bounds() (low, high int) {
@@ -223,47 +203,39 @@ func (k key) bounds() (low, high int) {
 	return 0, math.MaxInt
 }
 
-// toInt accepts an integer in all forms of files and text, such as 1e4.
-func toInt(raw any) (int, bool) {
+// textOf returns a scalar of a source as text.
+func textOf(raw any) (text string, ok bool) {
 	switch v := raw.(type) {
-	case int:
-		return v, true
-	case int64:
-		return int(v), true
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) <= maxExact {
-			return int(v), true
-		}
 	case string:
-		if n, err := strconv.Atoi(v); err == nil {
-			return n, true
-		}
-		if f, ok := toFloat(v); ok {
-			return toInt(f)
-		}
+		return v, true
+	case float64:
+		return formatFloat(v), true
+	case bool, int, int64:
+		return fmt.Sprint(v), true
 	}
-	return 0, false
+	return "", false
 }
 
-func toFloat(raw any) (float64, bool) {
-	switch v := raw.(type) {
-	case int:
-		return float64(v), true
-	case int64:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case float64:
-		return v, true
-	case string:
-		// ParseFloat would also accept hexadecimal and underscored forms.
-		if strings.ContainsAny(v, "xX_") {
-			return 0, false
-		}
-		f, err := strconv.ParseFloat(v, 64)
-		return f, err == nil
+// toInt reads an integer in all its forms, such as 1e4.
+func toInt(text string) (int, bool) {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n, true
 	}
-	return 0, false
+	f, ok := toFloat(text)
+	return int(f), ok && f == math.Trunc(f) && math.Abs(f) < math.MaxInt64
+}
+
+// toFloat reads a decimal number.
+func toFloat(text string) (float64, bool) {
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil && f-f == 0 && !vanishes(text) && !strings.ContainsAny(text, "xX_")
+}
+
+// vanishes reports whether text is a number other than 0 that rounds to 0. ParseFloat makes 0 of it without an error.
+func vanishes(text string) bool {
+	f, err := strconv.ParseFloat(text, 64)
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return err == nil && f == 0 && strings.ContainsAny(mantissa, "123456789")
 }
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

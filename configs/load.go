@@ -4,15 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
-	"github.com/spf13/viper"
 
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
@@ -52,14 +48,7 @@ func Load(o Options) (Config, error) {
 
 func (o Options) runFile() ([]byte, error) {
 	if o.File != StandardInput {
-		data, err := readFile(o.File)
-		if kind, ok := errors.AsType[regular.KindError](err); ok && kind.Type&fs.ModeNamedPipe != 0 && o.Stdin != nil {
-			err = fmt.Errorf("%w; %s reads standard input", err, StandardInput)
-		}
-		if near := sameName(o.File); errors.Is(err, fs.ErrNotExist) && near != "" {
-			err = fmt.Errorf("%w; did you mean %s?", err, near)
-		}
-		return data, err
+		return readFile(o.File)
 	}
 	if o.Stdin == nil {
 		return nil, errors.New("standard input cannot be shared by ranks; name a file")
@@ -71,81 +60,66 @@ func (o Options) runFile() ([]byte, error) {
 	return data, err
 }
 
-// sameName returns the run file that has the name of path but for its ending; "" if there is none.
-func sameName(path string) string {
-	for _, ending := range endings {
-		other := strings.TrimSuffix(path, filepath.Ext(path)) + ending
-		if _, err := os.Stat(other); err == nil {
-			return other
-		}
-	}
-	return ""
-}
-
 // LogFormat returns log.format as Load merges it, even if Load refuses other keys. The error of Load is shown in that
 // format.
 func LogFormat(o Options) string {
-	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
-	m.v.SetDefault("log.format", Default().Log.Format)
+	m := newMerger()
 	if data, err := readFile(o.File); o.File != "" && err == nil {
 		_ = m.file(o.File, data) // Load reports the error
 	}
-	_ = m.environ(o.Environ)
+	m.environ(o.Environ)
 	m.set(o.Set)
-	return m.v.GetString("log.format")
+	return m.config.Log.Format
 }
 
 func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFile) }
 
 // merge is Load after the run file was read.
 func merge(o Options, data []byte) (Config, error) {
-	c, given, err := mergeOpen(o, data)
-	if err != nil {
+	m := newMerger()
+	if err := m.merge(o, data); err != nil {
 		return Config{}, err
 	}
-	return c.settle(given), nil
+	return m.config.settle(m.given), nil
 }
 
 // merge merges the sources. It leaves open what settle decides.
-func (m *merger) merge(o Options, data []byte) (Config, error) {
-	unset := Default()
-	for _, k := range m.keys {
-		m.v.SetDefault(k.name, k.value(unset))
-	}
-	m.v.SetDefault("solver.method", Auto)
+func (m *merger) merge(o Options, data []byte) error {
 	if o.File != "" {
 		if err := m.file(o.File, data); err != nil {
-			return Config{}, err
+			return err
 		}
 	}
-	if err := m.environ(o.Environ); err != nil {
-		return Config{}, err
-	}
+	m.environ(o.Environ)
 	m.set(o.Set)
 	if err := m.err(); err != nil {
-		return Config{}, err
+		return err
 	}
-	var c Config
-	if err := m.v.Unmarshal(&c); err != nil {
-		return Config{}, fmt.Errorf("configuration: %w", err)
+	if o.Decide != nil {
+		return o.Decide(&m.config, func(key string) bool { return m.given[key] })
 	}
-	c.Problem.Beside = m.beside
-	return c, nil
+	return nil
 }
 
+// merger merges sources, the weakest first.
 type merger struct {
-	v      *viper.Viper
-	keys   []key
+	config Config
 	given  map[string]bool // keys that a source has
 	faults []error         // at most maxFaults
 	more   int             // faults beyond those
-	beside string          // directory of the run file; see Problem.Beside
+}
+
+func newMerger() *merger {
+	m := &merger{config: Default(), given: map[string]bool{}}
+	m.config.Solver.Method, m.config.Solver.Why, m.config.Solver.DefaultTolerance = Auto, "", false
+	return m
 }
 
 // origin describes the source of a value.
 type origin struct {
 	source string                  // "--set", "environment JACOBI_GRID_NX", "file run.yaml"
 	spell  func(key string) string // returns a key as the source writes it
+	dir    string                  // where files that it names are looked for first; "" for the working directory
 }
 
 func asKey(key string) string { return key }
@@ -160,71 +134,55 @@ func (m *merger) file(path string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("run file %s: %w", path, err)
 	}
-	flat := map[string]any{}
-	m.walk(tree, "", origin{"file " + path, asKey}, flat)
-	m.beside = beside(path, flat)
-	return m.v.MergeConfigMap(nested(flat))
+	m.config.Problem.Beside = besideOf(path)
+	m.walk(tree, "", origin{"file " + path, asKey, m.config.Problem.Beside})
+	return nil
 }
 
-// walk checks the leaves of tree and adds them to flat. Names are case-insensitive.
-func (m *merger) walk(tree map[string]any, prefix string, from origin, flat map[string]any) {
+// walk merges the leaves of tree. Names are case-insensitive.
+func (m *merger) walk(tree map[string]any, prefix string, from origin) {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		lower := strings.ToLower(name)
-		if first, ok := seen[lower]; ok {
-			m.fault("%s%s (%s): given twice, also as %s%s", prefix, show.Text(name), from.source, prefix,
-				show.Text(first))
-			continue
-		}
-		seen[lower] = name
 		full := prefix + lower
 		sub, isMap := tree[name].(map[string]any)
-		if mixed, ok := tree[name].(map[any]any); ok {
-			m.fault("%s (%s): %w", show.Text(full), from.source, nameless(mixed))
-			continue
-		}
-		switch {
-		case m.isSection(full) && isMap:
-			m.walk(sub, full+".", from, flat)
-		case m.isSection(full):
-			if tree[name] == nil {
-				continue // an empty section
-			}
+		switch first, twice := seen[lower]; {
+		case twice:
+			m.fault("%s%s (%s): given twice, also as %s%s", prefix, show.Text(name), from.source, prefix,
+				show.Text(first))
+		case !isSection(full):
+			m.put(full, tree[name], from)
+		case isMap:
+			m.walk(sub, full+".", from)
+		case tree[name] != nil: // which is an empty section
 			m.fault("%s %s (%s): must be a section with keys", full, quote(full, tree[name]), from.source)
-		default:
-			m.put(full, tree[name], from, flat)
 		}
+		seen[lower] = name
 	}
 }
 
-// nameless returns an error about a key of a section in YAML that is no text.
-func nameless(section map[any]any) error {
-	for key := range section {
-		switch key.(type) {
-		case int, float64:
-			return fmt.Errorf("the number %v stands in the place of a key; decimals have a point, not a comma", key)
-		}
-	}
-	return errors.New("a key is no text")
+func isSection(name string) bool {
+	return slices.ContainsFunc(keys(), func(k key) bool { return strings.HasPrefix(k.name, name+".") })
 }
 
-func (m *merger) isSection(name string) bool {
-	return slices.ContainsFunc(m.keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
-}
-
-// put converts the value of one key and adds it to flat.
-func (m *merger) put(name string, raw any, from origin, flat map[string]any) {
-	i := slices.IndexFunc(m.keys, func(k key) bool { return k.name == name })
+// put sets one key.
+func (m *merger) put(name string, raw any, from origin) {
+	i := slices.IndexFunc(keys(), func(k key) bool { return k.name == name })
 	if i < 0 {
-		m.add(func() error { return m.unknown(name, from) })
+		m.add(func() error { return unknown(name, from) })
 		return
 	}
-	v, err := m.keys[i].convert(raw)
+	k := keys()[i]
+	v, err := k.convert(raw)
 	if err != nil {
 		m.fault("%s %s (%s): %w", name, quote(name, raw), from.source, err)
 		return
 	}
-	flat[name], m.given[name] = v, true
+	if text, ok := v.(string); ok {
+		v = from.path(name, text)
+	}
+	k.set(&m.config, v)
+	m.given[name] = true
 }
 
 // maxFaults is how many faults of the sources are told: those of a file of another kind would fill the screen.
@@ -252,60 +210,33 @@ func (m *merger) err() error {
 
 // environ merges the variables that begin with JACOBI_ and a section. Other variables, such as JACOBI_RANK, are no
 // keys.
-func (m *merger) environ(list []string) error {
-	flat := map[string]any{}
+func (m *merger) environ(list []string) {
 	for _, line := range list {
 		name, value, _ := strings.Cut(line, "=")
 		rest, ok := strings.CutPrefix(name, "JACOBI_")
-		if !ok || name == "JACOBI_RUN_ID" {
-			continue
-		}
-		section, leaf, ok := strings.Cut(strings.ToLower(rest), "_")
-		if !ok || !m.isSection(section) {
+		section, leaf, dotted := strings.Cut(strings.ToLower(rest), "_")
+		if !ok || !dotted || !isSection(section) || name == "JACOBI_RUN_ID" {
 			continue
 		}
 		full := section + "." + leaf
 		// A variable has underscores where a key may have dots.
-		if i := slices.IndexFunc(m.keys, func(k key) bool { return envName(k.name) == name }); i >= 0 {
-			full = m.keys[i].name
+		if i := slices.IndexFunc(keys(), func(k key) bool { return envName(k.name) == name }); i >= 0 {
+			full = keys()[i].name
 		}
-		m.put(full, value, origin{"environment " + name, envName}, flat)
+		m.put(full, value, origin{source: "environment " + name, spell: envName})
 	}
-	return m.v.MergeConfigMap(nested(flat))
 }
 
-// set overrides everything with the key=value pairs of list.
+// set merges the key=value pairs of list.
 func (m *merger) set(list []string) {
-	flat := map[string]any{}
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSpace(name) == "" {
 			m.fault("--set %s: must be key=value", pair)
 			continue
 		}
-		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{"--set", asKey}, flat)
+		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{source: "--set", spell: asKey})
 	}
-	for name, value := range flat {
-		m.v.Set(name, value)
-	}
-}
-
-// nested turns keys of the form section.key, or section.part.key, into maps of maps.
-func nested(flat map[string]any) map[string]any {
-	tree := map[string]any{}
-	for name, value := range flat {
-		at, leaf := tree, name
-		for section, rest, ok := strings.Cut(leaf, "."); ok; section, rest, ok = strings.Cut(leaf, ".") {
-			sub, ok := at[section].(map[string]any)
-			if !ok {
-				sub = map[string]any{}
-				at[section] = sub
-			}
-			at, leaf = sub, rest
-		}
-		at[leaf] = value
-	}
-	return tree
 }
 
 // quote formats a value for an error message: text in quotes, secrets hidden.
@@ -320,6 +251,8 @@ func quote(name string, v any) string {
 		return "null"
 	case map[string]any:
 		return "{...}"
+	case []any:
+		return "[...]"
 	}
 	return show.Text(fmt.Sprint(v))
 }

@@ -15,9 +15,6 @@ const (
 	Multigrid = methods.Multigrid
 )
 
-// removed is a method of earlier versions.
-const removed = "chebyshev"
-
 // The fields with which a run begins.
 const (
 	StartInitial = "initial" // the initial field
@@ -57,12 +54,7 @@ func (c Config) HaloDepth() int {
 // solver checks the method and when it ends.
 func (v *validator) solver(c Config) {
 	s := c.Solver
-	if s.Method == removed {
-		v.fault("solver.method %q: removed, as %s takes far less time; write solver.method: %[2]s", s.Method,
-			Multigrid)
-	} else {
-		v.oneOf("solver.method", s.Method, append([]string{Auto}, methods.Names(nil)...)...)
-	}
+	v.oneOf("solver.method", s.Method, append([]string{Auto}, methods.Names(nil)...)...)
 	v.oneOf("solver.acceleration", s.Acceleration, "auto", "cg", "none")
 	if t := s.Tolerance; !(t >= 0) || math.IsInf(t, 1) {
 		v.fault("solver.tolerance %s: must be a finite number of at least 0", formatFloat(t))

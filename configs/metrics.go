@@ -9,8 +9,8 @@ import (
 
 // Metrics says where a run serves metrics to Prometheus. Its JSON and YAML forms write the duration as text.
 type Metrics struct {
-	Listen string        `mapstructure:"listen"` // HOST:PORT; "": nowhere
-	Linger time.Duration `mapstructure:"linger"` // how long they stay after the run, unless they are read before
+	Listen string        `key:"listen"` // HOST:PORT; "": nowhere
+	Linger time.Duration `key:"linger"` // how long they stay after the run, unless they are read before
 }
 
 // metricsText is the written form of Metrics.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/viper"
-
 	"jacobi/internal/base/show"
 )
 
@@ -17,9 +15,6 @@ import (
 type Base struct {
 	config Config // before settle
 	given  map[string]bool
-	keys   map[string]key
-	list   []key
-	inputs []Input // the keys of the problem that may name a file; Path is "" for those that do not
 }
 
 // LoadBase merges the sources of o as Load does.
@@ -31,22 +26,11 @@ func LoadBase(o Options) (*Base, error) {
 			return nil, fmt.Errorf("run file: %w", err)
 		}
 	}
-	c, given, err := mergeOpen(o, data)
-	if err != nil {
+	m := newMerger()
+	if err := m.merge(o, data); err != nil {
 		return nil, err
 	}
-	b := &Base{config: c, given: given, keys: map[string]key{}, list: keys()}
-	for _, k := range b.list {
-		b.keys[k.name] = k
-		if strings.HasPrefix(k.name, "problem.") && slices.Contains(inputs, k.name) {
-			in := Input{Key: k.name}
-			if text := k.text(c); namesFile(k.name, text) {
-				in.Path = text
-			}
-			b.inputs = append(b.inputs, in)
-		}
-	}
-	return b, nil
+	return &Base{m.config, m.given}, nil
 }
 
 // Config returns the configuration of a run without keys of its own.
@@ -56,27 +40,24 @@ func (b *Base) Config() Config { return b.config.settle(b.given) }
 // start of the ranks, and names source in its errors. file returns the path of the file from which a key comes, and ""
 // for none: inputs are looked for beside it, too.
 func (b *Base) With(own map[string]any, source string, file func(key string) string) (Config, error) {
-	c, given := b.config, maps.Clone(b.given)
-	m := merger{keys: b.list, given: given}
+	m := merger{config: b.config, given: maps.Clone(b.given)}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		full := strings.ToLower(strings.TrimSpace(name))
 		if why := OfStart(full); why != "" {
 			m.fault("%s (%s): %s", show.Text(full), source, why)
 			continue
 		}
-		flat := map[string]any{}
-		if m.put(full, own[name], origin{source, asKey}, flat); flat[full] == nil {
-			continue
-		}
+		from := origin{source: source, spell: asKey}
 		if path := file(full); path != "" && slices.Contains(inputs, full) {
-			c.Problem.Beside = beside(path, flat)
+			from.dir = besideOf(path)
+			m.config.Problem.Beside = from.dir
 		}
-		b.keys[full].set(&c, flat[full])
+		m.put(full, own[name], from)
 	}
 	if err := m.err(); err != nil {
 		return Config{}, err
 	}
-	return c.settle(given), nil
+	return m.config.settle(m.given), nil
 }
 
 // The sections whose keys belong to the start of the ranks, and the keys of other sections that do, or that many runs
@@ -120,14 +101,4 @@ func CheckMany(c Config) error {
 // set sets the value of k in c. v has the type of the field.
 func (k key) set(c *Config, v any) {
 	reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(reflect.ValueOf(v))
-}
-
-// mergeOpen is merge without settle. It also returns the keys that a source has.
-func mergeOpen(o Options, data []byte) (Config, map[string]bool, error) {
-	m := merger{v: viper.New(), keys: keys(), given: map[string]bool{}}
-	c, err := m.merge(o, data)
-	if err == nil && o.Decide != nil {
-		err = o.Decide(&c, func(key string) bool { return m.given[key] })
-	}
-	return c, m.given, err
 }

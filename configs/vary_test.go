@@ -30,7 +30,7 @@ func TestRunsOfOneStart(t *testing.T) {
 		} {
 			alone := sources
 			for name, value := range own {
-				alone.Set = append(alone.Set[:len(alone.Set):len(alone.Set)], name+"="+textOf(value))
+				alone.Set = append(alone.Set[:len(alone.Set):len(alone.Set)], name+"="+asSet(value))
 			}
 			want, err := Load(alone)
 			if err != nil {
@@ -57,7 +57,7 @@ func TestRunsOfOneStart(t *testing.T) {
 
 func noFile(string) string { return "" }
 
-func textOf(v any) string { return strings.Trim(quote("", v), `"`) }
+func asSet(v any) string { return strings.Trim(quote("", v), `"`) }
 
 // Errors name the key, the run, the value and what is allowed.
 func TestRunsOfOneStartRefuse(t *testing.T) {
@@ -68,7 +68,7 @@ func TestRunsOfOneStartRefuse(t *testing.T) {
 	_, err = base.With(map[string]any{"grid.nx": "many", "grid.mx": 3, "nats.url": "x", "trace.from": 1}, "run 7",
 		noFile)
 	const want = `unknown key grid.mx (run 7): did you mean grid.nx?
-grid.nx "many" (run 7): must be an integer
+grid.nx "many" (run 7): must be an integer, 3 to 2147483647
 nats.url (run 7): the key belongs to the start of the ranks, and is the same for all runs
 trace.from (run 7): the key is of a run that is alone`
 	if err == nil || err.Error() != want {

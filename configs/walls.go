@@ -36,10 +36,6 @@ func ParseSide(text string) (Side, error) {
 	if trimmed == Periodic {
 		return Side{Wall: solver.Periodic}, nil
 	}
-	switch strings.ToLower(trimmed) {
-	case "insulated", "adiabatic", "symmetry", "symmetric":
-		return Side{}, errors.New("did you mean neumann(0)?")
-	}
 	if rest, ok := strings.CutPrefix(trimmed, neumann); ok {
 		args, err := arguments(neumann, rest)
 		if err != nil || len(args) != 1 || args[0] == "" {

@@ -50,8 +50,8 @@ func TestFilesBesideARunFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(cases, "pair.png")); err != nil {
 		t.Fatal(err)
 	}
-	const want = `: problem.drawing "pair.png": no such file or directory, neither in "cases" beside the file that ` +
-		"names it nor in the working directory\n"
+	const want = `: problem.drawing "pair.png": no such file or directory; names in the file were looked for in ` +
+		`"cases", too` + "\n"
 	for _, program := range []string{"launcher", "jacobi-rank"} {
 		if out := runNatural(t, dir, program, args...); out.code != 1 || !strings.Contains(out.stderr, program+want) {
 			t.Errorf("%s: exit code %d, %q", program, out.code, out.stderr)

@@ -447,7 +447,7 @@ func TestStudyRefusals(t *testing.T) {
 		{[]string{"--vary", "grid.nx=9", "--set", "output.trace=t.json"},
 			"output.trace \"t.json\": the key is of a run that is alone\n"},
 		{[]string{"--runs", "runs.jsonl"},
-			"--runs runs.jsonl, line 2: column 12: the end is missing: a }, a ] or a quote\n"},
+			"--runs runs.jsonl, line 2: column 13: the end of the object is missing\n"},
 		{[]string{"--vary", "grid.nx=9", "--table", "t.txt"},
 			"--table \"t.txt\": the name has to end in .csv or .jsonl\n"},
 	} {

@@ -53,7 +53,7 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 	}
 	img, err := readPNG(def.Drawing)
 	if err != nil {
-		return nil, fmt.Errorf("problem.drawing %q: %w", def.Drawing, def.Missing(def.Drawing, err))
+		return nil, fmt.Errorf("problem.drawing %q: %w", def.Drawing, def.Missing(err))
 	}
 	d := &drawing{text: def.Drawing, colours: colours}
 	if err := d.read(img); err != nil {

@@ -97,7 +97,7 @@ func New(cfg configs.Config) (*Problem, error) {
 func (p *Problem) open(def configs.Problem, named bool) (faults []error) {
 	fault := func(key, text string, err error) {
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, def.Missing(text, err)))
+			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, def.Missing(err)))
 		}
 	}
 	for i, side := range []struct {
