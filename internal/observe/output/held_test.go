@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
@@ -160,6 +161,40 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 	if err := h.Put("field-000000005.npy"); err == nil {
 		t.Error("a file that is not there is in place")
+	}
+}
+
+// Room is checked for the next run of a study while others put files in place.
+func TestRoomBesideOtherRuns(t *testing.T) {
+	h, _, err := Hold(outputs(t.TempDir()), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release(t, h)
+	var busy errgroup.Group
+	done := make(chan struct{})
+	busy.Go(func() error {
+		path, place := h.path("field.npy"), h.final("field.npy")
+		for {
+			select {
+			case <-done:
+				return nil
+			default:
+				if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Rename(path, place)); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	for range 5000 {
+		if err := CheckRoom(h.dir, 1); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(done)
+	if err := busy.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -101,15 +101,18 @@ func stagesOf(dir string, own owner) (stages []stage, err error) {
 	return stages, err
 }
 
-// size returns the number of staged files and the disk space that they take.
+// size returns the number of staged files and the disk space that they take. The run that has the stage may put files
+// in place meanwhile: these do not count.
 func (s stage) size() (files int, bytes int64, err error) {
 	err = filepath.WalkDir(s.path(""), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || path == s.path(listDraft) {
-			return err
+		if err == nil && e.Type().IsRegular() && path != s.path(listDraft) {
+			var fi fs.FileInfo
+			if fi, err = e.Info(); err == nil {
+				files, bytes = files+1, bytes+fi.Sys().(*syscall.Stat_t).Blocks*512
+			}
 		}
-		fi, err := e.Info()
-		if err == nil {
-			files, bytes = files+1, bytes+fi.Sys().(*syscall.Stat_t).Blocks*512
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 		return err
 	})
