@@ -68,8 +68,25 @@ func (p *Problem) Faces(iy int, east, north []float64) error {
 	return err
 }
 
-// Screenings implements results.Materials.
-func (p *Problem) Screenings(iy int, dst []float64) error { return p.values(p.screening, iy, dst) }
+// Screenings implements results.Materials. Outside the material a screening need not be finite.
+func (p *Problem) Screenings(iy int, dst []float64) error {
+	if err := p.values(p.screening, iy, dst); err != nil {
+		return err
+	}
+	for ix, k2 := range dst {
+		if k2-k2 == 0 { // finite
+			continue
+		}
+		outside, err := p.outside(iy, ix)
+		if err != nil {
+			return err
+		}
+		if outside {
+			dst[ix] = 0
+		}
+	}
+	return nil
+}
 
 // RightHandSide writes f at the points of row iy from column col on to dst. At fixed walls, where no sweep needs it, it
 // need not be finite.

@@ -157,7 +157,8 @@ func (p *Problem) get(src []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(src))
 }
 
-// fileRow reads the interior columns of row iy of the file of q, which has the field's type, into dst.
+// fileRow reads the interior columns of row iy of the file of q, which has the field's type, into dst. A value that is
+// not finite is an error, or 0 outside the material, where fields that numpy users keep have NaN.
 func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	size := p.mesh.DType.Size()
 	lo, _ := p.mesh.InteriorColumns()
@@ -166,14 +167,20 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	}
 	p.worked()
 	for i := 0; i < len(dst); i += size {
-		v := p.get(dst[i:])
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			exact, err := q.file.exact(iy, lo+i/size) // the value before rounding, for the message
-			if err == nil {
-				err = p.finite(q, iy, lo+i/size, exact)
-			}
-			return err
+		if v := p.get(dst[i:]); v-v == 0 { // finite
+			continue
 		}
+		if outside, err := p.outside(iy, lo+i/size); err != nil {
+			return err
+		} else if outside {
+			clear(dst[i:][:size])
+			continue
+		}
+		exact, err := q.file.exact(iy, lo+i/size) // the value before rounding, for the message
+		if err == nil {
+			err = p.finite(q, iy, lo+i/size, exact)
+		}
+		return err
 	}
 	return nil
 }

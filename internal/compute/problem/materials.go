@@ -85,6 +85,15 @@ type material struct {
 // outside reports whether there is no material at column ix.
 func (m *material) outside(ix int) bool { return m.a[ix] == 0 && (m.fixed == nil || !m.fixed[ix]) }
 
+// outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
+func (p *Problem) outside(iy, ix int) (bool, error) {
+	if !p.Porous() {
+		return false, nil
+	}
+	m, err := p.material(iy)
+	return err == nil && m.outside(ix), err
+}
+
 // between returns the coefficient of the face between column ix of m and column jx of n: the harmonic mean of those of
 // the two points. A fixed point without a coefficient of its own takes that of a free neighbour.
 func (m *material) between(ix int, n *material, jx int) float64 {

@@ -2,9 +2,13 @@ package problem
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +95,43 @@ func TestHolesAndFixedPoints(t *testing.T) {
 	}
 	if err := p.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Outside the material the initial field, the source and the screening need no values: arrays may have NaN there.
+func TestNoValuesOutside(t *testing.T) {
+	nan, path := math.NaN(), filepath.Join(t.TempDir(), "a.npy")
+	for at, value := range map[int]float64{9: nan, 10: math.Inf(1)} { // row 2, columns 1 and 2
+		data := npyBytes(1, "<f8", "False", "(5, 4)", 20, solver.Float64)
+		binary.LittleEndian.PutUint64(data[len(data)-8*(20-at):], math.Float64bits(value))
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, def := range []configs.Problem{{Initial: path}, {Source: path}} {
+			key := "problem.initial"
+			if def.Initial == "" {
+				key = "problem.source"
+			}
+			def.Coefficient = "iy == 2 ? 0 : 1"
+			p := open(t, config(4, 5, "float64", def))
+			if err := p.Check(t.Context()); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			if got := field(t, p)[2]; !slices.Equal(got, []float64{0, 0, 0, 0}) {
+				t.Errorf("%s: row 2 is %v", key, got)
+			}
+			p = open(t, config(4, 5, "float64", configs.Problem{Screening: path, Coefficient: "iy == 2 ? 0 : 1"}))
+			k2 := make([]float64, 4)
+			if err := errors.Join(p.Check(t.Context()), p.Screenings(2, k2)); err != nil || k2[at-8] != 0 {
+				t.Errorf("screenings %v, %v", k2, err)
+			}
+			def.Coefficient = "iy == 1 ? 0 : 1"
+			want := fmt.Sprintf("%s %q at row 2, column %d", key, path, at-8)
+			err := open(t, config(4, 5, "float64", def)).Check(t.Context())
+			if err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
 	}
 }
 

@@ -174,7 +174,8 @@ func (p *Problem) tooLarge(iy, ix int) error {
 		p.where(iy, ix))
 }
 
-// rightHandSide writes the values of problem.source at the columns of the span to dst.
+// rightHandSide writes the values of problem.source at the columns of the span to dst. A value that is not finite is an
+// error, or 0 outside the material.
 func (p *Problem) rightHandSide(s *span, dst []float64) error {
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
@@ -183,9 +184,15 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 		return err
 	}
 	for i, v := range dst {
-		if v-v != 0 { // NaN or infinite
+		if v-v == 0 { // finite
+			continue
+		}
+		if outside, err := p.outside(s.row, s.col+i); err != nil {
+			return err
+		} else if !outside {
 			return p.finite(p.source, s.row, s.col+i, v)
 		}
+		dst[i] = 0
 	}
 	return nil
 }
