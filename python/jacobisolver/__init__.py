@@ -1,4 +1,5 @@
-"""Solves -div(a grad u) + k2 u = f on a rectangle of points, on the ranks of the program launcher.
+"""Solves -div(a grad u) + k2 u = f on a rectangle of points, on the ranks of the program launcher. help(solve) has the
+units and the sides.
 
     >>> import jacobisolver
     >>> r = jacobisolver.solve(nx=129, ny=129, source="sin(pi*x)*sin(pi*y)")
@@ -11,10 +12,10 @@ A Session starts the ranks once and solves one problem after the other, each in 
     ...         print(s.solve(nx=129, ny=129, top=1, screening=k2).fluxes["top"])
 """
 
-from ._errors import JacobiError, SessionError, SolveError, ToleranceError, ToleranceWarning
+from ._errors import JacobiError, JacobiWarning, SessionError, SolveError, ToleranceError, ToleranceWarning
 from ._problem import Problem
 from ._result import Region, Result
 from ._session import Session, solve
 
-__all__ = ["JacobiError", "Problem", "Region", "Result", "Session", "SessionError", "SolveError", "ToleranceError",
-           "ToleranceWarning", "solve"]
+__all__ = ["JacobiError", "JacobiWarning", "Problem", "Region", "Result", "Session", "SessionError", "SolveError",
+           "ToleranceError", "ToleranceWarning", "solve"]

@@ -1,4 +1,4 @@
-"""The exceptions and the warning of this package."""
+"""The exceptions and the warnings of this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class JacobiError(RuntimeError):
 
 
 class SessionError(JacobiError):
-    """Says that the ranks could not be started, or that they have ended."""
+    """Says that the launcher or its ranks could not be started, or that they have ended."""
 
 
 class SolveError(JacobiError):
@@ -27,6 +27,13 @@ class ToleranceError(JacobiError):
         super().__init__(text)
         self.result = result
 
+    def __reduce__(self) -> typing.Tuple[typing.Type[ToleranceError], typing.Tuple[str, Result]]:
+        return type(self), (str(self), self.result)
 
-class ToleranceWarning(UserWarning):
+
+class JacobiWarning(UserWarning):
+    """Says what the launcher warns of."""
+
+
+class ToleranceWarning(JacobiWarning):
     """Says that a run ended above its tolerance."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any, Tuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +38,6 @@ def encode(pixels: NDArray[np.uint8]) -> bytes:
     raw[:, 1:] = pixels.reshape(rows, -1)
     return (b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0))
             + _chunk(b"IDAT", zlib.compress(raw.tobytes())) + _chunk(b"IEND", b""))
-
-
-def size(data: bytes) -> Tuple[int, int]:
-    """Returns the rows and columns of a picture."""
-    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 24:
-        raise ValueError("drawing: no PNG")
-    columns, rows = struct.unpack(">II", data[16:24])
-    return rows, columns
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import _png
 
-#: A number or an expression in x and y, which go from 0 to 1.
-Value = Union[float, str]
-#: The same, or values by point: an array of shape (ny, nx), whose row 0 is the top of the mesh.
-Values = Union[float, str, NDArray[Any]]
+#: A number or an expression in x and y, which go from 0 to 1 (y downwards), or an array of values.
+Values = Union[float, str, ArrayLike]
 
-#: The arguments that may be arrays.
-ARRAYS = ("initial", "source", "coefficient", "screening", "fixed")
+#: The arguments that may be arrays: of shape (ny, nx), and the sides' of shape (nx,) or (ny,).
+ARRAYS = ("initial", "source", "coefficient", "screening", "fixed", "left", "right", "top", "bottom")
 
 _KEYS = {"nx": "grid.nx", "ny": "grid.ny", "width": "grid.width", "height": "grid.height", "dtype": "grid.dtype",
          "method": "solver.method", "tolerance": "solver.tolerance",
@@ -29,22 +28,24 @@ _KEYS = {"nx": "grid.nx", "ny": "grid.ny", "width": "grid.width", "height": "gri
 class Problem:
     """A boundary value problem: -div(a grad u) + k2 u = f on a rectangle of width x height with nx x ny points.
 
-    Lengths have the unit of `width`. An array has the shape (ny, nx), and its row 0 is the top. What is None has the
-    launcher's default.
+    Units are the caller's: with lengths in L, u in U and a in A, f is in A U/L^2 and k2 in A/L^2. A value is a number,
+    an expression in x and y (from 0 to 1, y downwards) or an array. Arrays have the shape (ny, nx), with row 0 at the
+    top. Masked points are NaN: no value. Outside the material, where a is 0,
+    `source`, `screening` and `initial` need none. What is None has the launcher's default.
 
-    nx: points of a row, sides included; by default those of the arrays or of the drawing.
-    ny: rows, those of the sides included.
-    width: the distance of the first and the last column; by default 1.
+    nx: points of a row, sides included; by default those of an array or the drawing, or 513.
+    ny: rows, those of the sides included; by default as many as nx.
+    width: the distance of the first and the last column in L; by default 1.
     height: the distance of the first and the last row; by default rows and columns have equal spacings.
-    left: u on the side, a number or an expression, or "neumann(g)", "robin(h, g)" or "periodic"; by default 0.
-        g is the derivative of u outwards, in units of u over length; h u is taken from it, h in 1 over length.
+    left: values of u on the side; or "neumann(g)": du/dn = g, in U/L; or "robin(h, g)": a du/dn + h u = g, with h in
+        A/L and g in A U/L; or "periodic". n points out of the rectangle. By default u is 0.
     right: the same.
     top: the same, for row 0.
     bottom: the same, for row ny-1.
-    source: f, in units of u over length^2: a number, an expression or an array; by default 0.
-    coefficient: a, a number, an expression or an array, 0 where there is no material; by default 1.
-    screening: k2, at least 0, in units of 1 over length^2: a number, an expression or an array; by default 0.
-    initial: u at the start, and at the fixed points: a number, an expression or an array.
+    source: f; by default 0.
+    coefficient: a, which is 0 where there is no material, also at masked points; by default 1.
+    screening: k2, at least 0; by default 0.
+    initial: u at the start, and at the fixed points; by default 0.
     fixed: points that keep `initial`: a condition in x and y, or an array of truth values.
     drawing: a picture whose colours say which points are fixed, and which materials there are: a PNG file, or an array
         of uint8 of shape (rows, columns, 3). It is scaled to the mesh by the nearest pixel.
@@ -52,7 +53,7 @@ class Problem:
         {"coefficient": 4.4}, "#ffffff": {}}: a name for Result.region, u, and a.
     method: "multigrid" or "jacobi".
     relative_tolerance: of the norm of the update, over that of the data; by default 1e-8.
-    tolerance: of the norm of the update, in units of u.
+    tolerance: of the norm of the update, in U.
     max_iterations: at most as many cycles or sweeps.
     dtype: "float32" or "float64", of the field.
     keys: other keys of the launcher, by name, as in {"output.probes": "centre=(0.5,0.5)"}.
@@ -62,16 +63,16 @@ class Problem:
     ny: Optional[int] = None
     width: Optional[float] = None
     height: Optional[float] = None
-    left: Optional[Value] = None
-    right: Optional[Value] = None
-    top: Optional[Value] = None
-    bottom: Optional[Value] = None
+    left: Optional[Values] = None
+    right: Optional[Values] = None
+    top: Optional[Values] = None
+    bottom: Optional[Values] = None
     source: Optional[Values] = None
     coefficient: Optional[Values] = None
     screening: Optional[Values] = None
     initial: Optional[Values] = None
-    fixed: Optional[Union[str, NDArray[Any]]] = None
-    drawing: Optional[Union[str, "os.PathLike[str]", NDArray[np.uint8]]] = None
+    fixed: Optional[Union[str, ArrayLike]] = None
+    drawing: Optional[Union[str, os.PathLike[str], NDArray[np.uint8]]] = None
     colours: Optional[Mapping[str, Mapping[str, Any]]] = None
     method: Optional[str] = None
     relative_tolerance: Optional[float] = None
@@ -80,33 +81,9 @@ class Problem:
     dtype: Optional[str] = None
     keys: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def shape(self) -> Tuple[int, int]:
-        """Returns (ny, nx), with which all arrays must agree. A mesh with one of them alone is square."""
-        found: Optional[Tuple[int, int]] = None
-        for name in ARRAYS:
-            value = getattr(self, name)
-            if not isinstance(value, np.ndarray):
-                continue
-            if value.ndim != 2:
-                raise ValueError(f"{name}: an array of {value.ndim} dimensions; it must have the shape (ny, nx)")
-            ny, nx = found or (self.ny or value.shape[0], self.nx or value.shape[1])
-            if value.shape != (ny, nx):
-                raise ValueError(f"{name}: an array of shape {value.shape}; the mesh has ({ny}, {nx})")
-            found = (ny, nx)
-        if found is None and self.drawing is not None:
-            rows, columns = _png.size(_picture(self.drawing))
-            found = (self.ny or rows, self.nx or columns)
-        if found is None:
-            side = self.nx or self.ny or self.keys.get("grid.nx") or self.keys.get("grid.ny")
-            if side is None:
-                raise ValueError("nx: a problem without arrays needs the number of points")
-            found = (self.ny or side, self.nx or side)
-        return found
-
     def to_keys(self, write: Callable[[str, Union[NDArray[Any], bytes]], str]) -> Dict[str, Any]:
         """Returns the keys of the problem. write stores an array, or a PNG, and returns the name of its file."""
         keys: Dict[str, Any] = dict(self.keys)
-        ny, nx = self.shape()
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name == "keys" or value is None:
@@ -116,29 +93,62 @@ class Problem:
                 raise ValueError(f"{field.name}: keys has {name}, too")
             if field.name == "drawing":
                 value = write(field.name, _picture(value))
-            elif isinstance(value, np.ndarray):
-                value = write(field.name, value)
+            elif field.name in ARRAYS and not np.isscalar(value):
+                value = _stored(field.name, value)
+                if value.ndim > 0:
+                    value = write(field.name, value)
             keys[name] = value
-        keys.setdefault("grid.nx", nx)
-        keys.setdefault("grid.ny", ny)
         keys.setdefault("problem.preset", "")
-        return keys
+        return {name: _plain(value) for name, value in keys.items()}
 
 
 def _picture(drawing: Any) -> bytes:
     """Returns a drawing as PNG."""
-    if not isinstance(drawing, np.ndarray):
+    if isinstance(drawing, (str, os.PathLike)):
         return Path(drawing).read_bytes()
-    if drawing.dtype != np.uint8 or drawing.ndim != 3 or drawing.shape[2] != 3 or drawing.size == 0:
-        raise ValueError(f"drawing: an array of {drawing.dtype} of shape {drawing.shape}; it must be of uint8 and of "
+    pixels = np.asarray(drawing)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.size == 0:
+        raise ValueError(f"drawing: an array of {pixels.dtype} of shape {pixels.shape}; it must be of uint8 and of "
                          "shape (rows, columns, 3)")
-    return _png.encode(drawing)
+    return _png.encode(pixels)
 
 
-def as_stored(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Returns an array as launcher reads it: truth values of `fixed`, and float32 or float64 of the others."""
+def _stored(name: str, value: Any) -> NDArray[Any]:
+    """Returns an array as launcher reads it, where there is one: truth values of `fixed`, and float32 or float64 of the
+    others. It refuses the types that are left."""
+    try:
+        values: Any = np.asanyarray(value)
+    except ValueError as e:  # rows of different lengths
+        raise ValueError(f"{name}: {e}") from e
+    if values.dtype.hasobject:
+        raise ValueError(f"{name}: an array of {values.dtype}; it must be one of numbers")
+    empty: Union[bool, float] = False
     if name == "fixed":
-        return np.ascontiguousarray(values, dtype=bool)
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"{name}: an array of {values.dtype}; it must have real numbers")
-    return np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+        if values.dtype.kind in "iu" and np.isin(values, (0, 1)).all():
+            values = values.astype(bool)
+    elif values.dtype.kind in "fiub":
+        empty = 0.0 if name == "coefficient" else math.nan
+        if values.dtype not in (np.float32, np.float64):
+            values = values.astype(np.float64)
+    if isinstance(values, np.ma.MaskedArray):
+        masked: Any = values
+        values = masked.filled(empty)
+    stored: NDArray[Any] = np.asarray(values)
+    return stored if stored.ndim == 0 else np.ascontiguousarray(stored)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value of a key as JSON has it. A number that is not finite goes as text, which launcher refuses."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} is no value of a key")

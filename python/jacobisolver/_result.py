@@ -14,14 +14,14 @@ from ._png import png
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """A connected region of fixed points.
+    """A connected region of fixed points, or those of a drawing's colour. a is the problem's coefficient.
 
     name: of a drawing's colour; "" for others.
     x: of its first point, from the first column, in the unit of width.
     y: of its first point, from the first row.
     value: of its first point.
     points: how many there are.
-    flux: the integral of a times the derivative into the region: its charge by length and permittivity.
+    flux: the integral of a du/dn around the region, n into it: its charge by length and vacuum permittivity.
     """
 
     name: str
@@ -34,23 +34,25 @@ class Region:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
-    """A solution. numpy.asarray(result) is its field.
+    """A solution of -div(a grad u) + k2 u = f. numpy.asarray(result) is its field.
 
-    field: u, shape (ny, nx), row 0 is the top; a read-only memory map.
-    x: of the columns, shape (nx,), from 0 to width.
-    y: of the rows, shape (ny,), from 0 at the top to height.
-    verdict: "met": the tolerance was met; "missed"; "done": none was asked for; "interrupted".
+    field: u, shape (ny, nx), row 0 is the top; NaN outside the material. One above 64 MiB is a memory map.
+    x: of the columns, shape (nx,): their distances from the first one.
+    y: of the rows, shape (ny,): their distances from row 0.
+    verdict: "met": the tolerance was met; "missed"; "done": none was asked for.
     iterations: cycles or sweeps.
     seconds: of the cycles or sweeps.
     norm: the last norm of the update, in units of u; nan without any.
+    error: about how far u is from the solution of the discrete equations at the worst point, in units of u; nan if it
+        is unknown. report["accuracy"] says why, and has a bound.
     energy: half of the integral of a |grad u|^2 + k2 u^2; nan without results.
     min: the least u, of the points inside the material; nan without results.
     max: the largest u there.
     mean: the mean u there.
-    fluxes: by side: the integral of a times the derivative out of the mesh.
+    fluxes: by side: the integral of a du/dn, n out of the mesh.
     regions: connected regions of fixed points.
     probes: u at the points of each probe of the key output.probes, by its name.
-    arrays: further arrays of shape (ny, nx), by name: those of the key output.gradient.
+    arrays: further arrays of shape (ny, nx), by name: those of the keys output.gradient and output.materials.
     history: the fields "iteration" and "norm", a line for each norm; empty without history.
     report: the launcher's report, as in docs/outputs.md.
     """
@@ -62,6 +64,7 @@ class Result:
     iterations: int
     seconds: float
     norm: float
+    error: float
     energy: float
     min: float
     max: float
@@ -75,8 +78,8 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        """Whether the run did what it was to do."""
-        return self.verdict in ("met", "done")
+        """Whether the tolerance was met. A run that was asked for none meets none."""
+        return self.verdict == "met"
 
     def region(self, name: str) -> Region:
         """Returns the region of a drawing's colour."""
@@ -94,7 +97,7 @@ class Result:
                 f"norm {self.norm:.3g}>")
 
     def _repr_png_(self) -> bytes:
-        """Returns the picture that notebooks show, row 0 at the top."""
+        """Returns the picture that notebooks show, row 0 at the top. Points outside the material are white."""
         return png(self.field)
 
     def plot(self, ax: Any = None, levels: int = 12, **options: Any) -> Any:
@@ -129,7 +132,8 @@ def result(report: Mapping[str, Any], field: NDArray[Any], arrays: Dict[str, NDA
     return Result(
         field=field, x=np.arange(nx) * float(setup["spacing_x"]), y=np.arange(ny) * float(setup["spacing_y"]),
         verdict=report["verdict"], iterations=report["sweeps"], seconds=report["times"]["sweeps_seconds"],
-        norm=number(report["norm"]), energy=number(found.get("energy")),
+        norm=number(report["norm"]),
+        error=number((report.get("accuracy") or {}).get("error")), energy=number(found.get("energy")),
         min=number(found["min"]["value"] if found else None), max=number(found["max"]["value"] if found else None),
         mean=number(found.get("mean")),
         fluxes={side: number(flux) for side, flux in (found.get("flux") or {}).items()}, regions=regions,
