@@ -220,7 +220,7 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 		return nil
 	}
 	return func(ctx context.Context, cfg configs.Config) error {
-		p, err := plan.Scheduled(cfg, origin.Identity)
+		p, err := plan.Scheduled(ctx, cfg, origin.Identity)
 		if err != nil {
 			return err
 		}

@@ -282,7 +282,7 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 		return errors.Join(err, p.Check(limited, false))
 	}
 	if o.dryRun {
-		return errors.Join(printPlan(stdout, p, o.warnings(limited, p)), p.Check(limited, false))
+		return errors.Join(printPlan(limited, stdout, p, o.warnings(limited, p)), p.Check(limited, false))
 	}
 	w, err := o.starter(p)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // printPlan describes the run in comments, followed by the merged configuration, so that the output is a valid run
 // file.
-func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
+func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string) error {
 	available, bound, err := configs.AvailableMemory()
 	if err != nil {
 		return fmt.Errorf("memory of this machine: %w", err)
@@ -30,7 +30,7 @@ func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Dry run: nothing was started.\n# %v\n# It %s\n", p, p.Writes())
-	if setup, ok := p.Problem(context.Background()); ok {
+	if setup, ok := p.Problem(ctx); ok {
 		for _, line := range setup.Lines() {
 			fmt.Fprintf(&b, "# %s: %s\n", line[0], line[1])
 		}
@@ -44,7 +44,7 @@ func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 		}
 		fmt.Fprintf(&b, "# %s: %s, %s\n", input.Key, show.Text(input.Path), where)
 	}
-	if e := p.Expects(context.Background()); e.Hint != "" {
+	if e := p.Expects(ctx); e.Hint != "" {
 		fmt.Fprintf(&b, "# %s\n", e.Hint)
 	}
 	if p.Idle != "" {
@@ -64,8 +64,12 @@ func printPlan(w io.Writer, p *plan.Plan, warnings []string) error {
 	if len(p.Names()) > 1 {
 		where = " on this machine"
 	}
-	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos, %s available (%s)\n#\n", where, bytesText(p.BytesHere()),
-		bytesText(available), bound)
+	pictures := ""
+	if bytes := p.PicturesHere(); bytes > 0 {
+		pictures = fmt.Sprintf(", %s to read the picture of the problem", bytesText(bytes))
+	}
+	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos%s, %s available (%s)\n#\n", where, bytesText(p.BytesHere()),
+		pictures, bytesText(available), bound)
 	table, err := rankTable(p)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func newViewCommand(stderr io.Writer) *cobra.Command {
 // viewFiles serves the files in dir until it is interrupted.
 func viewFiles(ctx context.Context, dir, listen string, stderr io.Writer) (err error) {
 	board := view.NewBoard()
-	files, err := view.Open(dir, board)
+	files, err := view.Open(ctx, dir, board)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
 package problem
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,18 +19,39 @@ import (
 // drawing says by the colours of a picture which points are fixed, and at what values. Each point takes the pixel that
 // is nearest to it.
 type drawing struct {
-	text          string // the value of problem.drawing
-	width, height int
-	pixels        []uint8 // rows one after the other: the place of the colour among colours
-	colours       []configs.Colour
-	columns       []int  // the pixel of each column of the mesh
-	rows          []int  // and of each row
-	unseen        []bool // by colour: no point of the mesh has it
-	*blocks              // one
+	text    string // the value of problem.drawing
+	x, y    side
+	pixels  []uint8 // that are kept, rows one after the other: the place of the colour among colours
+	colours []configs.Colour
+	unseen  []bool // by colour: no point of the mesh has it
+	bytes   int64  // of memory, while it was read
+	*blocks        // one
 }
 
-// openDrawing reads the drawing of def; nil if there is none.
-func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
+// side is a side of a picture beside that of the mesh. The pixels are kept that points take.
+type side struct{ points, pixels int }
+
+// kept returns the number of pixels that are kept.
+func (s side) kept() int { return min(s.points, s.pixels) }
+
+// pixel returns pixel k of those that are kept.
+func (s side) pixel(k int) int {
+	if s.points < s.pixels {
+		return nearestPixel(k, s.points, s.pixels)
+	}
+	return k
+}
+
+// at returns which of the pixels that are kept point i takes.
+func (s side) at(i int) int {
+	if s.points > s.pixels {
+		return nearestPixel(i, s.points, s.pixels)
+	}
+	return i
+}
+
+// openDrawing reads the drawing of def, unless ctx ends before; nil if there is none.
+func openDrawing(ctx context.Context, def configs.Problem, m solver.Mesh) (*drawing, error) {
 	switch {
 	case def.Drawing == "" && def.Colours == "":
 		return nil, nil
@@ -51,61 +73,76 @@ func openDrawing(def configs.Problem, m solver.Mesh) (*drawing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("problem.colours %w", err)
 	}
-	img, err := readPNG(def.Drawing)
-	if err != nil {
+	d := &drawing{text: def.Drawing, colours: colours}
+	if err := d.open(ctx, m); err != nil {
 		return nil, fmt.Errorf("problem.drawing %q: %w", def.Drawing, def.Missing(err))
 	}
-	d := &drawing{text: def.Drawing, colours: colours}
-	if err := d.read(img); err != nil {
-		return nil, fmt.Errorf("problem.drawing %q: %w", def.Drawing, err)
-	}
-	for ix := range m.NX {
-		d.columns = append(d.columns, nearestPixel(ix, m.NX, d.width))
-	}
-	for iy := range m.NY {
-		d.rows = append(d.rows, nearestPixel(iy, m.NY, d.height))
-	}
 	d.look()
-	d.blocks = oneBlock(d.width, d.pixels)
+	d.blocks = oneBlock(d.x.kept(), d.pixels)
 	return d, nil
 }
 
+// open reads the picture.
+func (d *drawing) open(ctx context.Context, m solver.Mesh) error {
+	img, bytes, err := readPNG(ctx, d.text)
+	if err != nil {
+		return err
+	}
+	defer forget(bytes)
+	size := img.Bounds().Size()
+	d.x, d.y = side{m.NX, size.X}, side{m.NY, size.Y}
+	d.bytes = bytes + int64(d.x.kept())*int64(d.y.kept())
+	return d.read(ctx, img)
+}
+
 // read finds the colour of each pixel.
-func (d *drawing) read(img image.Image) error {
-	switch img.ColorModel() {
-	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
+func (d *drawing) read(ctx context.Context, img image.Image) error {
+	values, size := values8(img)
+	if values == nil {
 		return errors.New("its colours have 16 bits; they must have 8")
 	}
-	size := img.Bounds().Size()
-	d.width, d.height, d.pixels = size.X, size.Y, make([]uint8, size.X*size.Y)
+	d.pixels = make([]uint8, 0, d.x.kept()*d.y.kept())
 	places := map[[3]uint8]uint8{}
 	for i, c := range d.colours {
 		places[c.RGB] = uint8(i)
 	}
 	unknown := map[[3]uint8]bool{}
 	var first string
-	var last color.RGBA64 // of the pixel before, which mostly is of the same colour
-	at, known := img.(image.RGBA64Image).RGBA64At, false
-	for i := range d.pixels {
-		x, y := i%size.X, i/size.X
-		c := at(x, y)
-		if known && c == last {
-			d.pixels[i] = d.pixels[i-1]
-			continue
+	var place uint8
+	var value, last uint32 // of the pixel before, which mostly is of the same colour
+	known, row := false, make([]uint8, d.x.pixels)
+	for y := range d.y.pixels {
+		if err := ended(ctx); err != nil {
+			return err
 		}
-		if c.A != 0xffff {
-			return fmt.Errorf("the pixel at column %d, row %d is transparent; all must be opaque", x, y)
+		line := values[y*len(row)*size:]
+		for x := range row {
+			if value = uint32(line[x*size]); size == 4 {
+				value = binary.LittleEndian.Uint32(line[4*x:])
+			}
+			if !known || value != last {
+				r, g, b, a := img.At(x, y).RGBA()
+				if a != 0xffff {
+					return fmt.Errorf("the pixel at column %d, row %d is transparent; all must be opaque", x, y)
+				}
+				rgb := [3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)}
+				var ok bool
+				place, ok = places[rgb]
+				last, known = value, true
+				if !ok && len(unknown) == 0 {
+					first = fmt.Sprintf("%v at column %d, row %d", configs.Colour{RGB: rgb}, x, y)
+				}
+				if !ok && len(unknown) < maxUnknown {
+					unknown[rgb] = true
+				}
+			}
+			row[x] = place
 		}
-		rgb := [3]uint8{uint8(c.R >> 8), uint8(c.G >> 8), uint8(c.B >> 8)}
-		place, ok := places[rgb]
-		last, known = c, ok
-		if !ok && len(unknown) == 0 {
-			first = fmt.Sprintf("%v at column %d, row %d", configs.Colour{RGB: rgb}, x, y)
+		if k := len(d.pixels) / d.x.kept(); k < d.y.kept() && d.y.pixel(k) == y {
+			for i := range d.x.kept() {
+				d.pixels = append(d.pixels, row[d.x.pixel(i)])
+			}
 		}
-		if !ok && len(unknown) < maxUnknown {
-			unknown[rgb] = true
-		}
-		d.pixels[i] = place
 	}
 	switch more := len(unknown) - 1; {
 	case more < 0:
@@ -121,6 +158,22 @@ func (d *drawing) read(img image.Image) error {
 	}
 }
 
+// values8 returns the bytes of a picture of 8 bits, in rows without gaps, and the number of them for each pixel; nil
+// for another picture. Equal bytes are equal colours.
+func values8(img image.Image) (values []uint8, size int) {
+	switch img := img.(type) {
+	case *image.Gray:
+		return img.Pix, 1
+	case *image.Paletted:
+		return img.Pix, 1
+	case *image.RGBA:
+		return img.Pix, 4
+	case *image.NRGBA:
+		return img.Pix, 4
+	}
+	return nil, 0
+}
+
 // maxUnknown bounds the unknown colours that an error counts.
 const maxUnknown = 1000
 
@@ -128,36 +181,39 @@ const maxUnknown = 1000
 func (d *drawing) look() {
 	d.unseen = slices.Repeat([]bool{true}, len(d.colours))
 	left := len(d.colours)
-	for iy, row := range d.rows {
-		if iy > 0 && row == d.rows[iy-1] {
-			continue
-		}
-		for _, column := range d.columns {
-			if place := d.pixels[row*d.width+column]; d.unseen[place] {
-				d.unseen[place] = false
-				left--
+	for _, place := range d.pixels {
+		if d.unseen[place] {
+			d.unseen[place] = false
+			if left--; left == 0 {
+				return
 			}
-		}
-		if left == 0 {
-			return
 		}
 	}
 }
 
-// at returns the colour of a point.
-func (d *drawing) at(iy, ix int) *configs.Colour { return &d.colours[d.place(iy, ix)] }
+// row returns the places of the colours of a row of the mesh, by pixels that are kept.
+func (d *drawing) row(iy int) []uint8 {
+	n := d.x.kept()
+	return d.pixels[d.y.at(iy)*n:][:n]
+}
 
-func (d *drawing) place(iy, ix int) uint8 { return d.pixels[d.rows[iy]*d.width+d.columns[ix]] }
+// eachColour calls f with the colours of the n points of a span.
+func (d *drawing) eachColour(s *span, n int, f func(i int, c *configs.Colour)) {
+	row := d.row(s.row)
+	for i := range n {
+		f(i, &d.colours[row[d.x.at(s.col+i)]])
+	}
+}
 
 // fixed returns a condition: whether the drawing gives a point a value.
 func (d *drawing) fixed() node {
 	return node{onX: true, drawn: true, isBool: true, eval: func(s *span, dst []float64) {
-		for i := range dst {
+		d.eachColour(s, len(dst), func(i int, c *configs.Colour) {
 			dst[i] = 0
-			if d.at(s.row, s.col+i).Value != nil {
+			if c.Value != nil {
 				dst[i] = 1
 			}
-		}
+		})
 	}}
 }
 
@@ -165,11 +221,11 @@ func (d *drawing) fixed() node {
 func (d *drawing) over(n node) node {
 	return node{onX: true, onY: n.onY, drawn: true, eval: func(s *span, dst []float64) {
 		n.fill(s, dst)
-		for i := range dst {
-			if v := d.at(s.row, s.col+i).Value; v != nil {
-				dst[i] = *v
+		d.eachColour(s, len(dst), func(i int, c *configs.Colour) {
+			if c.Value != nil {
+				dst[i] = *c.Value
 			}
-		}
+		})
 	}}
 }
 
@@ -181,19 +237,19 @@ func (d *drawing) hasCoefficients() bool {
 // coefficients returns the coefficients of the points, 1 for colours without.
 func (d *drawing) coefficients() node {
 	return node{onX: true, drawn: true, eval: func(s *span, dst []float64) {
-		for i := range dst {
+		d.eachColour(s, len(dst), func(i int, c *configs.Colour) {
 			dst[i] = 1
-			if a := d.at(s.row, s.col+i).Coefficient; a != nil {
-				dst[i] = *a
+			if c.Coefficient != nil {
+				dst[i] = *c.Coefficient
 			}
-		}
+		})
 	}}
 }
 
 // warnings returns a line for each property that a user may not expect.
 func (d *drawing) warnings(m solver.Mesh) (lines []string) {
-	if d.width != m.NX || d.height != m.NY {
-		lines = append(lines, fmt.Sprintf("problem.drawing %q: %s", d.text, scaled(d.width, d.height, m)))
+	if d.x.pixels != m.NX || d.y.pixels != m.NY {
+		lines = append(lines, fmt.Sprintf("problem.drawing %q: %s", d.text, scaled(d.x.pixels, d.y.pixels, m)))
 	}
 	for i, c := range d.colours {
 		if d.unseen[i] {
@@ -257,5 +313,5 @@ func (p *Problem) RegionNames() (names []string) {
 // Region returns the number of the region of a fixed point of a problem with a drawing.
 func (p *Problem) Region(iy, ix int) int {
 	iy, _ = p.mesh.Canonical(iy)
-	return int(p.drawing.place(iy, ix))
+	return int(p.drawing.row(iy)[p.drawing.x.at(ix)])
 }

@@ -40,7 +40,7 @@ func TestDrawing(t *testing.T) {
 	rows := []string{"cccccc", ".cc..b", ".c..bb", "......", "b....b"}
 	cfg := withDrawing(t, drawn(rows...))
 	cfg.Problem.Left, cfg.Problem.Right = "periodic", "periodic"
-	p, err := New(cfg)
+	p, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestDrawing(t *testing.T) {
 
 // A drawing of another size than the mesh is said, and so is a colour that no point gets.
 func TestDrawingOfAnotherSize(t *testing.T) {
-	p, err := New(withDrawing(t, drawn("............", "............", ".......b....", "..........c.")))
+	p, err := New(t.Context(), withDrawing(t, drawn("............", "............", ".......b....", "..........c.")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestWrongDrawings(t *testing.T) {
 			if c.change != nil {
 				c.change(&cfg)
 			}
-			_, err := New(cfg)
+			_, err := New(t.Context(), cfg)
 			want := strings.NewReplacer(`"F"`, `"`+file+`"`, `"I"`, `"`+cfg.Problem.Initial+`"`).Replace(c.want)
 			if err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
@@ -160,7 +160,7 @@ func TestWrongDrawings(t *testing.T) {
 		})
 	}
 	cfg := withDrawing(t, drawn("cccccc", "cccccc", "cccccc", "cccccc", "cccccc"))
-	p, err := New(cfg)
+	p, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,16 @@ type fixedPoints struct {
 // none reports whether there are no fixed points.
 func (f fixedPoints) none() bool { return f.picture == nil && f.zero() }
 
-// openFixed opens the value of problem.fixed.
-func (p *Problem) openFixed(key, text string) (f fixedPoints, err error) {
+// openFixed opens the value of problem.fixed, or takes its picture if it was read.
+func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture) (f fixedPoints, err error) {
 	f.part = part{key: key, text: text}
 	switch {
 	case hasSuffix(text, ".npy"):
 		f.file, err = openNPY(text, p.mesh, true)
 	case hasSuffix(text, ".png"):
-		f.picture, err = openPicture(text)
+		if f.picture = read; read == nil {
+			f.picture, err = openPicture(ctx, text)
+		}
 		if err == nil && (f.picture.width != p.mesh.NX || f.picture.height != p.mesh.NY) {
 			f.note = scaled(f.picture.width, f.picture.height, p.mesh)
 		}

@@ -156,6 +156,12 @@ func hugePNG(width, height uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[12:]))
 }
 
+// interlaced returns the start of a PNG file as that of one with interlacing.
+func interlaced(b []byte) []byte {
+	b[28] = 1
+	return binary.BigEndian.AppendUint32(b[:29], crc32.ChecksumIEEE(b[12:29]))
+}
+
 func TestBadFixedPoints(t *testing.T) {
 	values := bytes.Repeat([]byte{0}, 20)
 	bad := bytes.Clone(values)
@@ -197,6 +203,9 @@ func TestBadFixedPoints(t *testing.T) {
 			`problem.fixed %q: a picture of 20000 x ` +
 				`20000 pixels takes 1525 MiB; at most 256 MiB are allowed, which is 16384 x 16384 pixels of 8-bit ` +
 				`grey`},
+		{configs.Problem{Fixed: writeFile(t, "a.png", interlaced(hugePNG(16000, 8000)))},
+			`problem.fixed %q: a picture of 16000 x 8000 interlaced pixels takes 976 MiB; at most 256 MiB are ` +
+				`allowed, which is 16384 x 16384 pixels of 8-bit grey without interlacing`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(5, 4))},
 			`problem.fixed %q: not a complete PNG file of at most 256 MiB: unexpected EOF`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(5, 4)", values)},
@@ -208,7 +217,7 @@ func TestBadFixedPoints(t *testing.T) {
 		{configs.Problem{Source: boolFile(t, "False", "(4, 5)", values)},
 			`problem.source %q: type |b1; it must be <f4, <f8, >f4 or >f8 (float32 or float64)`},
 	} {
-		p, err := New(config(5, 4, "float32", c.p))
+		p, err := New(t.Context(), config(5, 4, "float32", c.p))
 		if err == nil {
 			err = errors.Join(p.Check(t.Context()), p.Close())
 		} else if o := p.Operator(); o.Fixed != nil {

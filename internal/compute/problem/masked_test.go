@@ -17,7 +17,7 @@ func maskedOf(t *testing.T, keys ...string) *Problem {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(c)
+	p, err := New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,9 +175,9 @@ func (p *Problem) newMaterial(iy int) (*material, error) {
 		return m, err
 	}
 	m.takes = slices.Clone(m.fixed)
-	for ix := range m.takes {
-		m.takes[ix] = m.takes[ix] && p.drawing.at(iy, ix).Coefficient == nil
-	}
+	p.drawing.eachColour(&span{row: iy}, len(m.takes), func(ix int, c *configs.Colour) {
+		m.takes[ix] = m.takes[ix] && c.Coefficient == nil
+	})
 	if n := len(m.takes); p.mesh.PeriodicColumns() {
 		m.takes[0], m.takes[n-1] = m.takes[n-2], m.takes[1]
 	}

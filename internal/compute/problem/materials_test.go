@@ -173,7 +173,7 @@ func TestBadMaterials(t *testing.T) {
 			`determine a constant, and are 9.9e-16 of the diagonals of its equations; with float64 it must be at ` +
 			`least 2.3e-13, as rounding loses less; values on a side or fixed points help, too`},
 	} {
-		p, err := New(config(7, 5, "float64", c.p))
+		p, err := New(t.Context(), config(7, 5, "float64", c.p))
 		if err == nil {
 			err = p.Check(t.Context())
 		}
@@ -235,7 +235,7 @@ func TestValuesWithoutMaterial(t *testing.T) {
 		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 3"}, `problem.left "1"` + why},
 		{configs.Problem{Left: "1"}, ""},
 	} {
-		p, err := New(config(7, 5, "float64", c.p))
+		p, err := New(t.Context(), config(7, 5, "float64", c.p))
 		if err != nil {
 			t.Fatal(err)
 		}

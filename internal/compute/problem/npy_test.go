@@ -102,7 +102,7 @@ func TestBadInitialFile(t *testing.T) {
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, err := New(config(4, 5, "float32", configs.Problem{Initial: path}))
+		p, err := New(t.Context(), config(4, 5, "float32", configs.Problem{Initial: path}))
 		colon := ": "
 		if err == nil {
 			defer p.Close()
@@ -117,7 +117,8 @@ func TestBadInitialFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `problem.initial "` + dir + `": a directory, not a regular file`
-	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: dir})); err == nil || err.Error() != want {
+	_, err := New(t.Context(), config(4, 5, "float32", configs.Problem{Initial: dir}))
+	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe.npy")
@@ -125,7 +126,8 @@ func TestBadInitialFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = `problem.initial "` + pipe + `": a named pipe, not a regular file`
-	if _, err := New(config(4, 5, "float32", configs.Problem{Initial: pipe})); err == nil || err.Error() != want {
+	_, err = New(t.Context(), config(4, 5, "float32", configs.Problem{Initial: pipe}))
+	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

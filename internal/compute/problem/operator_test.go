@@ -231,7 +231,7 @@ func TestBadOperators(t *testing.T) {
 	} {
 		cfg := config(c.nx, c.ny, c.dtype, configs.Problem{})
 		c.do(&cfg)
-		p, err := New(cfg)
+		p, err := New(t.Context(), cfg)
 		if err == nil {
 			err = p.Check(t.Context())
 		} else if o := p.Operator(); o != (solver.Operator{}) {

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	"image/color"
 	"image/png"
 	"io"
+	"runtime/debug"
 
+	"jacobi/configs"
 	"jacobi/internal/base/regular"
 	"jacobi/solver"
 )
@@ -18,50 +21,91 @@ import (
 type picture struct {
 	width, height int
 	bits          []uint64 // rows one after the other, without gaps
+	bytes         int64    // of memory, while it was read
 	*blocks                // one
 }
 
-// Limits of a picture file and of its pixels in memory.
+// Limits of a picture file and of the memory that it takes while it is read.
 const (
-	maxPictureFile   = 1 << 28
-	maxPicturePixels = 1 << 28 // bytes
+	maxPictureFile  = 1 << 28
+	maxPictureBytes = 1 << 28
+	largePicture    = 1 << 24 // for which memory is looked at before
 )
 
 // openPicture reads the PNG file at path. A pixel is black if its luminance on white ground is below half.
-func openPicture(path string) (*picture, error) {
-	img, err := readPNG(path)
+func openPicture(ctx context.Context, path string) (*picture, error) {
+	img, bytes, err := readPNG(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return newPicture(img), nil
+	defer forget(bytes)
+	return newPicture(ctx, img, bytes)
 }
 
-// readPNG reads the PNG file at path.
-func readPNG(path string) (image.Image, error) {
+// forget gives back the memory of an image that is no longer needed.
+func forget(bytes int64) {
+	if bytes >= largePicture {
+		debug.FreeOSMemory()
+	}
+}
+
+// readPNG reads the PNG file at path, unless ctx ends before. bytes is the memory that this takes.
+func readPNG(ctx context.Context, path string) (img image.Image, bytes int64, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the caller names the path
+		return nil, 0, errors.Unwrap(err) // the caller names the path
 	}
 	defer f.Close()
-	config, err := png.DecodeConfig(bufio.NewReader(io.LimitReader(f, maxPictureFile)))
+	start := bufio.NewReader(io.LimitReader(f, maxPictureFile))
+	const interlace = 28                 // the byte of the file that says whether it is interlaced
+	head, _ := start.Peek(interlace + 1) // DecodeConfig reports an error
+	config, err := png.DecodeConfig(start)
 	if _, other := errors.AsType[png.FormatError](err); other {
-		return nil, errors.New("it is not a PNG picture")
+		return nil, 0, errors.New("it is not a PNG picture")
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if bytes := int64(config.Width) * int64(config.Height) * pixelBytes(config.ColorModel); bytes > maxPicturePixels {
-		return nil, fmt.Errorf("a picture of %d x %d pixels takes %d MiB; at most %d MiB are allowed, which is "+
-			"16384 x 16384 pixels of 8-bit grey", config.Width, config.Height, bytes>>20, maxPicturePixels>>20)
+	pixel, kind, grey := pixelBytes(config.ColorModel), "", "8-bit grey"
+	if head[interlace] != 0 { // its passes are pictures of their own
+		pixel, kind, grey = 2*pixel, "interlaced ", grey+" without interlacing"
+	}
+	pixels := int64(config.Width) * int64(config.Height)
+	if pixels > maxPictureBytes/pixel {
+		return nil, 0, fmt.Errorf("a picture of %d x %d %spixels takes %d MiB; at most %d MiB are allowed, which is "+
+			"16384 x 16384 pixels of %s", config.Width, config.Height, kind,
+			int64(float64(pixels)*float64(pixel)/(1<<20)), maxPictureBytes>>20, grey)
+	}
+	if bytes = pixels * pixel; bytes >= largePicture {
+		if err := configs.CheckMemory(bytes); err != nil {
+			return nil, 0, fmt.Errorf("a picture of %d x %d pixels: %w", config.Width, config.Height, err)
+		}
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	img, err := png.Decode(bufio.NewReader(io.LimitReader(f, maxPictureFile)))
+	img, err = png.Decode(bufio.NewReader(heeding{ctx, io.LimitReader(f, maxPictureFile)}))
+	if err := ended(ctx); err != nil {
+		return nil, 0, err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("not a complete PNG file of at most %d MiB: %w", maxPictureFile>>20, err)
+		return nil, 0, fmt.Errorf("not a complete PNG file of at most %d MiB: %w", maxPictureFile>>20, err)
 	}
-	return img, nil
+	return img, bytes, nil
+}
+
+// heeding is a reader that fails once ctx has ended.
+type heeding struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r heeding) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
 }
 
 // pixelBytes returns the bytes of a pixel in the images that package png returns for a colour model.
@@ -80,18 +124,25 @@ func pixelBytes(m color.Model) int64 {
 	return 4
 }
 
-func newPicture(img image.Image) *picture {
+// newPicture takes the colours of an image, for which that many bytes were read, unless ctx ends before.
+func newPicture(ctx context.Context, img image.Image, read int64) (*picture, error) {
 	size := img.Bounds().Size()
 	p := &picture{width: size.X, height: size.Y, bits: make([]uint64, (size.X*size.Y+63)/64)}
+	p.bytes = read + int64(len(p.bits)*8)
 	at := blackness(img)
-	for i := range size.X * size.Y {
-		if at(i%size.X, i/size.X) {
-			p.bits[i/64] |= 1 << (i % 64)
+	for y := range size.Y {
+		if err := ended(ctx); err != nil {
+			return nil, err
+		}
+		for x := range size.X {
+			if i := y*size.X + x; at(x, y) {
+				p.bits[i/64] |= 1 << (i % 64)
+			}
 		}
 	}
 	data, _ := binary.Append(nil, binary.LittleEndian, p.bits) // fails for types that have no fixed size
 	p.blocks = oneBlock(p.width, data)
-	return p
+	return p, nil
 }
 
 // blackness returns a function that says whether a pixel of img is black.

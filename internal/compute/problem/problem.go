@@ -7,6 +7,7 @@
 package problem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -32,6 +33,7 @@ type Problem struct {
 	drawing *drawing // nil without one
 	faulty  bool     // New returned an error
 	worked  func()   // see OnWork
+	config  configs.Config
 }
 
 // part is one of the inputs of a problem: an expression or a file.
@@ -50,8 +52,23 @@ func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0
 
 // New parses the expressions of cfg and opens its files. The error has one line per fault with the key, its value and
 // the cause. A problem returned with an error has only Mesh and Name, and a plain operator. New does not evaluate
-// expressions that depend on a point; Check, Row, ValueRow, FixedRow and MaxGuess do.
-func New(cfg configs.Config) (*Problem, error) {
+// expressions that depend on a point; Check, Row, ValueRow, FixedRow and MaxGuess do. It stops when ctx ends.
+func New(ctx context.Context, cfg configs.Config) (*Problem, error) {
+	return newProblem(ctx, cfg, pictures{})
+}
+
+// Again is New with the configuration of p, which may be closed. It takes the pictures from p instead of their files.
+func (p *Problem) Again(ctx context.Context) (*Problem, error) {
+	return newProblem(ctx, p.config, pictures{p.drawing, p.fixed.picture})
+}
+
+// pictures are those that were read; nil if they were not.
+type pictures struct {
+	drawing *drawing
+	fixed   *picture
+}
+
+func newProblem(ctx context.Context, cfg configs.Config, read pictures) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
 		return nil, fmt.Errorf("grid.%w", err)
@@ -68,7 +85,7 @@ func New(cfg configs.Config) (*Problem, error) {
 		return nil, err
 	}
 	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name,
-		worked: func() {}}
+		config: cfg, worked: func() {}}
 	if p.name == "" {
 		p.name = def.Title()
 	}
@@ -76,7 +93,7 @@ func New(cfg configs.Config) (*Problem, error) {
 	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, 0); err != nil {
 		faults = append(faults, err)
 	}
-	faults = append(faults, p.open(def, cfg.Problem.Coefficient != "")...)
+	faults = append(faults, p.open(ctx, def, cfg.Problem.Coefficient != "", read)...)
 	if len(faults) == 0 {
 		if err := p.weigh(cfg.Grid); err != nil {
 			faults = append(faults, err)
@@ -93,8 +110,9 @@ func New(cfg configs.Config) (*Problem, error) {
 	return p, nil
 }
 
-// open parses the expressions of def and opens its files. named says that the run names problem.coefficient.
-func (p *Problem) open(def configs.Problem, named bool) (faults []error) {
+// open parses the expressions of def and opens its files, but for pictures that were read. named says that the run
+// names problem.coefficient.
+func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, read pictures) (faults []error) {
 	fault := func(key, text string, err error) {
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, def.Missing(err)))
@@ -137,18 +155,21 @@ func (p *Problem) open(def configs.Problem, named bool) (faults []error) {
 		fault(input.key, input.text, err)
 	}
 	var err error
-	p.fixed, err = p.openFixed("problem.fixed", def.Fixed)
+	p.fixed, err = p.openFixed(ctx, "problem.fixed", def.Fixed, read.fixed)
 	fault("problem.fixed", def.Fixed, err)
-	if err := p.draw(def, named); err != nil {
+	if err := p.draw(ctx, def, named, read.drawing); err != nil {
 		faults = append(faults, err)
 	}
 	return faults
 }
 
-// draw opens the drawing. Its fixed points take the place of those of problem.fixed, and their values that of
-// problem.initial.
-func (p *Problem) draw(def configs.Problem, named bool) (err error) {
-	if p.drawing, err = openDrawing(def, p.mesh); err != nil || p.drawing == nil {
+// draw opens the drawing, or takes the one that was read. Its fixed points take the place of those of problem.fixed,
+// and their values that of problem.initial.
+func (p *Problem) draw(ctx context.Context, def configs.Problem, named bool, read *drawing) (err error) {
+	if p.drawing = read; read == nil {
+		p.drawing, err = openDrawing(ctx, def, p.mesh)
+	}
+	if err != nil || p.drawing == nil {
 		return err
 	}
 	switch {
@@ -195,6 +216,17 @@ func (p *Problem) Mesh() solver.Mesh { return p.mesh }
 
 // Name returns the title of the run: run.name, or the preset if that is empty.
 func (p *Problem) Name() string { return p.name }
+
+// PictureBytes returns the memory that the problem takes while its picture is read; 0 without one.
+func (p *Problem) PictureBytes() (bytes int64) {
+	if p.drawing != nil {
+		bytes += p.drawing.bytes
+	}
+	if p.fixed.picture != nil {
+		bytes += p.fixed.picture.bytes
+	}
+	return bytes
+}
 
 // Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run.
 func (p *Problem) Warnings() (lines []string) {

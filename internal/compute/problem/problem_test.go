@@ -22,7 +22,7 @@ func config(nx, ny int, dtype string, p configs.Problem) configs.Config {
 
 func open(t testing.TB, c configs.Config) *Problem {
 	t.Helper()
-	p, err := New(c)
+	p, err := New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestBadProblems(t *testing.T) {
 			`both or neither can be periodic`},
 		{configs.Problem{Initial: "absent.npy"}, `problem.initial "absent.npy": no such file or directory`},
 	} {
-		if _, err := New(config(9, 5, "float32", c.p)); err == nil || err.Error() != c.want {
+		if _, err := New(t.Context(), config(9, 5, "float32", c.p)); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
@@ -151,7 +151,8 @@ func TestBadProblems(t *testing.T) {
 		{2, 5, "float32", "grid.nx 2, grid.ny 5: must be at least 3"},
 		{5, 5, "half", `grid.dtype "half": allowed are float32 and float64`},
 	} {
-		if _, err := New(config(c.nx, c.ny, c.dtype, configs.Problem{})); err == nil || err.Error() != c.want {
+		_, err := New(t.Context(), config(c.nx, c.ny, c.dtype, configs.Problem{}))
+		if err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}

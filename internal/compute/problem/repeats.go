@@ -7,7 +7,7 @@ import "jacobi/solver"
 
 // same reports whether the values of q in row iy are known to be those of row iy-1.
 func (p *Problem) same(q part, iy int) bool {
-	return q.file == nil && !q.node.onY && (!q.node.drawn || p.drawing.rows[iy] == p.drawing.rows[iy-1])
+	return q.file == nil && !q.node.onY && (!q.node.drawn || p.drawing.y.at(iy) == p.drawing.y.at(iy-1))
 }
 
 // sameFixed reports whether the fixed points of row iy are known to be those of row iy-1.

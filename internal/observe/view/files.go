@@ -35,7 +35,7 @@ type Files struct {
 
 // Open fills the board with what the files of a finished run in dir say, and returns the source of its frames. It fails
 // if there is neither a report nor a field.
-func Open(dir string, board *Board) (*Files, error) {
+func Open(ctx context.Context, dir string, board *Board) (*Files, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: must be the directory of a finished run: %w", dir, errors.Unwrap(err))
@@ -60,7 +60,7 @@ func Open(dir string, board *Board) (*Files, error) {
 		f.none = err
 		warnings = append(warnings, "no field: "+show.Text(err.Error()))
 	}
-	if err := f.know(report); err != nil {
+	if err := f.know(ctx, report); err != nil {
 		warnings = append(warnings, unknown(err))
 	}
 	run, progress := f.describe(dir, report)

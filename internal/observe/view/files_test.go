@@ -45,7 +45,7 @@ func field(name string, nx, ny int) string {
 
 func TestFramesOfFiles(t *testing.T) {
 	for _, name := range []string{"field.npy", "u.vti"} {
-		f, err := Open(write(t, map[string]string{name: field(name, 500, 300)}), NewBoard())
+		f, err := Open(t.Context(), write(t, map[string]string{name: field(name, 500, 300)}), NewBoard())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestFramesWithPointsOutside(t *testing.T) {
 	for text, outside := range map[string]int{config: 90, strings.Replace(config, "50", "49", 1): 0, "{}": 0} {
 		dir := write(t, map[string]string{"u.npy": field("u.npy", 50, 30), "report.json": report + text + "}"})
 		board := NewBoard()
-		f, err := Open(dir, board)
+		f, err := Open(t.Context(), dir, board)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestFilesOfTheProblem(t *testing.T) {
 			a += ".npy"
 		}
 		b := NewBoard()
-		f, err := Open(write(t, map[string]string{"field.npy": field("field.npy", 5, 3),
+		f, err := Open(t.Context(), write(t, map[string]string{"field.npy": field("field.npy", 5, 3),
 			"report.json": configured(t, a, c.change)}), b)
 		if err != nil {
 			t.Fatal(err)
@@ -186,8 +186,9 @@ func TestFloat32FilesOfFloat64Runs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(write(t, map[string]string{"field.npy": strings.Replace(head, "<f8", "<f4", 1) + string(rows),
-		"report.json": report(t, func(*output.Report) {}), "history.csv": "0,1\n"}), NewBoard())
+	dir := write(t, map[string]string{"field.npy": strings.Replace(head, "<f8", "<f4", 1) + string(rows),
+		"report.json": report(t, func(*output.Report) {})})
+	f, err := Open(t.Context(), dir, NewBoard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +226,7 @@ func sparse(t *testing.T, dir string) string {
 
 // A frame of long rows takes memory for its points alone.
 func TestFrameOfLongRows(t *testing.T) {
-	f, err := Open(filepath.Dir(sparse(t, t.TempDir())), NewBoard())
+	f, err := Open(t.Context(), filepath.Dir(sparse(t, t.TempDir())), NewBoard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			"report.json: no report of a run: 262146 objects; at most 262144 are read"},
 		"damaged report": {map[string]string{"report.json": plain[:40]}, "no report of a run: unexpected end of JSON"},
 	} {
-		f, err := Open(write(t, c.files), NewBoard())
+		f, err := Open(t.Context(), write(t, c.files), NewBoard())
 		if c.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -315,12 +316,12 @@ func TestFilesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "missing"), NewBoard()); err == nil ||
+	if _, err := Open(t.Context(), filepath.Join(t.TempDir(), "missing"), NewBoard()); err == nil ||
 		!strings.Contains(err.Error(), "missing: must be the directory of a finished run: no such file") {
 		t.Errorf("missing: %v", err)
 	}
 	undecided := report(t, func(r *output.Report) { r.StopReason = solver.Converged })
-	if _, err := Open(write(t, map[string]string{"report.json": undecided}), NewBoard()); err == nil ||
+	if _, err := Open(t.Context(), write(t, map[string]string{"report.json": undecided}), NewBoard()); err == nil ||
 		!strings.HasSuffix(err.Error(), "no report of a run: stop_reason converged without decisive") {
 		t.Errorf("undecided: %v", err)
 	}
@@ -351,7 +352,7 @@ func TestWarningsOfFiles(t *testing.T) {
 			files["report.json"] = report(t, func(r *output.Report) { r.Files = r.Files[1:] })
 		}
 		b := NewBoard()
-		f, err := Open(write(t, files), b)
+		f, err := Open(t.Context(), write(t, files), b)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -396,8 +397,8 @@ func TestToleranceOfFiles(t *testing.T) {
 	}{{1e-3, 0.5, 4, "2"}, {3, 0.5, 4, "3"}, {0, 0.5, 4, "2"}, {0, 0, 0, "0"},
 		{0, 1e300, 1e300, "1.7976931348623157e+308"}} {
 		b := NewBoard()
-		f, err := Open(write(t, map[string]string{"history.csv": "0,1e30\n", "field.npy": field("field.npy", 5, 3),
-			"report.json": report(t, func(r *output.Report) {
+		f, err := Open(t.Context(), write(t, map[string]string{"history.csv": "0,1e30\n",
+			"field.npy": field("field.npy", 5, 3), "report.json": report(t, func(r *output.Report) {
 				r.Tolerance, r.RelativeTolerance, r.Base = c.tolerance, c.relative, c.base
 			})}), b)
 		if err != nil {

@@ -324,7 +324,7 @@ func (l *Live) EndIn(dir string) {
 		err = f.open(dir, nil, l.tale.report)
 	}
 	if err == nil {
-		if err := f.know(l.tale.report); err != nil {
+		if err := f.know(context.Background(), l.tale.report); err != nil {
 			l.tale.warn(unknown(err))
 		}
 		l.tale.outline(f.problem)

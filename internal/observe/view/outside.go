@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -17,11 +18,11 @@ const maxColumns = 1 << 20
 
 // know opens the problem of a report, which tells which points lie outside the material, and what to outline. The
 // error says why that is not known.
-func (f *Files) know(r *output.Report) error {
+func (f *Files) know(ctx context.Context, r *output.Report) error {
 	if f.none != nil || r == nil {
 		return nil
 	}
-	p, err := problemOf(*r)
+	p, err := problemOf(ctx, *r)
 	if err == nil {
 		f.problem = p
 	}
@@ -34,7 +35,7 @@ func unknown(err error) string {
 }
 
 // problemOf returns the problem of a report; nil if the report has no configuration.
-func problemOf(r output.Report) (*problem.Problem, error) {
+func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 	var c struct {
 		Grid struct {
 			NX, NY int
@@ -63,7 +64,7 @@ func problemOf(r output.Report) (*problem.Problem, error) {
 			return nil, fmt.Errorf("%s %q has changed since the run", input.Key, input.Path)
 		}
 	}
-	return problem.New(cfg)
+	return problem.New(ctx, cfg)
 }
 
 // hide gives values of a frame's row NaN where the points lie outside the material.

@@ -23,7 +23,7 @@ func smallOutputs(t *testing.T) *Outputs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := problem.New(c)
+	p, err := problem.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func newSampled(t *testing.T, dir string, set ...string) *sampled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := problem.New(c)
+	p, err := problem.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

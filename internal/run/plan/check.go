@@ -11,7 +11,6 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/ballast"
 	"jacobi/internal/base/dirlock"
-	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/checkpoint"
 )
@@ -75,7 +74,7 @@ const few = 1 << 18
 // checkProblem checks the expressions and the file of the problem. With values it also checks values of the field,
 // which takes memory.
 func (p *Plan) checkProblem(ctx context.Context, values bool) error {
-	prob, err := problem.New(p.Config)
+	prob, err := p.problem.Again(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,7 +163,7 @@ func (p *Plan) identity(ctx context.Context) (checkpoint.Problem, error) {
 	if err != nil {
 		return checkpoint.Problem{}, err
 	}
-	prob, err := problem.New(p.Config)
+	prob, err := p.problem.Again(ctx)
 	if err != nil {
 		return checkpoint.Problem{Fields: fields}, nil // checkProblem reports the faults
 	}

@@ -20,7 +20,7 @@ type Expectation struct {
 // Expects looks at the problem. The Expectation is empty if the problem has faults, and for a coefficient that is no
 // number: all of it would have to be read.
 func (p *Plan) Expects(ctx context.Context) (e Expectation) {
-	prob, err := problem.New(p.Config)
+	prob, err := p.problem.Again(ctx)
 	if err != nil {
 		return e // Check reports the problem's faults
 	}

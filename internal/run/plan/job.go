@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 
 	"jacobi/configs"
@@ -9,7 +10,7 @@ import (
 
 // Job plans one of many runs on the ranks of p, which have started. alone says that one rank does it without the
 // others. As with New, a plan that comes with an error cannot be run.
-func (p *Plan) Job(cfg configs.Config, alone bool) (*Plan, error) {
+func (p *Plan) Job(ctx context.Context, cfg configs.Config, alone bool) (*Plan, error) {
 	if err := checkKeys(cfg); err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func (p *Plan) Job(cfg configs.Config, alone bool) (*Plan, error) {
 			devices.Choices = devices.Choices[:n]
 		}
 	}
-	return on(cfg, at, devices)
+	return on(ctx, cfg, at, devices)
 }
 
 // checkKeys refuses values of keys that are not allowed, and keys that one of many runs cannot have.

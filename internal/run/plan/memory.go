@@ -100,21 +100,32 @@ func (p *Plan) sumHere(of func(rank int) int64) (sum int64) {
 // small is less memory than ranks need to start. To ask for what there is takes as long as a small run.
 const small = 16 << 20
 
+// PicturesHere returns the memory that the ranks on this machine need to read the picture of the problem.
+func (p *Plan) PicturesHere() int64 {
+	return p.sumHere(func(int) int64 { return p.Pictures })
+}
+
 // checkMemory compares the needs of the ranks on this machine with what there is.
 func (p *Plan) checkMemory() error {
 	if len(p.GPUs) > 0 {
-		return p.checkDeviceMemory()
+		if err := p.checkDeviceMemory(); err != nil {
+			return err
+		}
 	}
-	if p.OnGPUs {
-		return nil // GPUs of other hosts, or GPUs that cannot be opened
+	pictures, remedy := p.PicturesHere(), "take a smaller grid, or more machines"
+	need := pictures
+	if !p.OnGPUs {
+		need += p.BytesHere()
 	}
-	need := p.BytesHere()
 	if need < small {
 		return nil
 	}
+	if pictures > 0 {
+		remedy += fmt.Sprintf(", or a smaller picture: to read it, the ranks take %s of that",
+			humanize.IBytes(uint64(pictures)))
+	}
 	if err := configs.CheckMemory(need); err != nil {
-		return fmt.Errorf("grid.nx %d, grid.ny %d: %w; take a smaller grid, or more machines", p.Mesh.NX, p.Mesh.NY,
-			err)
+		return fmt.Errorf("grid.nx %d, grid.ny %d: %w; %s", p.Mesh.NX, p.Mesh.NY, err, remedy)
 	}
 	return nil
 }

@@ -35,8 +35,10 @@ type Plan struct {
 	Devices
 	*setup.Setup
 	WhyDepth string
-	Memory   []int64 // bytes, by rank
-	Saved    []int64 // bytes of a checkpoint, by rank
+	Memory   []int64          // bytes, by rank
+	Saved    []int64          // bytes of a checkpoint, by rank
+	Pictures int64            // bytes that every rank takes to read the picture of the problem
+	problem  *problem.Problem // closed
 }
 
 // Make places the ranks of cfg as w says, and plans the run. While it waits for agents, it reports that to say.
@@ -48,23 +50,23 @@ func Make(ctx context.Context, cfg configs.Config, w hosts.Where, say func(strin
 	if err != nil {
 		return nil, err
 	}
-	return New(cfg, at)
+	return New(ctx, cfg, at)
 }
 
 // New plans the run of cfg on places. If it returns a plan together with an error, the run cannot start, but the plan's
 // other parts can be checked for further faults.
-func New(cfg configs.Config, at hosts.Places) (*Plan, error) {
+func New(ctx context.Context, cfg configs.Config, at hosts.Places) (*Plan, error) {
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}
 	devices, err := chooseDevices(cfg.Device, at)
-	p, bad := on(cfg, at, devices)
+	p, bad := on(ctx, cfg, at, devices)
 	return p, errors.Join(bad, err)
 }
 
 // on is New on devices that are known.
-func on(cfg configs.Config, at hosts.Places, devices Devices) (*Plan, error) {
-	prob, bad := problem.New(cfg)
+func on(ctx context.Context, cfg configs.Config, at hosts.Places, devices Devices) (*Plan, error) {
+	prob, bad := problem.New(ctx, cfg)
 	if prob == nil {
 		return nil, bad
 	}
@@ -89,7 +91,7 @@ func on(cfg configs.Config, at hosts.Places, devices Devices) (*Plan, error) {
 	hx, hy := prob.Spacings()
 	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: notes, Places: at,
 		Idle: setup.Idle(cfg, len(at.Ranks)), Devices: devices, Setup: ranks, WhyDepth: why, Memory: memory,
-		Saved: saved}, bad
+		Saved: saved, Pictures: prob.PictureBytes(), problem: prob}, bad
 }
 
 // divide returns the set-up that the ranks will come to, and the reason for its depth. They may take deeper halos, by

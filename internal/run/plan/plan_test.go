@@ -1,7 +1,12 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,7 +33,7 @@ func planOf(t *testing.T, args ...string) (*Plan, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(cfg, here)
+	return New(t.Context(), cfg, here)
 }
 
 // What would end a run after its start is refused before it.
@@ -54,6 +59,36 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
 			}
 		}
+	}
+}
+
+// The memory in which ranks read a picture counts with that of their fields.
+func TestMemoryOfPictures(t *testing.T) {
+	var file bytes.Buffer
+	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 100, 64))); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.png")
+	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := planOf(t, "grid.nx=64", "grid.ny=64", "run.ranks=3", "device.backend=cpu", "problem.drawing="+path,
+		"problem.colours=#000000 coefficient=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(100*64 + 64*64); p.Pictures != want || p.PicturesHere() != 3*want {
+		t.Errorf("%d bytes for a picture, %d for all, want %d and %d", p.Pictures, p.PicturesHere(), want, 3*want)
+	}
+	if err := p.checkMemory(); err != nil {
+		t.Error(err)
+	}
+	p.Pictures = 1 << 50
+	err = p.checkMemory()
+	const first, last = "grid.nx 64, grid.ny 64: memory: 3145728.00 GiB are needed and ", "; take a smaller grid, or " +
+		"more machines, or a smaller picture: to read it, the ranks take 3.0 PiB of that"
+	if err == nil || !strings.HasPrefix(err.Error(), first) || !strings.HasSuffix(err.Error(), last) {
+		t.Errorf("error %v, want %s...%s", err, first, last)
 	}
 }
 
@@ -166,7 +201,7 @@ func TestWhyDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		prob, err := problem.New(p.Config)
+		prob, err := problem.New(t.Context(), p.Config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func Prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := New(cfg, at)
+	p, err := New(ctx, cfg, at)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func enter(spec *launch.Spec) error {
 
 // Scheduled plans a run whose ranks a scheduler has started. id is that of rank 0, on this machine; ranks of other
 // machines are not known.
-func Scheduled(cfg configs.Config, id roster.Identity) (*Plan, error) {
+func Scheduled(ctx context.Context, cfg configs.Config, id roster.Identity) (*Plan, error) {
 	here, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("host name: %w", err)
@@ -80,7 +80,7 @@ func Scheduled(cfg configs.Config, id roster.Identity) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(cfg, at)
+	return New(ctx, cfg, at)
 }
 
 // placesOf returns the places of all ranks of a run. Only those of ids have a host, which is called here.

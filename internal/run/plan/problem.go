@@ -11,7 +11,7 @@ const maxCounted = 1 << 30
 
 // Problem describes the problem. ok is false if the problem has faults.
 func (p *Plan) Problem(ctx context.Context) (setup problem.Setup, ok bool) {
-	prob, err := problem.New(p.Config)
+	prob, err := p.problem.Again(ctx)
 	if err != nil {
 		return setup, false // Check reports the faults
 	}

@@ -18,7 +18,7 @@ func TestMagnitudeOfWeakScreening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := problem.New(c)
+	p, err := problem.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func frameAfter(t *testing.T, preset string, sweeps int, w view.Window) []float6
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	files, err := view.Open(o.Config.Output.Dir, view.NewBoard())
+	files, err := view.Open(t.Context(), o.Config.Output.Dir, view.NewBoard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.problem, err = problem.New(r.Config); err != nil {
+	if r.problem, err = problem.New(ctx, r.Config); err != nil {
 		return err
 	}
 	r.open.add(r.problem.Close)

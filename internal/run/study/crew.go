@@ -199,7 +199,7 @@ func (e *Engine) prepare(ctx context.Context, job Job, alone bool) ([]byte, erro
 	if job.Fault != nil {
 		return nil, job.Fault
 	}
-	p, err := e.started.Job(job.Config, alone)
+	p, err := e.started.Job(ctx, job.Config, alone)
 	if err != nil {
 		return nil, err
 	}

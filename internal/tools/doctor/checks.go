@@ -41,7 +41,7 @@ func checkSections(ctx context.Context, cfg configs.Config, faults []Finding) (m
 		})
 	}
 	if sound("grid", "problem") {
-		prob, err := problem.New(cfg)
+		prob, err := problem.New(ctx, cfg)
 		if err == nil {
 			err = prob.Close()
 		}

@@ -90,6 +90,6 @@ func (run Run) plan(ctx context.Context) (*plan.Plan, []Finding) {
 		}
 		return nil, append(faults, checkSections(ctx, cfg, faults)...)
 	}
-	p, err := plan.New(cfg, at)
+	p, err := plan.New(ctx, cfg, at)
 	return p, faultsOf(err, "correct the key that it names")
 }

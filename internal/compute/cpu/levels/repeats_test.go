@@ -20,7 +20,7 @@ func TestRepeatedPoints(t *testing.T) {
 		cfg.Grid = configs.Grid{NX: 40, NY: 70, DType: "float64", Width: 1}
 		cfg.Problem = configs.Problem{Preset: "dirichlet", Coefficient: "1 + x", Source: "x", Top: "neumann(1)",
 			Fixed: fixed}
-		p, err := problem.New(cfg)
+		p, err := problem.New(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
