@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -190,7 +191,7 @@ func (t *Table) known(s *Spec, e *earlier, l entry) error {
 		now[name] = valueText(s.Runs[l.Run-1][name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(union(l.keys, now))) {
-		if had, has := l.keys[name], now[name]; had != has {
+		if had, has := unixLines(l.keys[name]), unixLines(now[name]); had != has {
 			return fmt.Errorf("line %d: run %d had %s=%s, and now has %s", l.number, l.Run, show.Text(name),
 				show.Text(had), show.Text(has))
 		}
@@ -205,6 +206,9 @@ func (t *Table) known(s *Spec, e *earlier, l entry) error {
 	}
 	return nil
 }
+
+// unixLines returns text with the line ends that a reader of CSV gives it.
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // settle removes from the file what an earlier study has left without a result.
 func (t *Table) settle() error {

@@ -81,7 +81,8 @@ func TestTableGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"t.csv", "t.jsonl"} {
 		path := filepath.Join(t.TempDir(), name)
-		s := specOf(t, nil, append(two, Keys{"problem.left": 1_000_000}, Keys{"problem.left": 1.5})...)
+		s := specOf(t, nil, append(two, Keys{"problem.left": 1_000_000, "problem.source": "x +\r\n \"y\""},
+			Keys{"problem.left": 1.5})...)
 		whole := written(t, s, path, false, met(s, 1),
 			lineOf(2, s.Runs[1], Result{Refused: "a, \"reason\"\nand \x1b[31manother"}), met(s, 3))
 		if _, err := openTable(s, path, false); err == nil || err.Error() !=
