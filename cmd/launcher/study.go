@@ -127,8 +127,10 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	if err := dirlock.Check(start.Output.Dir); err != nil {
 		return fmt.Errorf("output.dir %q: %w", start.Output.Dir, err)
 	}
+	limited, cancel := o.timeout.bound(ctx) // large files may be read
+	defer cancel()
 	s := &studying{next: 1}
-	if s.Spec, err = study.NewSpec(ctx, base, runs, study.From{File: o.runs, But: varied}, o.hash); err != nil {
+	if s.Spec, err = study.NewSpec(limited, base, runs, study.From{File: o.runs, But: varied}, o.hash); err != nil {
 		return err
 	}
 	if o.table == "" {

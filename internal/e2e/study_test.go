@@ -395,6 +395,13 @@ func TestStudyGoesOnWithItsProblem(t *testing.T) {
 	if now := studyLines(t, dir); len(now) != 3 {
 		t.Errorf("%d lines, want 3", len(now))
 	}
+	if err := os.Truncate(filepath.Join(dir, "a.npy"), 1<<40); err != nil { // of which none is on the disk
+		t.Fatal(err)
+	}
+	got = run(t, dir, "launcher", "study", "--vary", "problem.source=a.npy", "--timeout", "100ms")
+	if got.code != 124 || got.stderr != "launcher: --timeout 100ms: the time is over\n" {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
 }
 
 // Files of runs have their numbers, and the bits of the run alone. The table has the values of probes.
