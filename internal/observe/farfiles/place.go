@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -48,18 +47,9 @@ func find(p *Place) (*Place, error) {
 	return p, nil
 }
 
-// Host returns the host of the directory.
-func (p *Place) Host() string { return p.host }
-
-// Near reports whether this rank sees the directory. The name of the stage cannot be guessed: a directory that has it
-// is the server's.
-func (p *Place) Near() bool {
-	_, err := os.ReadDir(filepath.Join(p.dir, p.stage))
-	return err == nil
-}
-
 // Open implements output.Place.
 func (p *Place) Open(name string) (f output.File, way string, err error) {
+	// The name of the stage cannot be guessed: a directory that has it is the server's.
 	f, err = output.OpenStaged(filepath.Join(p.dir, p.stage), name, p.loose)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return &file{p, name}, output.WroteNATS + p.host, nil

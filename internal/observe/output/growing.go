@@ -85,41 +85,36 @@ func (h *Held) growProbes(before int) (File, int64, error) {
 	return f, n, nil
 }
 
-// copyLines writes the header and the lines of an earlier run's file from before the given number of sweeps.
+// copyLines writes the header and the whole lines of an earlier run's file from before the given number of sweeps.
 func copyLines(w io.Writer, path string, before int) (n int64, err error) {
-	out := bufio.NewWriter(w)
-	write := func(line []byte) {
-		out.Write(line) // Flush has the error
-		n += int64(len(line))
-	}
-	write([]byte(ProbesHeader))
-	if before <= 0 {
-		return n, out.Flush()
+	n = int64(len(ProbesHeader))
+	if _, err := io.WriteString(w, ProbesHeader); err != nil || before <= 0 {
+		return n, err
 	}
 	f, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return n, out.Flush()
+		return n, nil
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	in := bufio.NewReader(io.LimitReader(f, maxGrown))
-	for header := true; ; header = false {
-		line, err := in.ReadSlice('\n')
-		if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
-			return n, out.Flush() // what is left is no whole line
-		}
-		if err != nil {
-			return 0, err
+	in, out := bufio.NewReader(io.LimitReader(f, maxGrown)), bufio.NewWriter(w)
+	line, err := in.ReadSlice('\n')
+	for ours := string(line) == ProbesHeader; ours && err == nil; {
+		if line, err = in.ReadSlice('\n'); err != nil { // what is left is no whole line
+			break
 		}
 		first, _, _ := bytes.Cut(line, []byte{','})
-		at, err := strconv.Atoi(string(first))
-		switch {
-		case header && string(line) != ProbesHeader, !header && (err != nil || at >= before):
-			return n, out.Flush()
-		case !header:
-			write(line)
+		at, malformed := strconv.Atoi(string(first))
+		if malformed != nil || at >= before {
+			break
 		}
+		m, _ := out.Write(line) // Flush has the error
+		n += int64(m)
 	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		return 0, err
+	}
+	return n, out.Flush()
 }

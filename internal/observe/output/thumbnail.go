@@ -16,7 +16,6 @@ import (
 type Thumbnail struct {
 	mesh     solver.Mesh
 	hx, hy   float64 // spacings
-	frame    bool    // see NewFrame
 	scale    scale
 	lines    []line  // from top to bottom
 	min, max float64 // of all finite values; +Inf and -Inf if there are none
@@ -25,7 +24,7 @@ type Thumbnail struct {
 // NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
 func NewFrame(m solver.Mesh, hx, hy float64) *Thumbnail {
 	t := NewThumbnail(m, hx, hy)
-	t.frame, t.scale = true, newFrameScale(t.grid())
+	t.scale = newFrameScale(t.grid())
 	t.lines = make([]line, t.scale.y.cells(m.NY))
 	return t
 }
@@ -142,28 +141,6 @@ func (t *Thumbnail) add(iy int, sums []float64) error {
 		}
 	}
 	*l = line{sums: total}
-	return nil
-}
-
-// Merge adds the rows of other, which must not be used afterwards.
-func (t *Thumbnail) Merge(other *Thumbnail) error {
-	if t.mesh != other.mesh || t.grid() != other.grid() || t.frame != other.frame {
-		return fmt.Errorf("thumbnail: a mesh %+v does not merge with %+v", other.mesh, t.mesh)
-	}
-	t.min, t.max = min(t.min, other.min), max(t.max, other.max)
-	for i, l := range other.lines {
-		if l.sums != nil {
-			if t.lines[i].sums != nil || t.lines[i].waiting != nil {
-				return fmt.Errorf("thumbnail: some of rows %v twice", t.lineRows(i))
-			}
-			t.lines[i] = l
-		}
-		for iy, sums := range l.waiting {
-			if err := t.add(iy, sums); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 

@@ -40,6 +40,7 @@ func (s *outputSet) finish(ctx context.Context, picture *drawing, fieldSum strin
 		return nil
 	}
 	if !s.Many {
+		s.given = true
 		return s.place.Commit(s.done)
 	}
 	for _, name := range s.done {
@@ -47,6 +48,7 @@ func (s *outputSet) finish(ctx context.Context, picture *drawing, fieldSum strin
 			return err
 		}
 	}
+	s.given = true
 	return nil
 }
 

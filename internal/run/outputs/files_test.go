@@ -61,7 +61,7 @@ func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for created, name := range []string{c.History, c.Report, c.Picture, c.Field} {
-		o.place = &made{Place: fullPlace{held, name}, files: map[string][]output.File{}}
+		o.place = fullPlace{held, name}
 		if err := o.createFiles(); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("no room for %s: %v", name, err)
 		}

@@ -76,7 +76,7 @@ func newSampled(t *testing.T, dir string, set ...string) *sampled {
 	}
 	core, logs := logged.New(zap.WarnLevel)
 	s := &sampled{&Outputs{id: comm.Self().Identity, edges: beside,
-		place: &made{Place: held, files: map[string][]output.File{}},
+		place: held,
 		Options: Options{Config: c, Log: zap.New(core), Comm: comm, Problem: p, Timeout: time.Minute, Field: field,
 			Layout:  solver.Layout{Mesh: m, Stripe: m.Interior()},
 			OnClose: func(do func() error) { t.Cleanup(func() { _ = do() }) }}}, held, logs}
@@ -166,7 +166,7 @@ func TestSeriesOfARankAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = newSampled(t, dir, keys...)
-	s.Start, s.place.Place = 30, &full{Place: s.held}
+	s.Start, s.place = 30, &full{Place: s.held}
 	warnings = s.run(t, solver.Result{}, 40, 50)
 	want := []string{"field-000000040.npy is not written, the run goes on: " + s.series.report().Error}
 	if r := s.series.report(); r.Written != 0 || r.Failed != 2 || r.Error == "" || !slices.Equal(warnings, want) {
@@ -179,7 +179,7 @@ func TestSeriesOfARankAlone(t *testing.T) {
 func TestProbesOfARankAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := newSampled(t, dir, "output.probes=a=[3,5]; corner=[65,97]; cut=[10,0]..[10,2]/3", "output.probes_every=10")
-	s.place.Place = &full{s.held, errors.New("disk full")}
+	s.place = &full{s.held, errors.New("disk full")}
 	warnings := s.run(t, solver.Result{}, 10, 20, 30)
 	got, err := os.ReadFile(filepath.Join(dir, configs.ProbesFile))
 	want := output.ProbesHeader

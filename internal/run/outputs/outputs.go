@@ -52,9 +52,10 @@ type Options struct {
 type Outputs struct {
 	Options
 	id        roster.Identity
-	place     *made               // where the files of the run go; nil if it writes none
+	place     output.Place        // where the files of the run go; nil if it writes none
 	held      *output.Held        // output.dir, on rank 0 of a run without a launcher; otherwise nil
 	files     runFiles            // rank 0 only
+	given     bool                // the files are complete, and the place's; rank 0 only
 	rows      *output.FieldWriter // this rank's rows of the field; nil if no field is written, or all are
 	arrays    []*array            // besides the field
 	path      string              // how the rows reach the file, for the report
@@ -185,8 +186,10 @@ func (o *Outputs) Abort() {
 			err = errors.Join(err, a.rows.Abandon())
 		}
 	}
-	if o.place != nil {
-		err = errors.Join(err, o.place.abort())
+	if o.place != nil && o.id.Rank == 0 && !o.given {
+		for _, name := range o.Config.Output.Names() {
+			err = errors.Join(err, o.place.Remove(name))
+		}
 	}
 	if err != nil {
 		o.Log.Sugar().Warnf("remove incomplete outputs: %v", err)
