@@ -182,8 +182,7 @@ type residual struct {
 
 // accuracy is the estimated error of the solution.
 type accuracy struct {
-	Error  float64  `json:"error"`
-	AtMost *float64 `json:"at_most"`
+	Error float64 `json:"error"`
 }
 
 // rankReport is the part of a report about one rank.

@@ -6,8 +6,9 @@ import (
 	"jacobi/solver"
 )
 
-// rowTerms are the terms of a row by block column. In the inner product of AtMost, the defect of a point is the sum of
-// its source, of what screening takes, and of its couplings with its neighbours; its share counts (see share).
+// rowTerms are the terms of a row by block column. In the inner product in which points on Neumann walls count half,
+// and a quarter where two walls meet, the defect of a point is the sum of its source, of what screening takes, and of
+// its couplings with its neighbours; its share counts (see share).
 type rowTerms struct {
 	largest      float64
 	own          []float64 // of the points of the row alone

@@ -16,24 +16,32 @@ func (p *Problem) LeastEigenvalue() float64 { return leastOf(p.mesh, p.Operator(
 // quarter wave along the mesh, divided by 1 + ln n: a single fixed point in a square of n x n points leaves a mode
 // about that slow. Of a weighted operator it is the bound for equal weights: those that differ may lead to less.
 func leastOf(m solver.Mesh, op solver.Operator) float64 {
-	if op.Weighted {
-		op.Scale, op.Blend = 0.5, op.Ratio/(1+op.Ratio)
-	}
-	nx, ny := solver.Intervals(m.NX, m.Walls.Left), solver.Intervals(m.NY, m.Walls.Top)
-	sx, sy := slowest(nx, m.Walls.Left, m.Walls.Right), slowest(ny, m.Walls.Top, m.Walls.Bottom)
-	if v := least(op.Scale, op.Blend, sx, sy); v > 0 {
+	if v := Least(m, op); v > 0 {
 		return v
 	}
-	sx, sy = slowest(nx, solver.Dirichlet, solver.Neumann), slowest(ny, solver.Dirichlet, solver.Neumann)
+	op = equalWeights(op)
+	nx, ny := solver.Intervals(m.NX, m.Walls.Left), solver.Intervals(m.NY, m.Walls.Top)
+	sx, sy := slowest(nx, solver.Dirichlet, solver.Neumann), slowest(ny, solver.Dirichlet, solver.Neumann)
 	wave := min(float64((1-op.Blend)*sx), float64(op.Blend*sy))
 	return float64(2*op.Scale*wave) / (1 + elementary.Log(float64(max(nx, ny))))
 }
 
-// least returns the least eigenvalue of 1-J for the general operator with weights h and q on a mesh whose slowest modes
-// along a row and a column have 1 - cos(theta) of sx and sy (see slowest). It is at most 0 only if nothing determines a
-// constant.
-func least(h, q, sx, sy float64) float64 {
+// Least returns the least eigenvalue of 1-J for a general operator, or for equal weights in place of a weighted one,
+// without fixed points inside. It is at most 0 only if neither walls nor screening determine a constant.
+func Least(m solver.Mesh, op solver.Operator) float64 {
+	op = equalWeights(op)
+	sx := slowest(solver.Intervals(m.NX, m.Walls.Left), m.Walls.Left, m.Walls.Right)
+	sy := slowest(solver.Intervals(m.NY, m.Walls.Top), m.Walls.Top, m.Walls.Bottom)
+	h, q := op.Scale, op.Blend
 	return 1 - float64(2*h) + float64(2*h*float64(float64((1-q)*sx)+float64(q*sy)))
+}
+
+// equalWeights returns the operator with equal weights for a weighted one.
+func equalWeights(op solver.Operator) solver.Operator {
+	if op.Weighted {
+		op.Scale, op.Blend = 0.5, op.Ratio/(1+op.Ratio)
+	}
+	return op
 }
 
 // slowest returns 1 - cos(theta) of the slowest mode between two walls that are n intervals apart.

@@ -135,8 +135,7 @@ type FileFault struct {
 type AccuracyReport struct {
 	Error      *float64 `json:"error"`                 // about; null if it is unknown
 	Uncertain  bool     `json:"uncertain,omitempty"`   // Error may be far too small: coefficients differ too much
-	AtMost     *float64 `json:"at_most"`               // a proven bound; null if none is known
-	Why        string   `json:"why,omitempty"`         // why a figure is null
+	Why        string   `json:"why,omitempty"`         // why Error is null
 	Rounding   bool     `json:"rounding"`              // the norm is not above what rounding may contribute to it
 	ByRounding bool     `json:"by_rounding,omitempty"` // Error is what rounding alone may leave
 }

@@ -276,15 +276,6 @@ const far = 0.1
 // accuracy says how far the field is from the solution of the discrete equations.
 func accuracy(r Report) string {
 	a := r.Accuracy
-	if a.Error == nil && a.AtMost != nil && r.Results != nil && *a.AtMost > r.Results.Max.Value-r.Results.Min.Value &&
-		r.Results.Max.Value > r.Results.Min.Value {
-		return fmt.Sprintf("unknown: the bound, %.0e, exceeds the range of the field; no estimate, as %s", *a.AtMost,
-			a.Why)
-	}
-	if a.Error == nil && a.AtMost != nil {
-		return fmt.Sprintf("at most %.0e from the solution of the discrete equations; no estimate, as %s", *a.AtMost,
-			a.Why)
-	}
 	if a.Error == nil {
 		return "unknown: " + a.Why
 	}

@@ -37,33 +37,22 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 	if o.Correction == nil {
 		correction = a.Correction(n.Part)
 	}
-	about, rounded, most := a.About(correction), a.Rounded(), a.AtMost()
-	rep := &output.AccuracyReport{Error: &about, AtMost: &most, Rounding: a.Norm <= a.Floor()}
-	if o.Correction != nil && rep.Rounding && rounded > about {
+	about, rounded := a.About(correction), a.Rounded()
+	rep := &output.AccuracyReport{Error: &about, Rounding: a.Norm <= a.Floor()}
+	switch hidden := o.Correction != nil && rep.Rounding; {
+	case hidden && math.IsInf(rounded, 1):
+		rep.Error, rep.Why = nil, "only points inside the mesh determine the constant"
+	case hidden && rounded > about:
 		rep.Error, rep.ByRounding = &rounded, true
-	}
-	if math.IsInf(most, 1) {
-		rep.AtMost, rep.Why = nil, "only points inside the mesh determine the constant"
-		if rep.ByRounding {
-			rep.Error, rep.ByRounding = nil, false
-		}
 	}
 	return rep
 }
 
 // weighted states the error of the field of a weighted operator. After cycles with conjugate gradients the estimate
 // follows from the largest change that the last of them has made, and from what all values together are off, which no
-// change shows where rounding has made it; otherwise there is a bound only.
+// change shows where rounding has made it; otherwise there is none.
 func (o *Outputs) weighted(a accuracy.Run, change, off float64, result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
-	switch most := a.AtMost(); {
-	case a.Open:
-		rep.Why = "points outside the material border on others"
-	case math.IsInf(most, 1):
-		rep.Why = "no side has values"
-	default:
-		rep.AtMost = &most
-	}
 	accelerated := o.Correction != nil && o.Config.Solver.Accelerated(true)
 	about, rounded := a.OfChange(change, o.fall)+off, a.Rounded()
 	unknown := math.IsInf(about, 1)
