@@ -109,6 +109,7 @@ TEST_PACKAGES := g++ openssh-client openssh-server iproute2 iptables util-linux
 TEST_PACKAGES += openmpi-bin mpich munge slurm-client slurmctld slurmd
 TEST_PACKAGES += qemu-user-static libc6-arm64-cross
 TEST_PACKAGES += python3-numpy python3-pytest python3-pil python3-vtk9
+TEST_PACKAGES += python3-venv python3-setuptools python3-wheel
 TEST_PACKAGES += chromium fonts-dejavu-core
 TEST_PACKAGES += $(if $(shell command -v docker),docker-compose busybox-static prometheus)
 test-deps:       ## on Debian as root: install programs without which some tests do not run

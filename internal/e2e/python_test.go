@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +33,52 @@ func TestPythonPackage(t *testing.T) {
 	if out.code != 0 {
 		t.Errorf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
+}
+
+// The package that pip installs from a tree finds the launcher that is built there, and says how to build it.
+func TestPythonInstalls(t *testing.T) {
+	t.Parallel()
+	program := needPython(t, "numpy", "venv", "ensurepip", "setuptools", "wheel")
+	tree := t.TempDir()
+	if err := errors.Join(os.CopyFS(filepath.Join(tree, "python"), os.DirFS(filepath.Join("..", "..", "python"))),
+		os.WriteFile(filepath.Join(tree, "Makefile"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	run := func(program string, args ...string) outcome {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Dir = tree
+		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+			return strings.HasPrefix(v, "JACOBI_") || strings.HasPrefix(v, "PYTHON") || strings.HasPrefix(v, "PIP_")
+		}), "PATH="+filepath.Dir(program)+":/usr/bin:/bin")
+		return finish(t, ctx, cmd)
+	}
+	for _, args := range [][]string{{program, "-m", "venv", "--system-site-packages", "venv"},
+		{"venv/bin/pip", "install", "-q", "--no-index", "--no-build-isolation", "./python"}} {
+		if out := run(args[0], args[1:]...); out.code != 0 {
+			t.Fatalf("%q: exit code %d\n%s%s", args, out.code, out.stdout, out.stderr)
+		}
+	}
+	const script = `import jacobisolver, numpy
+print("/venv/" in jacobisolver.__file__)
+try:
+    print(jacobisolver.solve(nx=257, ny=257, source="sin(pi*x)", top=1, right="neumann(0)", ranks=2).verdict)
+except jacobisolver.SessionError as e:
+    print(e)`
+	says := func(want string) {
+		t.Helper()
+		if out := run("venv/bin/python", "-c", script); out.stdout != "True\n"+want+"\n" {
+			t.Errorf("%s%s\nwant %s", out.stdout, out.stderr, want)
+		}
+	}
+	says("there is no program launcher, neither beside jacobisolver nor on PATH: `make build` in " + tree +
+		" builds it, or JACOBI_LAUNCHER names it")
+	if err := os.Symlink(bin, filepath.Join(tree, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	says("met")
 }
 
 // Ranks on other hosts read arrays from a directory that they see. Without it the problem is refused, and the session
