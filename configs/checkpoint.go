@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -27,12 +26,6 @@ func (i Interval) String() string {
 	}
 	return ""
 }
-
-// MarshalJSON writes the interval as text.
-func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal(i.String()) }
-
-// MarshalYAML writes the interval as text.
-func (i Interval) MarshalYAML() (any, error) { return i.String(), nil }
 
 // interval reads an Interval.
 func (k key) interval(text string) (Interval, bool) {

@@ -6,22 +6,22 @@ import "time"
 // Config is the configuration of one run, merged from flags, environment, file and defaults, in that order of
 // precedence.
 type Config struct {
-	Run        Run        `key:"run" json:"run" yaml:"run"`
-	Grid       Grid       `key:"grid" json:"grid" yaml:"grid"`
-	Problem    Problem    `key:"problem" json:"problem" yaml:"problem"`
-	Solver     Solver     `key:"solver" json:"solver" yaml:"solver"`
-	Halo       Halo       `key:"halo" json:"halo" yaml:"halo"`
-	Device     Device     `key:"device" json:"device" yaml:"device"`
-	NATS       NATS       `key:"nats" json:"nats" yaml:"nats"`
-	Output     Output     `key:"output" json:"output" yaml:"output"`
-	Trace      Trace      `key:"trace" json:"trace" yaml:"trace"`
-	Checkpoint Checkpoint `key:"checkpoint" json:"checkpoint" yaml:"checkpoint"`
-	Metrics    Metrics    `key:"metrics" json:"metrics" yaml:"metrics"`
-	View       View       `key:"view" json:"view" yaml:"view"`
-	Log        Log        `key:"log" json:"log" yaml:"log"`
+	Run        Run        `key:"run"`
+	Grid       Grid       `key:"grid"`
+	Problem    Problem    `key:"problem"`
+	Solver     Solver     `key:"solver"`
+	Halo       Halo       `key:"halo"`
+	Device     Device     `key:"device"`
+	NATS       NATS       `key:"nats"`
+	Output     Output     `key:"output"`
+	Trace      Trace      `key:"trace"`
+	Checkpoint Checkpoint `key:"checkpoint"`
+	Metrics    Metrics    `key:"metrics"`
+	View       View       `key:"view"`
+	Log        Log        `key:"log"`
 }
 
-// Run names a run and says how many ranks share it. Its JSON and YAML forms write the duration as text.
+// Run names a run and says how many ranks share it.
 type Run struct {
 	Name     string        `key:"name"`
 	Ranks    int           `key:"ranks"`
@@ -29,7 +29,7 @@ type Run struct {
 	Balance  string        `key:"balance"`  // BalanceEqual | BalanceAuto | a weight for each rank; see Weights
 }
 
-// Grid is the whole mesh, boundary included. Its JSON and YAML forms write height 0 as "auto".
+// Grid is the whole mesh, boundary included.
 type Grid struct {
 	NX    int    `key:"nx"`
 	NY    int    `key:"ny"`
@@ -45,52 +45,51 @@ type Grid struct {
 // preset's value (see Resolve).
 // A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
-	Preset string `key:"preset" json:"preset" yaml:"preset"` // gtc2019 | dirichlet | "": own
+	Preset string `key:"preset"` // gtc2019 | dirichlet | "": own
 	// A side is a value, an expression, periodic, neumann(g) or robin(h, g); see ParseSide.
-	Left    string `key:"left" json:"left" yaml:"left"`
-	Right   string `key:"right" json:"right" yaml:"right"`
-	Top     string `key:"top" json:"top" yaml:"top"`
-	Bottom  string `key:"bottom" json:"bottom" yaml:"bottom"`
-	Initial string `key:"initial" json:"initial" yaml:"initial"` // value | expression | file.npy
+	Left    string `key:"left"`
+	Right   string `key:"right"`
+	Top     string `key:"top"`
+	Bottom  string `key:"bottom"`
+	Initial string `key:"initial"` // value | expression | file.npy
 
-	Source string `key:"source" json:"source" yaml:"source"` // value | expression | file.npy
-	Fixed  string `key:"fixed" json:"fixed" yaml:"fixed"`    // condition | file.npy | file.png
+	Source string `key:"source"` // value | expression | file.npy
+	Fixed  string `key:"fixed"`  // condition | file.npy | file.png
 	// Drawing is a PNG file whose Colours say which points are fixed, and at what values; see ParseColours.
-	Drawing string `key:"drawing" json:"drawing" yaml:"drawing"`
-	Colours string `key:"colours" json:"colours" yaml:"colours"`
+	Drawing string `key:"drawing"`
+	Colours string `key:"colours"`
 
 	// Coefficient and Screening are a and k2 of -div(a grad u) + k2 u = f: value | expression | file.npy
-	Coefficient string `key:"coefficient" json:"coefficient" yaml:"coefficient"`
-	Screening   string `key:"screening" json:"screening" yaml:"screening"`
+	Coefficient string `key:"coefficient"`
+	Screening   string `key:"screening"`
 	// Beside is the directory of the run file, in which inputs are looked for first; "" for the working directory. It
 	// is no key.
-	Beside string `key:"-" json:"-" yaml:"-"`
+	Beside string `key:"-"`
 }
 
 // Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or a
 // cycle of multigrid.
 type Solver struct {
 	// Method is Jacobi or Multigrid. Load replaces Auto by one of them.
-	Method string `key:"method" json:"method" yaml:"method"`
+	Method string `key:"method"`
 	// Why says why Auto took Method; "" where the user named it. It is no key.
-	Why string `key:"-" json:"-" yaml:"-"`
+	Why string `key:"-"`
 	// Acceleration is that of Multigrid: auto | cg | none
-	Acceleration string `key:"acceleration" json:"acceleration" yaml:"acceleration"`
+	Acceleration string `key:"acceleration"`
 
 	// Tolerance and RelativeTolerance are those in force; 0: none.
-	Tolerance         float64 `key:"tolerance" json:"tolerance" yaml:"tolerance"`
-	RelativeTolerance float64 `key:"relative_tolerance" json:"relative_tolerance" yaml:"relative_tolerance"`
+	Tolerance         float64 `key:"tolerance"`
+	RelativeTolerance float64 `key:"relative_tolerance"`
 	// DefaultTolerance reports that the user has named none. It is no key.
-	DefaultTolerance bool `key:"-" json:"-" yaml:"-"`
-	MaxIterations    int  `key:"max_iterations" json:"max_iterations" yaml:"max_iterations"`
+	DefaultTolerance bool `key:"-"`
+	MaxIterations    int  `key:"max_iterations"`
 	// NormEvery is the number of sweeps of Jacobi's method from one norm to the next.
-	NormEvery int `key:"norm_every" json:"norm_every" yaml:"norm_every"`
+	NormEvery int `key:"norm_every"`
 
-	Start string `key:"start" json:"start" yaml:"start"` // StartInitial | StartFull
+	Start string `key:"start"` // StartInitial | StartFull
 }
 
-// Halo says how rows travel between neighbours. Its JSON and YAML forms write depth 0 as "auto", and the timeout as
-// text.
+// Halo says how rows travel between neighbours.
 type Halo struct {
 	Transport string        `key:"transport"` // auto | nats | p2p | direct
 	Depth     int           `key:"depth"`     // 0: auto
@@ -101,41 +100,41 @@ type Halo struct {
 
 // Direct says how links over TCP are made, if the transport is direct.
 type Direct struct {
-	Listen  string `key:"listen" json:"listen" yaml:"listen"`    // see halo.ParseListen
-	Encrypt string `key:"encrypt" json:"encrypt" yaml:"encrypt"` // auto | always | never
+	Listen  string `key:"listen"`  // see halo.ParseListen
+	Encrypt string `key:"encrypt"` // auto | always | never
 }
 
 // Device says which device sweeps, and how.
 type Device struct {
-	Backend string `key:"backend" json:"backend" yaml:"backend"` // auto | cpu | cuda
-	Threads int    `key:"threads" json:"threads" yaml:"threads"` // 0: the node's cores divided by its ranks
-	Kernel  string `key:"kernel" json:"kernel" yaml:"kernel"`    // auto | portable | avx2 | avx512
+	Backend string `key:"backend"` // auto | cpu | cuda
+	Threads int    `key:"threads"` // 0: the node's cores divided by its ranks
+	Kernel  string `key:"kernel"`  // auto | portable | avx2 | avx512
 	// Select chooses among a node's GPUs: round-robin | least-utilized | most-free-memory | coolest | least-power
-	Select string `key:"select" json:"select" yaml:"select"`
-	Pin    bool   `key:"pin" json:"pin" yaml:"pin"` // keep a rank with a GPU on the cores near it
+	Select string `key:"select"`
+	Pin    bool   `key:"pin"` // keep a rank with a GPU on the cores near it
 	// MPS is NVIDIA's multi-process service, used if ranks share GPUs: auto | off
-	MPS string `key:"mps" json:"mps" yaml:"mps"`
+	MPS string `key:"mps"`
 }
 
 // Checkpoint says when and where the state of a run is saved, and from which state the run starts.
 type Checkpoint struct {
-	Every Interval `key:"every" json:"every" yaml:"every"` // zero: never
-	Dir   string   `key:"dir" json:"dir" yaml:"dir"`       // must be shared by all nodes
+	Every Interval `key:"every"` // zero: never
+	Dir   string   `key:"dir"`   // must be shared by all nodes
 	// NATS is a bucket of JetStream's object store; it replaces Dir.
-	NATS   string `key:"nats" json:"nats" yaml:"nats"`
-	Keep   int    `key:"keep" json:"keep" yaml:"keep"`       // number of newest checkpoints to keep
-	Resume string `key:"resume" json:"resume" yaml:"resume"` // "": start with the initial field; see Place
+	NATS   string `key:"nats"`
+	Keep   int    `key:"keep"`   // number of newest checkpoints to keep
+	Resume string `key:"resume"` // "": start with the initial field; see Place
 }
 
 // View says where the run can be seen in a browser.
 type View struct {
-	Listen string `key:"listen" json:"listen" yaml:"listen"` // see CheckLoopback; "": nowhere
+	Listen string `key:"listen"` // see CheckLoopback; "": nowhere
 }
 
 // Log configures zap.
 type Log struct {
-	Level  string `key:"level" json:"level" yaml:"level"`    // debug | info | warn | error
-	Format string `key:"format" json:"format" yaml:"format"` // console | json
+	Level  string `key:"level"`  // debug | info | warn | error
+	Format string `key:"format"` // console | json
 }
 
 // Default returns the configuration of an empty run file.

@@ -94,20 +94,10 @@ func (k key) value(c Config) any {
 
 // text returns the value of k in c as text for --set or the environment.
 func (k key) text(c Config) string {
-	switch v := k.value(c).(type) {
-	case float64:
-		if k.kind == length {
-			return formatLength(v)
-		}
-		return formatFloat(v)
-	case int:
-		if k.kind == depth {
-			return formatDepth(v)
-		}
-		return strconv.Itoa(v)
-	default:
-		return fmt.Sprint(v)
+	if f, ok := k.written(c).(float64); ok {
+		return formatFloat(f)
 	}
+	return fmt.Sprint(k.written(c))
 }
 
 // aFloat is what numbers must be. One that a float64 rounds to 0, or that is too large for it, is none.
@@ -239,17 +229,3 @@ func vanishes(text string) bool {
 }
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
-func formatDepth(n int) string {
-	if n == 0 {
-		return "auto"
-	}
-	return strconv.Itoa(n)
-}
-
-func formatLength(f float64) string {
-	if f == 0 {
-		return "auto"
-	}
-	return formatFloat(f)
-}

@@ -1,31 +1,16 @@
 package configs
 
 import (
-	"encoding/json"
 	"net"
 	"strconv"
 	"time"
 )
 
-// Metrics says where a run serves metrics to Prometheus. Its JSON and YAML forms write the duration as text.
+// Metrics says where a run serves metrics to Prometheus.
 type Metrics struct {
 	Listen string        `key:"listen"` // HOST:PORT; "": nowhere
 	Linger time.Duration `key:"linger"` // how long they stay after the run, unless they are read before
 }
-
-// metricsText is the written form of Metrics.
-type metricsText struct {
-	Listen string `json:"listen" yaml:"listen"`
-	Linger string `json:"linger" yaml:"linger"`
-}
-
-func (m Metrics) text() metricsText { return metricsText{m.Listen, formatDuration(m.Linger)} }
-
-// MarshalJSON writes the duration as text.
-func (m Metrics) MarshalJSON() ([]byte, error) { return json.Marshal(m.text()) }
-
-// MarshalYAML writes the duration as text.
-func (m Metrics) MarshalYAML() (any, error) { return m.text(), nil }
 
 // metrics checks the section metrics.
 func (v *validator) metrics(m Metrics) {

@@ -20,25 +20,25 @@ const inline = "inline:"
 // server. PasswordFile, Creds, NKey, CA, Cert, Key and SecretFile name a file, or hold its contents after "inline:".
 // All written forms (YAML, JSON, fmt) hide the secrets.
 type NATS struct {
-	URL          string `key:"url" json:"url" yaml:"url"` // one server, or several separated by commas
-	User         string `key:"user" json:"user" yaml:"user"`
-	PasswordFile string `key:"password_file" json:"password_file" yaml:"password_file"`
-	Creds        string `key:"creds" json:"creds" yaml:"creds"` // JWT and seed of a user
-	NKey         string `key:"nkey" json:"nkey" yaml:"nkey"`    // seed of a user
+	URL          string `key:"url"` // one server, or several separated by commas
+	User         string `key:"user"`
+	PasswordFile string `key:"password_file"`
+	Creds        string `key:"creds"` // JWT and seed of a user
+	NKey         string `key:"nkey"`  // seed of a user
 	// CA holds the certificate authorities to trust, in PEM; "" for the system's.
-	CA   string `key:"ca" json:"ca" yaml:"ca"`
-	Cert string `key:"cert" json:"cert" yaml:"cert"` // certificate of this client, in PEM
-	Key  string `key:"key" json:"key" yaml:"key"`    // key of Cert, in PEM
+	CA   string `key:"ca"`
+	Cert string `key:"cert"` // certificate of this client, in PEM
+	Key  string `key:"key"`  // key of Cert, in PEM
 	// SecretFile holds a secret that all participants of a run share, so that other users of the server can neither
 	// read nor forge their messages. The launcher makes one for each run on a server that it did not start.
-	SecretFile string `key:"secret_file" json:"secret_file" yaml:"secret_file"`
+	SecretFile string `key:"secret_file"`
 	// Port, Advertise and Rendezvous apply to the server that a run without a URL starts.
-	Port int `key:"port" json:"port" yaml:"port"` // 0: any free port
+	Port int `key:"port"` // 0: any free port
 	// Advertise holds names or addresses, separated by commas, at which other machines reach the server; "": found
 	// automatically.
-	Advertise string `key:"advertise" json:"advertise" yaml:"advertise"`
+	Advertise string `key:"advertise"`
 	// Rendezvous is the directory of the file through which ranks without a launcher find the server; "": output.dir.
-	Rendezvous string `key:"rendezvous" json:"rendezvous" yaml:"rendezvous"`
+	Rendezvous string `key:"rendezvous"`
 }
 
 // AdvertisedHosts returns the list in Advertise.
@@ -133,9 +133,6 @@ type natsText NATS
 
 // MarshalJSON writes n with its secrets hidden.
 func (n NATS) MarshalJSON() ([]byte, error) { return json.Marshal(natsText(n.Public())) }
-
-// MarshalYAML writes n with its secrets hidden.
-func (n NATS) MarshalYAML() (any, error) { return natsText(n.Public()), nil }
 
 // String writes n with its secrets hidden.
 func (n NATS) String() string { return fmt.Sprint(natsText(n.Public())) }

@@ -8,32 +8,32 @@ import (
 
 // Output names the files of a run. A file with an empty name is not written.
 type Output struct {
-	Dir     string `key:"dir" json:"dir" yaml:"dir"`
-	Field   string `key:"field" json:"field" yaml:"field"`
-	Picture string `key:"picture" json:"picture" yaml:"picture"`
-	History string `key:"history" json:"history" yaml:"history"`
-	Report  string `key:"report" json:"report" yaml:"report"`
-	Trace   string `key:"trace" json:"trace" yaml:"trace"` // what the ranks did when
+	Dir     string `key:"dir"`
+	Field   string `key:"field"`
+	Picture string `key:"picture"`
+	History string `key:"history"`
+	Report  string `key:"report"`
+	Trace   string `key:"trace"` // what the ranks did when
 
 	// auto | linear | log | sqrt
-	PictureScale string `key:"picture_scale" json:"picture_scale" yaml:"picture_scale"`
-	Contours     int    `key:"contours" json:"contours" yaml:"contours"` // lines in the picture; 0: none
+	PictureScale string `key:"picture_scale"`
+	Contours     int    `key:"contours"` // lines in the picture; 0: none
 	// Results says whether the energy, the fluxes and the extremes are worked out.
-	Results bool `key:"results" json:"results" yaml:"results"`
+	Results bool `key:"results"`
 	// Gradient and Materials say whether -a grad u, and the coefficient with the fixed points, are written.
-	Gradient  bool `key:"gradient" json:"gradient" yaml:"gradient"`
-	Materials bool `key:"materials" json:"materials" yaml:"materials"`
+	Gradient  bool `key:"gradient"`
+	Materials bool `key:"materials"`
 	// Float32 rounds the values of fields of float64 as they are written.
-	Float32 bool `key:"float32" json:"float32" yaml:"float32"`
+	Float32 bool `key:"float32"`
 	// Every is the interval of the series of fields, in sweeps; zero for no series.
-	Every Interval `key:"every" json:"every" yaml:"every"`
+	Every Interval `key:"every"`
 	// Probes are points and lines whose values are recorded, in the form of ParseProbes, at an interval of their own or
 	// else at Every.
-	Probes      string   `key:"probes" json:"probes" yaml:"probes"`
-	ProbesEvery Interval `key:"probes_every" json:"probes_every" yaml:"probes_every"`
+	Probes      string   `key:"probes"`
+	ProbesEvery Interval `key:"probes_every"`
 	// Animation shows the field at an interval of its own, or else at Every.
-	Animation      string   `key:"animation" json:"animation" yaml:"animation"`
-	AnimationEvery Interval `key:"animation_every" json:"animation_every" yaml:"animation_every"`
+	Animation      string   `key:"animation"`
+	AnimationEvery Interval `key:"animation_every"`
 }
 
 // Stdout as the name of a history or a report stands for standard output.

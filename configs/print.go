@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,14 +11,48 @@ import (
 )
 
 // YAML returns c as a run file. Loading it gives c again, but for the secrets, which are hidden, and for Solver.Why.
+// Tolerances that the user has not named are left out, so that the file means the same.
 func YAML(c Config) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(c); err != nil {
+	n, err := c.written(c.Solver.DefaultTolerance)
+	if err == nil {
+		err = e.Encode(n)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("configuration as YAML: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// MarshalJSON writes c as a run file, with its secrets hidden.
+func (c Config) MarshalJSON() ([]byte, error) {
+	n, err := c.written(false)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	writeJSON(&b, n)
+	return b.Bytes(), nil
+}
+
+// writeJSON writes a section or a scalar of YAML as JSON.
+func writeJSON(b *bytes.Buffer, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		text, _ := json.Marshal(n.Value) // text always has a JSON form
+		b.Write(text)
+		return
+	}
+	if n.Kind == yaml.ScalarNode {
+		b.WriteString(n.Value)
+		return
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		fmt.Fprintf(b, "%c%q:", "{,"[min(i, 1)], n.Content[i].Value)
+		writeJSON(b, n.Content[i+1])
+	}
+	b.WriteByte('}')
 }
 
 // Redacted returns c with its secrets hidden: credentials in the server's URL, and keys that hold or name a secret.
@@ -28,17 +61,58 @@ func Redacted(c Config) Config {
 	return c
 }
 
-// MarshalYAML leaves out tolerances that the user has not named, so that a run file with them means the same.
-func (s Solver) MarshalYAML() (any, error) {
-	type keys Solver
-	var n yaml.Node
-	if err := n.Encode(keys(s)); err != nil || !s.DefaultTolerance {
-		return &n, err
+// written returns c as sections in the order of the keys, with its secrets hidden. With openTolerance a comment stands
+// for the tolerances.
+func (c Config) written(openTolerance bool) (*yaml.Node, error) {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	c = Redacted(c)
+	for _, k := range keys() {
+		if openTolerance && (k.name == "solver.tolerance" || k.name == "solver.relative_tolerance") {
+			continue
+		}
+		path := strings.Split(k.name, ".")
+		at, leaf := root, &yaml.Node{Kind: yaml.ScalarNode, Value: path[len(path)-1]}
+		for _, section := range path[:len(path)-1] { // the keys of a section follow each other
+			last := len(at.Content) - 2
+			if last < 0 || at.Content[last].Value != section {
+				at.Content = append(at.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: section},
+					&yaml.Node{Kind: yaml.MappingNode})
+				last += 2
+			}
+			at = at.Content[last+1]
+		}
+		if openTolerance && k.name == "solver.max_iterations" {
+			leaf.HeadComment = "no tolerance is named: " + c.Solver.tolerances()
+		}
+		value := &yaml.Node{}
+		if err := value.Encode(k.written(c)); err != nil {
+			return nil, fmt.Errorf("%s: %w", k.name, err)
+		}
+		at.Content = append(at.Content, leaf, value)
 	}
-	at := slices.IndexFunc(n.Content, func(k *yaml.Node) bool { return k.Value == "tolerance" })
-	n.Content = slices.Delete(n.Content, at, at+4) // keys and values
-	n.Content[at].HeadComment = "no tolerance is named: " + s.tolerances()
-	return &n, nil
+	return root, nil
+}
+
+// written returns the value of k in c as files have it.
+func (k key) written(c Config) any {
+	switch v := k.value(c).(type) {
+	case time.Duration:
+		return formatDuration(v)
+	case Interval:
+		return v.String()
+	case int:
+		if k.kind == depth && v == 0 {
+			return "auto"
+		}
+		return v
+	case float64:
+		if k.kind == length && v == 0 {
+			return "auto"
+		}
+		return v
+	default:
+		return v
+	}
 }
 
 // tolerances names those in force, as keys.
@@ -48,69 +122,6 @@ func (s Solver) tolerances() string {
 	}
 	return "relative_tolerance " + formatFloat(s.RelativeTolerance)
 }
-
-// runText is the written form of Run.
-type runText struct {
-	Name     string `json:"name" yaml:"name"`
-	Ranks    int    `json:"ranks" yaml:"ranks"`
-	Liveness string `json:"liveness" yaml:"liveness"`
-	Balance  string `json:"balance" yaml:"balance"`
-}
-
-func (r Run) text() runText { return runText{r.Name, r.Ranks, formatDuration(r.Liveness), r.Balance} }
-
-// MarshalJSON writes the duration as text.
-func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(r.text()) }
-
-// MarshalYAML writes the duration as text.
-func (r Run) MarshalYAML() (any, error) { return r.text(), nil }
-
-// gridText is the written form of Grid.
-type gridText struct {
-	NX     int     `json:"nx" yaml:"nx"`
-	NY     int     `json:"ny" yaml:"ny"`
-	DType  string  `json:"dtype" yaml:"dtype"`
-	Width  float64 `json:"width" yaml:"width"`
-	Height any     `json:"height" yaml:"height"` // "auto" or a number
-}
-
-func (g Grid) text() gridText {
-	t := gridText{NX: g.NX, NY: g.NY, DType: g.DType, Width: g.Width, Height: "auto"}
-	if g.Height != 0 {
-		t.Height = g.Height
-	}
-	return t
-}
-
-// MarshalJSON writes the height as "auto" or a number.
-func (g Grid) MarshalJSON() ([]byte, error) { return json.Marshal(g.text()) }
-
-// MarshalYAML writes the height as auto or a number.
-func (g Grid) MarshalYAML() (any, error) { return g.text(), nil }
-
-// haloText is the written form of Halo.
-type haloText struct {
-	Transport string `json:"transport" yaml:"transport"`
-	Depth     any    `json:"depth" yaml:"depth"` // "auto" or an integer
-	Timeout   string `json:"timeout" yaml:"timeout"`
-	Compress  string `json:"compress" yaml:"compress"`
-	Direct    Direct `json:"direct" yaml:"direct"`
-}
-
-func (h Halo) text() haloText {
-	t := haloText{Transport: h.Transport, Depth: "auto", Timeout: formatDuration(h.Timeout), Compress: h.Compress,
-		Direct: h.Direct}
-	if h.Depth != 0 {
-		t.Depth = h.Depth
-	}
-	return t
-}
-
-// MarshalJSON writes the depth as "auto" or an integer and the timeout as text.
-func (h Halo) MarshalJSON() ([]byte, error) { return json.Marshal(h.text()) }
-
-// MarshalYAML writes the depth as auto or an integer and the timeout as text.
-func (h Halo) MarshalYAML() (any, error) { return h.text(), nil }
 
 // formatDuration is like time.Duration.String without zero units at the end: 10m instead of 10m0s.
 func formatDuration(d time.Duration) string {

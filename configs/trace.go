@@ -3,9 +3,9 @@ package configs
 // Trace says which part of a run output.trace shows. A pass is up to halo.depth sweeps. With multigrid, cycles stand
 // for passes and for sweeps.
 type Trace struct {
-	Passes int `key:"passes" json:"passes" yaml:"passes"` // at each end of the run
-	From   int `key:"from" json:"from" yaml:"from"`       // passes that begin with sweep From or a later one,
-	To     int `key:"to" json:"to" yaml:"to"`             // and before sweep To; 0: to the end
+	Passes int `key:"passes"` // at each end of the run
+	From   int `key:"from"`   // passes that begin with sweep From or a later one,
+	To     int `key:"to"`     // and before sweep To; 0: to the end
 }
 
 // maxTracePasses bounds the memory of a rank for its part of the trace, and the size of the file.
