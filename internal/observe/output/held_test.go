@@ -238,3 +238,57 @@ func TestHoldRemovesLeftovers(t *testing.T) {
 	release(t, h)
 	wantFiles(t, o.Dir, kept...)
 }
+
+// The room of a directory can be looked at while a run puts files in place there. Its unfinished files take room.
+func TestRoomBesideARun(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("NOT TESTED: the room of a small disk; mounting it needs root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	h := hold(t, outputs(dir))
+	f, err := h.Create("field.npy", 600<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckRoom(dir, 600<<10); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("room for two fields on a disk for one: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	release(t, h)
+	h = hold(t, outputs(dir))
+	defer release(t, h)
+	h.Loosen()
+	done := make(chan error)
+	go func() {
+		var err error
+		for i := 0; i < 500 && err == nil; i++ {
+			var f File
+			name := fmt.Sprintf("field-%d.npy", i%3)
+			if f, err = h.Create(name, 0); err == nil {
+				err = errors.Join(write(f, nil), h.Put(name))
+			}
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		_, _, sized := h.size()
+		if err := errors.Join(CheckRoom(dir, 1<<10), sized); err != nil {
+			t.Fatal(errors.Join(err, <-done))
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"jacobi/internal/base/dirlock"
 	"jacobi/internal/base/durable"
 )
 
@@ -176,15 +177,18 @@ func (s stage) tidy() (notes []string, err error) {
 // runs counts as free, because Hold removes them.
 func CheckRoom(dir string, bytes int64) error {
 	stages, err := stagesOf(dir, owner{uint32(os.Geteuid()), fs.ModeDir | 0o700})
-	for _, s := range stages {
-		if err == nil && !s.has(listFile) {
-			var left int64
-			_, left, err = s.size()
-			bytes -= left
-		}
-	}
 	if err != nil {
 		return err
+	}
+	killed := dirlock.Check(dir) == nil
+	for _, s := range stages {
+		if killed && !s.has(listFile) {
+			_, left, err := s.size()
+			if err != nil {
+				return err
+			}
+			bytes -= left
+		}
 	}
 	return checkSpace(dir, bytes)
 }
