@@ -12,35 +12,45 @@ import (
 // keys.
 const EnvJob = "JACOBI_JOB"
 
-// document is a job as JSON: its keys as text, but for those that have their defaults, and what no key says.
-type document struct {
-	Keys    map[string]string `json:"keys"`
-	Why     string            `json:"why,omitempty"`               // Solver.Why
-	Default bool              `json:"default_tolerance,omitempty"` // Solver.DefaultTolerance
+// Planned is a job that was checked: its configuration, and the contents of the files that its problem reads, as
+// package problem has them. They are nil where nobody has planned the job yet.
+type Planned struct {
+	Config
+	Contents map[string]string
 }
 
-// Document returns the keys of c that do not belong to the start of the ranks, as JSON for FromDocument.
-func Document(c Config) ([]byte, error) {
+// document is a job as JSON: its keys as text, but for those that have their defaults, and what no key says.
+type document struct {
+	Keys     map[string]string `json:"keys"`
+	Why      string            `json:"why,omitempty"`               // Solver.Why
+	Default  bool              `json:"default_tolerance,omitempty"` // Solver.DefaultTolerance
+	Contents map[string]string `json:"contents"`
+}
+
+// Document returns the keys of c that do not belong to the start of the ranks, and its contents, as JSON for
+// FromDocument.
+func Document(c Planned) ([]byte, error) {
 	return documentOf(c, func(key string) bool { return OfStart(key) == "" })
 }
 
-func documentOf(c Config, with func(key string) bool) ([]byte, error) {
-	d := document{Keys: map[string]string{}, Why: c.Solver.Why, Default: c.Solver.DefaultTolerance}
+func documentOf(c Planned, with func(key string) bool) ([]byte, error) {
+	d := document{Keys: map[string]string{}, Why: c.Solver.Why, Default: c.Solver.DefaultTolerance,
+		Contents: c.Contents}
 	unset := Default()
 	for _, k := range keys() {
-		if text := k.text(c); with(k.name) && text != k.text(unset) {
+		if text := k.text(c.Config); with(k.name) && text != k.text(unset) {
 			d.Keys[k.name] = text
 		}
 	}
 	return json.Marshal(d)
 }
 
-// FromDocument returns the configuration of a job with the keys of a document. Those of the start that it lacks are
-// those of start, and so are those of the server, which no document has.
-func FromDocument(data []byte, start Config) (Config, error) {
+// FromDocument returns the job of a document. Keys of the start that the document lacks are those of start, and so are
+// those of the server, which no document has.
+func FromDocument(data []byte, start Config) (Planned, error) {
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
-		return Config{}, fmt.Errorf("document of a job: %w", err)
+		return Planned{}, fmt.Errorf("document of a job: %w", err)
 	}
 	c, unset, given := start, Default(), map[string]bool{}
 	for _, k := range keys() {
@@ -50,7 +60,7 @@ func FromDocument(data []byte, start Config) (Config, error) {
 		case ok && !ofServer(k.name):
 			v, err := k.convert(text)
 			if err != nil {
-				return Config{}, fmt.Errorf("document of a job: %s %s: %w", k.name, quote(k.name, text), err)
+				return Planned{}, fmt.Errorf("document of a job: %s %s: %w", k.name, quote(k.name, text), err)
 			}
 			k.set(&c, v)
 		case OfStart(k.name) == "":
@@ -58,7 +68,7 @@ func FromDocument(data []byte, start Config) (Config, error) {
 		}
 	}
 	c.Solver.Why, c.Solver.DefaultTolerance = show.Text(d.Why), d.Default
-	return c.settle(given), nil
+	return Planned{c.settle(given), d.Contents}, nil
 }
 
 // ofServer reports whether a key says how the server is reached, which may differ from node to node.
@@ -67,7 +77,7 @@ func ofServer(key string) bool { return strings.HasPrefix(key, "nats.") }
 // Environ returns c as NAME=value pairs for FromLauncher, secrets included: a document, and the keys of the server each
 // by itself. A process passes its configuration to another one this way because secrets on a command line would be
 // visible.
-func Environ(c Config) ([]string, error) {
+func Environ(c Planned) ([]string, error) {
 	job, err := documentOf(c, func(key string) bool { return !ofServer(key) })
 	if err != nil {
 		return nil, err
@@ -75,14 +85,14 @@ func Environ(c Config) ([]string, error) {
 	env := []string{EnvJob + "=" + string(job)}
 	for _, k := range keys() {
 		if ofServer(k.name) {
-			env = append(env, envName(k.name)+"="+k.text(c))
+			env = append(env, envName(k.name)+"="+k.text(c.Config))
 		}
 	}
 	return env, nil
 }
 
-// FromLauncher returns the configuration that Environ has put into env.
-func FromLauncher(env []string) (Config, error) {
+// FromLauncher returns the job that Environ has put into env.
+func FromLauncher(env []string) (Planned, error) {
 	sent := map[string]string{}
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
@@ -101,7 +111,7 @@ func FromLauncher(env []string) (Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("%s (environment %s): %w", k.name, envName(k.name), err)
 		}
-		k.set(&c, v)
+		k.set(&c.Config, v)
 	}
 	return c, nil
 }

@@ -40,7 +40,7 @@ func TestRunsOfOneStart(t *testing.T) {
 			if err != nil || got != want {
 				t.Errorf("%v with %v: %v\n%+v, want\n%+v", sources, own, err, got, want)
 			}
-			document, err := Document(want)
+			document, err := Document(Planned{Config: want})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestRunsOfOneStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := FromDocument(document, want); err != nil || got != ranks {
+			if got, err := FromDocument(document, want); err != nil || got.Config != ranks {
 				t.Errorf("%s: %v\n%+v, want\n%+v", document, err, got, ranks)
 			}
 		}

@@ -126,10 +126,11 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	if err != nil {
 		return "", err
 	}
-	cfg, err := load(options, origin)
+	job, err := load(options, origin)
 	if err != nil {
 		return "", err
 	}
+	cfg := job.Config
 	if origin.Size == 0 {
 		origin.Size = cfg.Run.Ranks
 	}
@@ -179,7 +180,8 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		debug.SetGCPercent(studyGC)
 	}
 	result, err := rank.Run(ctx, rank.Options{
-		Origin: origin, Environ: options.Environ, Config: cfg, Log: log, Stop: watchSignals(ctx), End: cancel,
+		Origin: origin, Environ: options.Environ, Config: cfg, Contents: job.Contents, Log: log,
+		Stop: watchSignals(ctx), End: cancel,
 		Ordered: ordered, Task: task, Check: checker(origin, log),
 		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
 		Viewed: func(url string) { tell(cfg.Log.Format, origin.Rank, "the view is at "+url) },
@@ -197,7 +199,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 }
 
 // load returns the configuration that the launcher has sent, or that of a scheduler's ranks.
-func load(o configs.Options, origin roster.Origin) (configs.Config, error) {
+func load(o configs.Options, origin roster.Origin) (configs.Planned, error) {
 	if origin.By == roster.ByLauncher && os.Getenv(configs.EnvJob) != "" {
 		return configs.FromLauncher(o.Environ)
 	}
@@ -210,24 +212,26 @@ func load(o configs.Options, origin roster.Origin) (configs.Config, error) {
 		}
 		return nil
 	}
-	return configs.Load(o)
+	cfg, err := configs.Load(o)
+	return configs.Planned{Config: cfg}, err
 }
 
 // checker returns what rank 0 of a scheduler's ranks calls before they solve: the checks of a launcher, whose warnings
 // it logs. It is nil for other ranks.
-func checker(origin roster.Origin, log *zap.Logger) func(context.Context, configs.Config) error {
+func checker(origin roster.Origin, log *zap.Logger) func(context.Context, configs.Config) (configs.Planned, error) {
 	if origin.By == roster.ByLauncher || origin.Rank != 0 {
 		return nil
 	}
-	return func(ctx context.Context, cfg configs.Config) error {
+	return func(ctx context.Context, cfg configs.Config) (configs.Planned, error) {
 		p, err := plan.Scheduled(ctx, cfg, origin.Identity)
 		if err != nil {
-			return err
+			return configs.Planned{}, err
 		}
 		for _, text := range p.JobWarnings(ctx) {
 			log.Warn(text)
 		}
-		return p.CheckJob(ctx)
+		err = p.CheckJob(ctx)
+		return p.Planned(), err
 	}
 }
 

@@ -77,7 +77,7 @@ func (m measuredRanks) begin(ctx context.Context, spec *launch.Spec) (ended func
 	for _, r := range spec.Ranks {
 		ranks = append(ranks, r.Rank)
 	}
-	run := m.node.Begin(id, metrics.InfoOf(cfg, cfg.Working()))
+	run := m.node.Begin(id, metrics.InfoOf(cfg.Config, cfg.Working()))
 	stop, err := roster.WatchRanks(ctx, conn, id, ranks, run.Event)
 	if err != nil {
 		m.node.End(id, run, func() {})

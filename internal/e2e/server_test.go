@@ -52,7 +52,7 @@ func TestServerThatAllowsTooLittle(t *testing.T) {
 			`Permissions Violation for Subscription to "jacobi\.\S+"` + needs + `$`},
 		"half a permission": {user(half), `launcher: rank \d on \S+ failed: .*nats: permissions violation: ` +
 			`Permissions Violation for \S+ to "jacobi\.\S+"` + needs},
-		"small messages": {server.Options{MaxPayload: 500},
+		"small messages": {server.Options{MaxPayload: 300},
 			`launcher: rank \d on \S+ failed: .*takes \d+ bytes, ` +
 				`and max_payload in the configuration of the NATS server is \d+`},
 		"few subscriptions": {server.Options{MaxSubs: 4}, `launcher: rank \d on \S+ failed: .*nats: ` +

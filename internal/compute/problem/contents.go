@@ -144,52 +144,44 @@ func rootOf(sums []byte) string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(sums)))
 }
 
-// Unite returns, on rank 0, the hashes of whole files from the shares of all ranks, which must be those of the files
-// with which the run was planned. planned has their hashes, as Contents returns them. If it is nil, rank 0 has planned
-// the run, and its own reads count: all of them, by a Share of one rank.
-func (p *Problem) Unite(shares []Sums, planned map[string]string) (Sums, error) {
+// Unite returns, on rank 0, the hashes of whole files from the shares of all ranks. They must be those of the files
+// with which the run was planned; planned is what Contents has returned then. who names a rank.
+func (p *Problem) Unite(ctx context.Context, shares []Sums, planned map[string]string, who func(rank int) string) (
+	Sums, error) {
 	united := Sums{}
 	for _, in := range p.inputs() {
 		var whole []byte
 		for _, s := range shares {
 			whole = append(whole, s[in.name]...)
 		}
-		own := in.encoded(0, len(in.sums))
-		switch {
-		case planned != nil && rootOf(whole) != planned[in.name]:
-			return nil, fmt.Errorf("%s: the ranks read another file than the launcher, which has planned the run: it "+
-				"was changed since then, or is another one on their nodes", in.name)
-		case planned == nil && !bytes.Equal(whole, own):
-			return nil, otherFile(in, shares, own)
+		if rootOf(whole) != planned[in.name] {
+			return nil, p.differing(ctx, in, shares, planned[in.name], who)
 		}
 		united[in.name] = whole
 	}
 	return united, nil
 }
 
-// OtherFileError says which rank has read another file than rank 0.
-type OtherFileError struct {
-	File string // its key and its name
-	Rank int
-}
-
-func (e *OtherFileError) Error() string {
-	return fmt.Sprintf("%s: ranks 0 and %d read different files; a file must be the same for all, and stay as it is",
-		e.File, e.Rank)
-}
-
-// otherFile returns the error about a file whose hashes are own on this rank.
-func otherFile(in input, shares []Sums, own []byte) error {
-	e := &OtherFileError{File: in.name}
-	n := len(in.sums)
+// differing says how the shares of a file differ from what was planned. This rank reads all of its file for that.
+func (p *Problem) differing(ctx context.Context, in input, shares []Sums, planned string,
+	who func(rank int) string) error {
+	whole, err := p.Share(ctx, 0, 1)
+	if err != nil {
+		return err
+	}
+	own, n := whole[in.name], len(in.sums)
+	if rootOf(own) != planned {
+		return fmt.Errorf("%s: it is not the file with which the run was planned: it was changed since then, or is "+
+			"another one for %s", in.name, who(0))
+	}
 	for rank, s := range shares {
 		lo, hi := 8*(rank*n/len(shares)), 8*((rank+1)*n/len(shares))
 		if !bytes.Equal(s[in.name], own[lo:hi]) {
-			e.Rank = rank
-			break
+			return fmt.Errorf("%s: %s and %s read different files; a file must be the same for all, and stay as it is",
+				in.name, who(0), who(rank))
 		}
 	}
-	return e
+	return fmt.Errorf("%s: %w", in.name, errChanged)
 }
 
 // Adopt takes the hashes that hold for all ranks. What this rank has read must have them, and so must all that it reads

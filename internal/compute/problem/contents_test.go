@@ -2,7 +2,6 @@ package problem
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -157,8 +156,10 @@ func shares(t *testing.T, path string, ranks, rows int, change func(rank int)) (
 	return all, sums
 }
 
-// No rank needs to read all of a file that was planned, and the shares of all together have its hash. A file that was
-// changed before the first, the last or any other rank has read its share is found.
+// who names a rank.
+func who(rank int) string { return fmt.Sprintf("rank %d", rank) }
+
+// No rank needs to read all of a file, and the shares of all together have the hash of the file that was planned.
 func TestUnite(t *testing.T) {
 	const ranks, rows = 3, 7
 	path := writeFile(t, "f.npy", nil)
@@ -168,7 +169,7 @@ func TestUnite(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, sums := shares(t, path, ranks, rows, func(int) {})
-	united, err := all[0].Unite(sums, planned)
+	united, err := all[0].Unite(t.Context(), sums, planned, who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,44 +184,36 @@ func TestUnite(t *testing.T) {
 			t.Errorf("rank %d: contents %v, %v, want %v", rank, got, err, planned)
 		}
 	}
-	want := fmt.Sprintf("problem.source %q: the ranks read another file than the launcher, which has planned the run: "+
-		"it was changed since then, or is another one on their nodes", path)
+}
+
+// A file that takes the place of the planned one before the first, the last or any other rank opens it is found, and
+// the first rank that has read it is named.
+func TestUniteFindsOtherFiles(t *testing.T) {
+	const ranks, rows = 3, 7
+	path := writeFile(t, "f.npy", nil)
 	for changed := range ranks {
+		longFile(t, path, "False", rows, -1)
+		planned, err := open(t, config(longRow, rows, "float64", configs.Problem{Source: path})).Contents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		all, sums := shares(t, path, ranks, rows, func(rank int) {
 			if rank == changed {
-				longFile(t, path+".new", "False", rows, 2*rank+1)
+				longFile(t, path+".new", "False", rows, 2*rank+1) // in the share of this rank
 				if err := os.Rename(path+".new", path); err != nil {
 					t.Fatal(err)
 				}
 			}
 		})
-		if _, err := all[0].Unite(sums, planned); err == nil || err.Error() != want {
+		want := fmt.Sprintf("problem.source %q: rank 0 and rank %d read different files; a file must be the same for "+
+			"all, and stay as it is", path, changed)
+		if changed == 0 {
+			want = fmt.Sprintf("problem.source %q: it is not the file with which the run was planned: it was changed "+
+				"since then, or is another one for rank 0", path)
+		}
+		if _, err := all[0].Unite(t.Context(), sums, planned, who); err == nil || err.Error() != want {
 			t.Errorf("changed before rank %d: error %v, want %s", changed, err, want)
 		}
-		longFile(t, path, "False", rows, -1)
-	}
-}
-
-// Without a plan rank 0 reads all, and the rank whose file is another one is named.
-func TestUniteWithoutPlan(t *testing.T) {
-	const ranks, rows = 3, 7
-	path := writeFile(t, "f.npy", nil)
-	longFile(t, path, "False", rows, -1)
-	all, sums := shares(t, path, ranks, rows, func(rank int) {
-		if rank == 2 {
-			longFile(t, path+".new", "False", rows, 6)
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-	if _, err := all[0].Share(t.Context(), 0, 1); err != nil {
-		t.Fatal(err)
-	}
-	_, err := all[0].Unite(sums, nil)
-	other, ok := errors.AsType[*OtherFileError](err)
-	if want := (OtherFileError{fmt.Sprintf("problem.source %q", path), 2}); !ok || *other != want {
-		t.Errorf("error %v, want %v", err, &want)
 	}
 }
 

@@ -1,15 +1,11 @@
 package problem
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"math"
-
-	"jacobi/solver"
 )
 
 // FunctionsHash returns the start of a SHA-256 over the values of all functions at fixed arguments. It is equal on
@@ -29,40 +25,6 @@ func FunctionsHash() string {
 		}
 	}
 	return shortHash(h)
-}
-
-// RowsHash returns the start of a SHA-256 over four rows of the initial field, the source and the fixed points: the
-// first two, the middle one and the last. If it differs between ranks with the same run file, they read different files
-// or compute different values.
-func (p *Problem) RowsHash(ctx context.Context) (string, error) {
-	h := sha256.New()
-	row := make([]byte, p.mesh.RowBytes())
-	for _, iy := range []int{0, 1, p.mesh.NY / 2, p.mesh.NY - 1} {
-		if ctx.Err() != nil {
-			return "", fmt.Errorf("hash of row %d: %w", iy, context.Cause(ctx))
-		}
-		if err := p.Row(iy, row); err != nil {
-			return "", err
-		}
-		h.Write(row)
-		for k := range p.Operator().ValuesPerPoint() {
-			if err := p.ValueRow(iy, solver.Value(k), row); err != nil {
-				return "", err
-			}
-			h.Write(row)
-		}
-		if !p.stays() {
-			continue
-		}
-		fixed := make([]bool, p.mesh.NX)
-		if err := p.FixedRow(iy, fixed); err != nil {
-			return "", err
-		}
-		if err := binary.Write(h, binary.LittleEndian, fixed); err != nil {
-			return "", err
-		}
-	}
-	return shortHash(h), nil
 }
 
 // arguments returns n numbers of both signs. Most absolute values lie between 2^-10 and 2^10, and a few are extreme.

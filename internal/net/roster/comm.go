@@ -29,43 +29,15 @@ type Conn interface {
 // Member describes a rank to the others. A rank sends it when it joins.
 type Member struct {
 	Identity
-	Version    string `json:"version"`     // of the program; must be equal on all ranks
-	ConfigHash string `json:"config_hash"` // must be equal on all ranks
-	Functions  string `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
-	FirstRows  string `json:"first_rows"`  // hash of rows of the problem; must be equal on all ranks
-	// Contents are hashes of the files of the problem. They must be equal where two ranks have them, which are the
-	// first ranks of nodes and rank 0, and reach rank 0 only.
-	Contents  map[string]string `json:"contents,omitempty"`
-	Platform  string            `json:"platform"` // operating system and architecture, as in linux/arm64
-	Host      string            `json:"host"`
-	PID       int               `json:"pid"`
-	Node      shm.Node          `json:"node"` // zero if it is not known; see SharesMemory
-	Device    string            `json:"device,omitempty"`
-	Depth     int               `json:"depth,omitempty"`      // the halo depth that its backend prefers
-	MaxSweeps int               `json:"max_sweeps,omitempty"` // maximum number of sweeps in a pass of its backend
-	Part      Part              `json:"part"`                 // only in what the rank tells rank 0; see Comm.Whole
-	Extra     json.RawMessage   `json:"extra,omitempty"`      // whatever else the program wants all ranks to know
-}
-
-// Part is what a rank has found in its rows of the problem.
-type Part struct {
-	MaxAbs    float64 `json:"max_abs"`              // the largest absolute value of walls and fixed points
-	MaxGuess  float64 `json:"max_guess,omitempty"`  // of the initial field at points that are not fixed
-	MaxSource float64 `json:"max_source,omitempty"` // the largest absolute value of the operator's source
-	Fixed     int64   `json:"fixed,omitempty"`      // points that problem.fixed fixes
-	// Of a weighted operator: see problem.Maxima.
-	Diagonal float64 `json:"diagonal,omitempty"`
-	Centre   float64 `json:"centre,omitempty"`
-	Barrier  float64 `json:"barrier,omitempty"`
-	Open     bool    `json:"open,omitempty"`
-}
-
-// add makes p the part of both.
-func (p *Part) add(q Part) {
-	p.MaxAbs, p.MaxGuess = max(p.MaxAbs, q.MaxAbs), max(p.MaxGuess, q.MaxGuess)
-	p.MaxSource, p.Fixed = max(p.MaxSource, q.MaxSource), p.Fixed+q.Fixed
-	p.Diagonal, p.Centre = max(p.Diagonal, q.Diagonal), max(p.Centre, q.Centre)
-	p.Barrier, p.Open = max(p.Barrier, q.Barrier), p.Open || q.Open
+	Version    string   `json:"version"`     // of the program; must be equal on all ranks
+	ConfigHash string   `json:"config_hash"` // must be equal on all ranks
+	Functions  string   `json:"functions"`   // hash of elementary functions' values; must be equal on all ranks
+	Platform   string   `json:"platform"`    // operating system and architecture, as in linux/arm64
+	Host       string   `json:"host"`
+	PID        int      `json:"pid"`
+	Node       shm.Node `json:"node"` // zero if it is not known; see SharesMemory
+	Role
+	Extra json.RawMessage `json:"extra,omitempty"` // whatever else the program wants all ranks to know
 }
 
 func (m Member) String() string {
@@ -141,9 +113,16 @@ func (t *Comm) subscribe(subject string, handle func(pubsub.Message)) error {
 // Self returns the entry of this rank.
 func (t *Comm) Self() Member { return t.Member(t.self.Rank) }
 
-// Member returns the entry of a rank, without its Part. Its Size is the number of working ranks.
-func (t *Comm) Member(rank int) Member {
-	m := t.members.member(rank)
+// Member returns the entry of a rank. Its Size is the number of working ranks.
+func (t *Comm) Member(rank int) (m Member) {
+	switch {
+	case t.members != nil:
+		m = t.members.member(rank)
+	case t.self.Size == 1: // of a run that this rank does alone, before Agree
+		m = t.self
+	default:
+		m = t.parent.members.member(rank)
+	}
 	m.Size = t.working
 	return m
 }
@@ -160,7 +139,7 @@ func (t *Comm) Groups() (groups []Group) {
 	return groups
 }
 
-// Members returns the entries of the working ranks, by rank, without their Parts. They are made at each call, since
+// Members returns the entries of the working ranks, by rank. They are made at each call, since
 // those of a large run take much time and memory; see Groups.
 func (t *Comm) Members() []Member {
 	members := make([]Member, t.working)

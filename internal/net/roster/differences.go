@@ -3,15 +3,13 @@ package roster
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
 
 // fits reports whether two ranks agree in all that must be equal.
 func (m Member) fits(o Member) bool {
-	return m.Version == o.Version && m.ConfigHash == o.ConfigHash && m.Functions == o.Functions &&
-		m.FirstRows == o.FirstRows && otherFile(m, o) == ""
+	return m.Version == o.Version && m.ConfigHash == o.ConfigHash && m.Functions == o.Functions
 }
 
 // problems returns the reasons why the run cannot start, except for missing ranks.
@@ -19,38 +17,8 @@ func (c *collector) problems() []string {
 	p := slices.Clone(c.faults)
 	p = c.differing(p, "version", func(m Member) string { return m.Version })
 	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
-	const sameBits = "together they would compute other bits than each alone"
-	p = c.computing(p, "the elementary functions", sameBits, func(m Member) string { return m.Functions })
-	if files := c.files(); files != nil {
-		return append(p, files...)
-	}
-	return c.computing(p, "the initial field, the source or the fixed points",
-		sameBits+"; a file must be the same for all",
-		func(m Member) string { return m.FirstRows })
-}
-
-// files names a file that differs between rank 0 and another rank.
-func (c *collector) files() []string {
-	for _, h := range c.byRank {
-		if h == nil || c.byRank[0] == nil {
-			continue
-		}
-		if own := c.byRank[0].Member; otherFile(own, h.Member) != "" {
-			return []string{fmt.Sprintf("%s: %v and %v read different files; a file must be the same for all",
-				otherFile(own, h.Member), own, h.Member)}
-		}
-	}
-	return nil
-}
-
-// otherFile returns the first file whose contents differ between two ranks; "" if none does.
-func otherFile(a, b Member) string {
-	for _, name := range slices.Sorted(maps.Keys(a.Contents)) {
-		if theirs, ok := b.Contents[name]; ok && theirs != a.Contents[name] {
-			return name
-		}
-	}
-	return ""
+	return c.computing(p, "the elementary functions", "together they would compute other bits than each alone",
+		func(m Member) string { return m.Functions })
 }
 
 // computing adds a problem if get, a hash of computed values, differs among the ranks that have joined. It names the

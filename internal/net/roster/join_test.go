@@ -19,7 +19,7 @@ import (
 func member(rank, size int) Member {
 	return Member{
 		Identity: Identity{RunID: "test", Rank: rank, Size: size, LocalSize: 1}, Version: "v1", ConfigHash: "c0ffee",
-		Functions: "51e", FirstRows: "0001", Platform: "linux/amd64",
+		Functions: "51e", Platform: "linux/amd64",
 		Host: fmt.Sprintf("host%d", rank), PID: 1000 + rank,
 	}
 }
@@ -104,10 +104,6 @@ func TestJoinAlone(t *testing.T) {
 // TestJoinRefuses checks that every rank that joins gets the same error, in time.
 func TestJoinRefuses(t *testing.T) {
 	with := func(m Member, f func(*Member)) Member { f(&m); return m }
-	reads := func(m Member, contents string) Member {
-		m.Contents = map[string]string{`problem.source "f"`: contents}
-		return m
-	}
 	double := with(member(2, 4), func(m *Member) { m.Host, m.PID = "elsewhere", 77 })
 	double0 := with(member(0, 4), func(m *Member) { m.Host, m.PID = "elsewhere", 77 })
 	without := func(gone ...int) []Member {
@@ -150,17 +146,6 @@ func TestJoinRefuses(t *testing.T) {
 			[]string{"rank 0 (host host0, pid 1000) on linux/amd64 (hash 51e) and rank 3 (host host3, pid 1003) on " +
 				"linux/arm64 (hash f00) have different values of the elementary functions: " +
 				"together they would compute other bits than each alone"},
-		},
-		"another file": {
-			append(all(4)[:3], with(member(3, 4), func(m *Member) { m.FirstRows = "f11e" })),
-			[]string{"rank 0 (host host0, pid 1000) on linux/amd64 (hash 0001) and rank 3 (host host3, pid 1003) on " +
-				"linux/amd64 (hash f11e) have different values of the initial field, the source or the fixed points: " +
-				"together they would compute other bits than each alone; a file must be the same for all"},
-		},
-		"another part of a file": {
-			[]Member{reads(member(0, 3), "1"), member(1, 3), reads(member(2, 3), "2")},
-			[]string{`problem.source "f": rank 0 (host host0, pid 1000) and rank 2 (host host2, pid 1002) read ` +
-				`different files; a file must be the same for all`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,6 @@ func newList(members []Member) (*list, error) {
 					m.LocalRank, m.LocalSize, m.Node.User)
 			}
 		}
-		l.head.Whole.add(m.Part)
 		l.pids = binary.LittleEndian.AppendUint32(l.pids, uint32(m.PID))
 		s, fresh := span{lo: r, hi: r + 1, local: m.LocalRank, extra: -1}, false
 		if m.Extra != nil {
@@ -87,8 +86,7 @@ func newList(members []Member) (*list, error) {
 		if s.place, fresh = places.at(at); fresh {
 			l.places = append(l.places, at)
 		}
-		m.Rank, m.LocalRank, m.LocalSize, m.PID, m.Part, m.Extra = 0, 0, 0, 0, Part{}, nil
-		m.Contents = nil
+		m.Rank, m.LocalRank, m.LocalSize, m.PID, m.Extra = 0, 0, 0, 0, nil
 		m.Host, m.Node = "", shm.Node{}
 		text, err := json.Marshal(m)
 		if err != nil {
@@ -250,7 +248,7 @@ func (l *list) entry(s span, rank int) Member {
 // Group is ranks [First.Rank, End) whose entries differ from First in rank, local rank, process and Extra alone. Their
 // local ranks ascend by one.
 type Group struct {
-	First Member // without its Part
+	First Member
 	End   int
 }
 

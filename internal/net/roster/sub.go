@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"jacobi/internal/base/pubsub"
 )
@@ -22,7 +21,7 @@ type subRuns struct {
 
 // Sub returns the comm of a run of the session of t, numbered from 1. Its ranks are those of t. Its messages have
 // streams of their own, so that nothing of a run that has failed reaches another one. Its context ends with that of t,
-// and with an abort of the run. Agree gives it its members. A run begins on all ranks in the order of the numbers.
+// and with an abort of the run. A run begins on all ranks in the order of the numbers.
 func (t *Comm) Sub(number int) *Comm {
 	sub := t.sub(number, t.self)
 	t.mu.Lock()
@@ -109,78 +108,6 @@ func RequestStopOf(ctx context.Context, conn Conn, runID string, number int) err
 		return fmt.Errorf("stop run %d of %s: %w", number, runID, err)
 	}
 	return nil
-}
-
-// RefusedError says why a run has not begun. All its ranks have the same one, and may go on to the next run.
-type RefusedError struct{ Text string }
-
-func (e *RefusedError) Error() string { return e.Text }
-
-// said is what a rank says of itself in Agree.
-type said struct {
-	Member Member `json:"member"`
-	Fault  string `json:"fault,omitempty"`
-}
-
-// agreed is the answer of rank 0.
-type agreed struct {
-	Fault string `json:"fault,omitempty"`
-	List  []byte `json:"list,omitempty"`
-}
-
-// Agree gives the ranks of a Sub its roster, as Join does for a session. A fault, if it is not nil, is why this rank
-// cannot take part in the run. All ranks call Agree, and where ranks differ or have faults, all get the same
-// *RefusedError.
-func (t *Comm) Agree(ctx context.Context, self Member, fault error) error {
-	mine := said{Member: self}
-	if fault != nil {
-		mine.Fault = clip(fault.Error())
-	}
-	answer, err := DecideOn(ctx, t, "agree", mine, func(all []said) (a agreed, err error) {
-		if a.Fault = t.faultsOf(all); a.Fault != "" {
-			return a, nil
-		}
-		members := make([]Member, len(all))
-		for r, s := range all {
-			members[r] = s.Member
-		}
-		agreeLocal(members)
-		l, err := newList(members)
-		if err == nil {
-			a.List, err = l.encode()
-		}
-		return a, err
-	})
-	if err != nil {
-		return err
-	}
-	if answer.Fault != "" {
-		return &RefusedError{answer.Fault}
-	}
-	t.members, err = parseList(answer.List, t.self.Size)
-	return err
-}
-
-// faultsOf returns why the run cannot begin: a fault that all ranks have, or those of single ranks, or how they differ.
-func (t *Comm) faultsOf(all []said) string {
-	var faults []string
-	for r, s := range all {
-		if s.Fault != "" {
-			faults = append(faults, fmt.Sprintf("rank %d: %s", r, s.Fault))
-		}
-	}
-	same := func(s said) bool { return s.Fault == all[0].Fault }
-	switch {
-	case len(faults) == len(all) && !slices.ContainsFunc(all, func(s said) bool { return !same(s) }):
-		return all[0].Fault
-	case faults != nil:
-		return clip(strings.Join(faults, "; "))
-	}
-	c := &collector{comm: t, byRank: make([]*hello, len(all))}
-	for r := range all {
-		c.byRank[r] = &hello{Member: all[r].Member}
-	}
-	return clip(strings.Join(c.problems(), "; "))
 }
 
 // publishOf sends the event of a run to those who watch its session. The others of its events are its session's.

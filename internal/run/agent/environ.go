@@ -25,7 +25,7 @@ func environ(sent []string, own configs.NATS) ([]string, error) {
 		keys[name] = true
 	}
 	keys[configs.EnvJob] = true
-	servers, err := configs.Environ(configs.Config{NATS: own})
+	servers, err := configs.Environ(configs.Planned{Config: configs.Config{NATS: own}})
 	if err != nil {
 		return nil, err
 	}

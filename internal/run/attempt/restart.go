@@ -48,6 +48,7 @@ func (r Restarts) Run(ctx context.Context, p *plan.Plan, o Options, began time.T
 			o.Screen.Say("no restart: " + err.Error())
 			return end, nil
 		}
+		next.Contents = p.Contents // files must stay as they are, also for a restart
 		o.Screen.Restart(end.Err.Error(), fmt.Sprintf("restart %d of %d: %s", done+1, r.Most, text))
 		p = next
 	}

@@ -130,7 +130,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	defer stop()
 
 	log.Debug("start", zap.String("run", runID), zap.String("nats", link.Conn.Server()))
-	env, err := hostEnv(p.Config, link.Access, o.vars())
+	env, err := hostEnv(p.Planned(), link.Access, o.vars())
 	if err != nil {
 		return end, err
 	}
@@ -181,12 +181,12 @@ func (o Options) vars() []string {
 	return vars
 }
 
-// hostEnv returns the environment of the ranks on each host: vars and cfg with the host's access to the server.
-func hostEnv(cfg configs.Config, access map[string]configs.NATS, vars []string) (map[string][]string, error) {
+// hostEnv returns the environment of the ranks on each host: vars and the job with the host's access to the server.
+func hostEnv(job configs.Planned, access map[string]configs.NATS, vars []string) (map[string][]string, error) {
 	env := map[string][]string{}
 	for name, server := range access {
-		cfg.NATS = server
-		keys, err := configs.Environ(cfg)
+		job.NATS = server
+		keys, err := configs.Environ(job)
 		if err != nil {
 			return nil, err
 		}

@@ -71,8 +71,8 @@ func (p *Plan) jobFaults(ctx context.Context) []Fault {
 // few is the number of points up to which ballast takes longer than the collections that it saves.
 const few = 1 << 18
 
-// checkProblem checks the expressions and the file of the problem. With values it also checks values of the field,
-// which takes memory.
+// checkProblem checks the expressions and the files of the problem. With values it also checks values of the field,
+// which takes memory, and takes the contents of the files, which then have to be those that the ranks read.
 func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 	prob, err := p.problem.Again(ctx)
 	if err != nil {
@@ -85,6 +85,9 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 		}
 		err = prob.Check(ctx)
 		runtime.KeepAlive(b)
+	}
+	if err == nil && values {
+		p.Contents, err = prob.Contents(ctx)
 	}
 	return errors.Join(err, prob.Close())
 }
@@ -132,7 +135,7 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	if !c.On() && c.Resume == "" {
 		return nil
 	}
-	identity, err := p.identity(ctx)
+	identity, err := p.identity()
 	if err != nil {
 		return err
 	}
@@ -157,16 +160,9 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	return errors.Join(faults...)
 }
 
-// identity returns what must be the same in a run that goes on from a checkpoint.
-func (p *Plan) identity(ctx context.Context) (checkpoint.Problem, error) {
+// identity returns what must be the same in a run that goes on from a checkpoint. Without contents the problem has
+// faults, which checkProblem reports.
+func (p *Plan) identity() (checkpoint.Problem, error) {
 	fields, err := configs.FieldKeys(p.Config)
-	if err != nil {
-		return checkpoint.Problem{}, err
-	}
-	prob, err := p.problem.Again(ctx)
-	if err != nil {
-		return checkpoint.Problem{Fields: fields}, nil // checkProblem reports the faults
-	}
-	contents, err := prob.Contents(ctx)
-	return checkpoint.Problem{Fields: fields, Contents: contents}, errors.Join(err, prob.Close())
+	return checkpoint.Problem{Fields: fields, Contents: p.Contents}, err
 }

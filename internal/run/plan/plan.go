@@ -39,6 +39,14 @@ type Plan struct {
 	Saved    []int64          // bytes of a checkpoint, by rank
 	Pictures int64            // bytes that every rank takes to read the picture of the problem
 	problem  *problem.Problem // closed
+
+	// Contents are those of the files of the problem that were checked; nil before that.
+	Contents map[string]string
+}
+
+// Planned returns what the ranks get of the plan.
+func (p *Plan) Planned() configs.Planned {
+	return configs.Planned{Config: p.Config, Contents: p.Contents}
 }
 
 // Make places the ranks of cfg as w says, and plans the run. While it waits for agents, it reports that to say.

@@ -21,10 +21,11 @@ func Prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
 	if err := enter(spec); err != nil {
 		return nil, err
 	}
-	cfg, err := configs.FromLauncher(spec.Env)
+	job, err := configs.FromLauncher(spec.Env)
 	if err != nil {
 		return nil, err
 	}
+	cfg := job.Config
 	if err := configs.Validate(cfg); err != nil {
 		return nil, err
 	}

@@ -1,17 +1,21 @@
 package rank
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"jacobi/configs"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 )
@@ -139,6 +143,47 @@ func TestFileIsWrittenAgainDuringTheSweeps(t *testing.T) {
 			"u.vti": {"history.csv", "report.json", "u.vti"}}
 		if want := left[name]; !slices.Equal(names, want) {
 			t.Errorf("%s: %v in output.dir, want %v", name, names, want)
+		}
+	}
+}
+
+// A file that takes the place of the one with which rank 0 has planned the run, at any time while the ranks open it,
+// ends the run on all ranks, with key and file.
+func TestFileIsReplacedWhileRanksStart(t *testing.T) {
+	for size := 1; size <= 3; size++ {
+		dir, meet := t.TempDir(), t.TempDir()
+		file := filepath.Join(t.TempDir(), "a.npy")
+		writeCoefficient(t, file, 1)
+		writeCoefficient(t, file+".new", 2)
+		cfg, err := configs.Load(configs.Options{Set: []string{fmt.Sprintf("grid.nx=%d", wide),
+			fmt.Sprintf("grid.ny=%d", high), "problem.right=1", "problem.coefficient=" + file, "output.dir=" + dir,
+			"device.backend=cpu", fmt.Sprintf("run.ranks=%d", size), "nats.rendezvous=" + meet}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ranks []Options
+		for i := range size {
+			o := testOptions(t, dir, i, size)
+			o.Config = cfg
+			o.Check = func(ctx context.Context, c configs.Config) (configs.Planned, error) {
+				p, err := problem.New(ctx, c)
+				if err != nil {
+					return configs.Planned{}, err
+				}
+				contents, err := p.Contents(ctx)
+				err = errors.Join(err, p.Close(), os.Rename(file+".new", file))
+				return configs.Planned{Config: c, Contents: contents}, err
+			}
+			ranks = append(ranks, o)
+		}
+		_, errs := runAll(t, ranks)
+		want := regexp.MustCompile(`problem\.coefficient "` + regexp.QuoteMeta(file) + `": (it is not the file with ` +
+			`which the run was planned: it was changed since then, or is another one for rank 0 \(|` +
+			`rank 0 \(host .*\) and rank \d \(host .*\) read different files; )`)
+		for i, err := range errs {
+			if err == nil || !want.MatchString(err.Error()) {
+				t.Errorf("%d ranks: rank %d: %v, want %v", size, i, err, want)
+			}
 		}
 	}
 }

@@ -41,7 +41,7 @@ type written struct {
 
 // only does the job of the configuration, which ends with the session.
 func (s *session) only() (solver.Result, error) {
-	r := s.newRun(s.Config)
+	r := s.newRun(configs.Planned{Config: s.Config, Contents: s.Contents})
 	defer r.open.close()
 	w, err := r.among(s.all)
 	if refused, ok := errors.AsType[*roster.RefusedError](err); ok {
@@ -80,14 +80,15 @@ func (r *run) among(comm *roster.Comm) (w written, err error) {
 func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
 	r.comm, r.id = comm, r.self.Identity
 	r.countWorking()
-	self, fault := r.self, r.prepare(ctx)
-	switch {
-	case fault == nil:
-		r.tell(&self)
-	case ctx.Err() != nil:
+	share, fault := r.prepare(ctx)
+	if fault != nil && ctx.Err() != nil {
 		return fault // nobody is left to agree with
 	}
-	if err := comm.Agree(ctx, self, fault); err != nil {
+	united, err := roster.AgreeOn(ctx, comm, share, fault, r.unite)
+	if err != nil {
+		return err
+	}
+	if err := r.problem.Adopt(united); err != nil {
 		return err
 	}
 	return r.takePlace(comm)

@@ -46,15 +46,6 @@ func (r *run) takePlace(comm *roster.Comm) (err error) {
 	return err
 }
 
-// tell enters this rank's part of the job.
-func (r *run) tell(m *roster.Member) {
-	m.FirstRows, m.Contents, m.Part = r.firstRows, r.contents, r.part
-	if !r.idle() {
-		mesh := r.problem.Mesh()
-		m.Device, m.Depth, m.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
-	}
-}
-
 // describe returns what this rank tells the others of itself.
 func (s *session) describe() (roster.Member, error) {
 	host, err := os.Hostname()

@@ -37,11 +37,14 @@ func (r *run) load(ctx context.Context) (err error) {
 	return err
 }
 
-// identity returns what must be the same in a run that goes on from a checkpoint. On rank 0 it has the contents of the
-// files.
-func (r *run) identity() (checkpoint.Problem, error) {
+// identity returns what must be the same in a run that goes on from a checkpoint.
+func (r *run) identity(ctx context.Context) (checkpoint.Problem, error) {
 	fields, err := configs.FieldKeys(r.Config)
-	return checkpoint.Problem{Fields: fields, Contents: r.contents}, err
+	if err != nil {
+		return checkpoint.Problem{}, err
+	}
+	contents, err := r.problem.Contents(ctx)
+	return checkpoint.Problem{Fields: fields, Contents: contents}, err
 }
 
 // loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on. It
@@ -55,7 +58,7 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 	}
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	identity, err := r.identity()
+	identity, err := r.identity(ctx)
 	if err != nil {
 		return nil, err
 	}

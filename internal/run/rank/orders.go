@@ -25,7 +25,7 @@ type crew struct {
 // obey does what is ordered, until the orders end or Stop does. A job that is refused, or that fails without harm to
 // the session, is answered with the reason, and the next one follows.
 func (s *session) obey(ctx context.Context) (result solver.Result, err error) {
-	all := s.newRun(s.Config) // what the ranks do together between the jobs
+	all := s.newRun(configs.Planned{Config: s.Config}) // what the ranks do together between the jobs
 	if err := all.takePlace(s.all); err != nil {
 		return result, err
 	}
@@ -124,11 +124,11 @@ func (c *crew) one(ctx context.Context, order desk.Order) (answer desk.Answer, e
 	}
 	comm := sub(order.Number)
 	defer comm.Close()
-	cfg, err := configs.FromDocument(order.Document, c.Config)
+	job, err := configs.FromDocument(order.Document, c.Config)
 	if err != nil {
 		return answer, err
 	}
-	r := on.newRun(cfg)
+	r := on.newRun(job)
 	r.order = order
 	defer func() {
 		r.open.close()

@@ -10,39 +10,53 @@ import (
 	"jacobi/solver"
 )
 
-// prepared is this rank's part of the problem.
+// prepared is the problem of the job.
 type prepared struct {
-	problem   *problem.Problem
-	part      roster.Part
-	firstRows string            // hash of rows of the problem, which the ranks compare
-	contents  map[string]string // of the files; nil but on the first rank of a node
+	problem *problem.Problem
+	planned map[string]string // contents of its files; nil where nobody has planned the job
 }
 
-// prepare evaluates this rank's part of the initial field.
-func (r *run) prepare(ctx context.Context) (err error) {
+// prepare evaluates this rank's part of the initial field, and returns what the ranks agree on.
+func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
 	if r.Check != nil && r.Origin.Rank == 0 && r.Task == nil {
-		if err := r.Check(ctx, r.Config); err != nil {
-			return err
+		job, err := r.Check(ctx, r.Config)
+		if err != nil {
+			return share, err
 		}
+		r.planned = job.Contents
 	}
 	if r.problem, err = problem.New(ctx, r.Config); err != nil {
-		return err
+		return share, err
 	}
 	r.open.add(r.problem.Close)
+	r.problem.OnWork(r.comm.Worked)
 	if r.problem.Weighted() && !r.Ordered { // the first pass over the rows fills a small heap every few rows
 		b := ballast.New()
 		defer runtime.KeepAlive(b)
 	}
-	if r.Origin.Rank == 0 || r.Origin.LocalRank <= 0 { // -1: not known before the join
-		if r.contents, err = r.problem.Contents(ctx); err != nil {
-			return err
+	if share.Part, err = r.evaluate(ctx); err != nil {
+		return share, err
+	}
+	if !r.idle() {
+		mesh := r.problem.Mesh()
+		share.Device, share.Depth, share.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
+	}
+	if r.planned == nil && r.Origin.Rank == 0 {
+		if r.planned, err = r.problem.Contents(ctx); err != nil {
+			return share, err
 		}
 	}
-	if r.part, err = r.evaluate(ctx); err != nil {
-		return err
+	share.Contents, err = r.problem.Share(ctx, r.Origin.Rank, r.Origin.Size)
+	return share, err
+}
+
+// unite returns the contents of the files that all ranks have read, on rank 0.
+func (r *run) unite(ctx context.Context, shares []roster.Share) (problem.Sums, error) {
+	var sums []problem.Sums
+	for _, s := range shares {
+		sums = append(sums, s.Contents)
 	}
-	r.firstRows, err = r.problem.RowsHash(ctx)
-	return err
+	return r.problem.Unite(ctx, sums, r.planned, func(rank int) string { return r.comm.Member(rank).String() })
 }
 
 // evaluate evaluates this rank's part of the rows, which the ranks divide without regard to the method: a checkpoint

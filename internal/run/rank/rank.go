@@ -40,7 +40,9 @@ type Options struct {
 	Origin  roster.Origin
 	Environ []string // "NAME=value", as of os.Environ; tells whether the scheduler's ranks are all on this node
 	Config  configs.Config
-	Log     *zap.Logger
+	// Contents are those of the files of Config's problem with which a launcher has planned the run; nil without one.
+	Contents map[string]string
+	Log      *zap.Logger
 	// Stop ends with the request to stop. Before the first sweep the rank then ends with the cause, a *StopError.
 	// Later all ranks stop after a common sweep.
 	Stop context.Context
@@ -51,7 +53,7 @@ type Options struct {
 	// Task, if not nil, is what the ranks do in place of solving.
 	Task Task
 	// Check, if not nil, is called on rank 0 of a run that no launcher has checked, before the job begins.
-	Check func(context.Context, configs.Config) error
+	Check func(context.Context, configs.Config) (configs.Planned, error)
 	// Stats makes the rank publish statistics while it sweeps.
 	Stats bool
 	// Watch, if not nil, is called on rank 0 of a run that no launcher started, with the events of all ranks.
@@ -92,7 +94,7 @@ func Run(ctx context.Context, o Options) (solver.Result, error) {
 	}
 	result, err := s.obey(s.all.Context())
 	if err != nil {
-		err = s.newRun(s.Config).fail(err)
+		err = s.newRun(configs.Planned{Config: s.Config}).fail(err)
 	}
 	return result, err
 }

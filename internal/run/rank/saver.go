@@ -19,7 +19,7 @@ func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	if !c.On() {
 		return nil, nil
 	}
-	identity, err := r.identity()
+	identity, err := r.identity(ctx)
 	if err != nil {
 		return nil, err
 	}

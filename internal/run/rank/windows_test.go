@@ -36,7 +36,7 @@ func TestSettleSide(t *testing.T) {
 				o.Config.Halo.Transport = cmp.Or(test.transport, "auto")
 			})
 			j.gpus = &device.Node{} // a GPU sweeps
-			to := roster.Member{Identity: roster.Identity{Rank: 1}, Device: test.device,
+			to := roster.Member{Identity: roster.Identity{Rank: 1}, Role: roster.Role{Device: test.device},
 				Node: shm.Node{Boot: test.node}}
 			if test.node == "" {
 				to.Node = j.comm.Self().Node
@@ -65,7 +65,7 @@ func TestSettleSide(t *testing.T) {
 
 // All ranks reach all only if each has a GPU in one memory and rows may go there: levels are divided by that.
 func TestReachAll(t *testing.T) {
-	a := roster.Member{Device: "cuda", Node: shm.Node{Boot: "one"}}
+	a := roster.Member{Role: roster.Role{Device: "cuda"}, Node: shm.Node{Boot: "one"}}
 	b := a
 	b.Rank = 1
 	far, cpu := b, b

@@ -209,7 +209,7 @@ func (e *Engine) prepare(ctx context.Context, job Job, alone bool) ([]byte, erro
 	for _, text := range p.JobWarnings(ctx) {
 		e.Warn(job, text)
 	}
-	return configs.Document(job.Config)
+	return configs.Document(configs.Planned{Config: job.Config, Contents: p.Contents})
 }
 
 // errStopped is why no order follows once a rank was asked to stop. Rank 0 may not have been asked yet.

@@ -22,7 +22,7 @@ import (
 func TestLinksToMeasure(t *testing.T) {
 	on := func(device string, nodes ...string) (members []roster.Member) {
 		for rank, boot := range nodes {
-			m := roster.Member{Device: device, Node: shm.Node{Boot: boot}}
+			m := roster.Member{Role: roster.Role{Device: device}, Node: shm.Node{Boot: boot}}
 			m.Rank, m.LocalRank = rank, rank // so that ranks of one node make a group
 			members = append(members, m)
 		}
@@ -66,7 +66,7 @@ func commsOf(t *testing.T, size int) []*roster.Comm {
 		wg.Go(func() {
 			comms[rank], errs[rank] = roster.Join(t.Context(), conn, roster.Member{
 				Identity: roster.Identity{RunID: "test", Rank: rank, Size: size, LocalSize: 1}, Version: "v1",
-				ConfigHash: "c", Functions: "f", FirstRows: "r", Platform: "p", Host: fmt.Sprint(rank), PID: 1 + rank,
+				ConfigHash: "c", Functions: "f", Platform: "p", Host: fmt.Sprint(rank), PID: 1 + rank,
 			}, 10*time.Second)
 		})
 	}

@@ -24,7 +24,7 @@ func TestDepthAndPassesOfAllDevices(t *testing.T) {
 	}{{[]int{32, 12, 20}, 12}, {[]int{16}, 16}, {[]int{9, 16, 16}, 9}} {
 		var members []roster.Member
 		for _, depth := range c.depths {
-			members = append(members, roster.Member{Depth: depth})
+			members = append(members, roster.Member{Role: roster.Role{Depth: depth}})
 		}
 		if got := preferredDepth(groupsOf(t, members)); got != c.want {
 			t.Errorf("%v: %d, want %d", c.depths, got, c.want)
