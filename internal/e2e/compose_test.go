@@ -55,8 +55,8 @@ func startCluster(t *testing.T, files ...string) *composed {
 	if err := os.CopyFS(c.dir, os.DirFS("../../docker")); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"secrets", ".env", "out", "checkpoints"} { // present if the folder has been used
-		if err := os.RemoveAll(filepath.Join(c.dir, secret)); err != nil {
+	for _, used := range []string{"secrets", ".env", "out", "checkpoints", "jetstream"} {
+		if err := os.RemoveAll(filepath.Join(c.dir, used)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,6 +229,11 @@ func TestComposeClusterOfServers(t *testing.T) {
 	c := startCluster(t, "compose.yaml", "compose.cluster.yaml")
 	want, _ := solve(t, append(slices.Clip(long), "-np", "1")...)
 	l := c.begin(append(slices.Clip(long), "-np", "8")...)
+	for _, service := range []string{"nats", "nats-2", "nats-3", "node", "launcher"} {
+		for _, id := range c.containers(service) {
+			c.unprivileged(service, id)
+		}
+	}
 	servers := strings.Fields(c.must(c.compose("ps", "-q", "nats-2")))
 	if len(servers) != 1 {
 		t.Fatalf("containers %v, want 1", servers)
