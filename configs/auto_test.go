@@ -104,12 +104,16 @@ func TestSquare(t *testing.T) {
 // The mesh has the size of a picture or array unless the numbers of points are given. The ranks get both numbers.
 func TestPointsOfFiles(t *testing.T) {
 	dir := t.TempDir()
-	path, array := filepath.Join(dir, "drawing.png"), filepath.Join(dir, "a.npy")
-	header := "\x93NUMPY\x01\x00\x40\x00" + fmt.Sprintf("%-63s\n",
-		"{'descr': '<f8', 'fortran_order': False, 'shape': (25, 35), }")
-	if err := os.WriteFile(array, []byte(header), 0o600); err != nil {
-		t.Fatal(err)
+	path := filepath.Join(dir, "drawing.png")
+	file := func(name, shape string) string {
+		header := "\x93NUMPY\x01\x00\x40\x00" + fmt.Sprintf("%-63s\n",
+			"{'descr': '<f8', 'fortran_order': False, 'shape': "+shape+", }")
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(header), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
 	}
+	array, line, other := file("a.npy", "(25, 35)"), file("line.npy", "(9,)"), file("other.npy", "(7,)")
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +134,10 @@ func TestPointsOfFiles(t *testing.T) {
 		{[]string{"problem.coefficient=" + array, "problem.top=1"}, 35, 25},
 		{[]string{"problem.initial=" + array, "problem.fixed=" + path}, 30, 20},
 		{[]string{"problem.initial=" + array + ".gone.npy"}, 513, 513},
+		{[]string{"problem.top=" + line}, 9, 9},
+		{[]string{"problem.bottom=" + line, "problem.right=" + other}, 9, 7},
+		{[]string{"problem.left=" + line, "problem.source=" + array}, 35, 25},
+		{[]string{"problem.left=" + line, "grid.nx=5"}, 5, 5},
 	} {
 		loadsPoints(t, c.set, c.nx, c.ny)
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // inputs are the keys that may name a file which a run reads.
-var inputs = []string{"problem.initial", "problem.source", "problem.fixed", "problem.drawing", "problem.coefficient",
-	"problem.screening", "nats.password_file", "nats.creds", "nats.nkey", "nats.ca", "nats.cert", "nats.key",
-	"nats.secret_file"}
+var inputs = []string{"problem.left", "problem.right", "problem.top", "problem.bottom", "problem.initial",
+	"problem.source", "problem.fixed", "problem.drawing", "problem.coefficient", "problem.screening",
+	"nats.password_file", "nats.creds", "nats.nkey", "nats.ca", "nats.cert", "nats.key", "nats.secret_file"}
 
 // besideOf returns the directory of the file at path, in which the files that it names are looked for first; "" for the
 // working directory.

@@ -29,6 +29,7 @@ func TestFilesBesideTheRunFile(t *testing.T) {
 		{"cases/a.yaml", "problem.initial", top + "/here.npy", "", top + "/here.npy", "here"},
 		{"cases/a.yaml", "problem.initial", "none.npy", "", "none.npy", "here"},
 		{"cases/a.yaml", "problem.source", "sin(x)", "", "sin(x)", ""},
+		{"cases/a.yaml", "problem.top", "both.npy", "", "cases/both.npy", "beside"},
 		{"cases/a.yaml", "problem.source", "both.npy", "both.npy", "both.npy", "here"},
 		{"cases/a.yaml", "nats.secret_file", "secret", "", "cases/secret", ""},
 		{"cases/a.yaml", "output.field", "both.npy", "", "both.npy", ""},

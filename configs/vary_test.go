@@ -100,7 +100,7 @@ func TestRunsOfOneStartFindTheirFiles(t *testing.T) {
 		{"problem.source", "here.npy", "here.npy", "cases"},
 		{"problem.source", "x*y", "x*y", "cases"},
 		{"problem.initial", "both.npy", "both.npy", ""}, // of --vary
-		{"problem.left", "1", "", ""},
+		{"problem.preset", "dirichlet", "", ""},
 	} {
 		got, err := base.With(map[string]any{c.key: c.value}, "run 1", func(key string) string {
 			if key == "problem.initial" {

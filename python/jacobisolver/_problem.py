@@ -30,7 +30,7 @@ class Problem:
 
     Units are the caller's: with lengths in L, u in U and a in A, f is in A U/L^2 and k2 in A/L^2. A value is a number,
     an expression in x and y (from 0 to 1, y downwards) or an array. Arrays have the shape (ny, nx), with row 0 at the
-    top. Masked points are NaN: no value. Outside the material, where a is 0,
+    top, and those of sides (ny,) or (nx,). Masked points are NaN: no value. Outside the material, where a is 0,
     `source`, `screening` and `initial` need none. What is None has the launcher's default.
 
     nx: points of a row, sides included; by default those of an array or the drawing, or 513.

@@ -38,6 +38,14 @@ def test_arrays_are_as_good_as_expressions(ranks):
     assert region.x == 0.5 and region.points == 31 and np.isfinite(region.flux) and by_array.energy > 0
 
 
+def test_sides_may_be_arrays(ranks):
+    x = np.linspace(0, 1, 33)
+    by_text = ranks.solve(nx=33, top="x*x", left="y", right=1, bottom="neumann(x)")
+    by_array = ranks.solve(top=x * x, left=list(x), right=np.ones(33, int), bottom="neumann(x)")
+    assert (by_text.field == by_array.field).all() and by_text.fluxes == by_array.fluxes
+    assert ranks.solve(top=np.ones(9), right=np.ones(5)).field.shape == (5, 9)
+
+
 def test_a_drawing_has_regions_with_names(ranks):
     pixels = np.full((33, 33, 3), 255, np.uint8)
     pixels[12:21, 8:12] = 0xb8, 0x73, 0x33
@@ -79,11 +87,12 @@ def test_a_refused_problem_does_not_end_the_session(ranks):
             ({"source": np.zeros(4)}, "problem.source \"source-"),
             ({"source": np.zeros((9, 5))}, "problem.source \"source-"),
             ({"source": np.eye(33) * 1j}, "problem.source \"source-"),
+            ({"top": np.ones(9)}, "problem.top \"top-"),
             ({"fixed": np.eye(33)}, "problem.fixed \"fixed-"),
             ({"fixed": np.full((33, 33), np.nan)}, "problem.fixed \"fixed-"),
             ({"top": float("nan")}, "problem.top \"nan\": column 1: unknown name nan: values must be finite numbers"),
             ({"source": np.zeros((33, 33)), "top": float("inf")}, "problem.top \"inf\": column 1: unknown name inf"),
-            ({"width": float("inf")}, "grid.width +Inf: "),
+            ({"width": float("inf")}, "grid.width "),
             ({"drawing": __file__, "colours": {}}, "problem.drawing \"drawing-")]:
         with pytest.raises(jacobisolver.SolveError) as e:
             ranks.solve(**{"nx": 33, **arguments})

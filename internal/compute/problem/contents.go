@@ -73,11 +73,12 @@ func (b *blocks) encoded(lo, hi int) (data []byte) {
 	return data
 }
 
-// input is a file of the problem: an array that is read by blocks, or a picture that is in memory, as one block.
+// input is a file of the problem: an array that is read by blocks, or a picture or the values of a side, which are in
+// memory as one block.
 type input struct {
 	name string // its key and its name, as in `problem.source "f.npy"`
 	*blocks
-	read func(k int) error // nil for a picture
+	read func(k int) error // nil for what is in memory
 }
 
 // inputs returns the files of the problem.
@@ -88,6 +89,11 @@ func (p *Problem) inputs() (list []input) {
 	for _, q := range p.readable() {
 		if n := q.file; n != nil {
 			add(q.key, q.text, n.blocks, n.readBlock)
+		}
+	}
+	for _, q := range []part{p.left, p.right, p.top, p.bottom} {
+		if q.line != nil {
+			add(q.key, q.text, q.line, nil)
 		}
 	}
 	if f := p.fixed.picture; f != nil {

@@ -22,6 +22,8 @@ func TestContents(t *testing.T) {
 	truths = truths[:len(truths):len(truths)]
 	masks := [2]string{writeFile(t, "a.npy", append(truths, make([]byte, 20)...)),
 		writeFile(t, "b.npy", append(append(truths, make([]byte, 19)...), 1))}
+	line := npyBytes(1, "<f4", "False", "(4,)", 4, solver.Float32)
+	lines := [2]string{writeFile(t, "a.npy", line), writeFile(t, "b.npy", append(line[:len(line)-1:len(line)-1], 0))}
 	grey := [2]string{pngFile(t, gray([]byte{0, 255, 255}, []byte{0, 255, 255})),
 		pngFile(t, gray([]byte{0, 255, 255}, []byte{0, 0, 255}))}
 	drawings := [2]string{pngFile(t, drawn("c.b", "..b")), pngFile(t, drawn("c.b", ".b."))}
@@ -39,6 +41,7 @@ func TestContents(t *testing.T) {
 		{"problem.drawing", drawings, func(f string) configs.Problem {
 			return configs.Problem{Drawing: f, Colours: copperAndBlue}
 		}},
+		{"problem.bottom", lines, func(f string) configs.Problem { return configs.Problem{Bottom: f} }},
 	} {
 		var hashes [2]string
 		for i, file := range c.files {

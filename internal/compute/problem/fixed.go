@@ -29,7 +29,7 @@ func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture
 	f.part = part{key: key, text: text}
 	switch {
 	case hasSuffix(text, ".npy"):
-		f.file, err = openNPY(text, p.mesh, true)
+		f.file, err = openNPY(text, p.mesh, "", true)
 	case hasSuffix(text, ".png"):
 		if f.picture = read; read == nil {
 			f.picture, err = openPicture(ctx, text)

@@ -132,6 +132,45 @@ func TestBadInitialFile(t *testing.T) {
 	}
 }
 
+// The values of sides can come from arrays of one dimension. The corners are those of left and right.
+func TestSidesFromFiles(t *testing.T) {
+	tall := writeFile(t, "left.npy", npyBytes(1, "<f8", "False", "(5,)", 5, solver.Float64))
+	wide := writeFile(t, "TOP.NPY", npyBytes(1, "<f4", "False", "(4,)", 4, solver.Float32))
+	for _, dtype := range []string{"float32", "float64"} {
+		p := open(t, config(4, 5, dtype, configs.Problem{Left: tall, Right: "iy", Top: wide, Bottom: wide,
+			Initial: "9"}))
+		equal(t, field(t, p), [][]float64{{0, 1, 2, 0}, {1, 9, 9, 1}, {2, 9, 9, 2}, {3, 9, 9, 3}, {4, 1, 2, 4}})
+		if _, m, err := p.MaxGuess(t.Context(), 4, 5); m != 4 || err != nil {
+			t.Errorf("MaxGuess %v, %v", m, err)
+		}
+		if err := p.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for side, want := range map[configs.Problem]string{
+		{Left: wide}:            "problem.left %q: shape (4,); it must be (5,) (grid.ny)",
+		{Bottom: tall}:          "problem.bottom %q: shape (5,); it must be (4,) (grid.nx)",
+		{Top: "neumann(a.npy)"}: "problem.top %q: column 3: names have no module",
+		{Right: "a.txt"}:        "problem.right %q: a file of kind .txt cannot be read; it must be " + npyKind,
+		{Right: "no/no.npy"}:    "problem.right %q: no such file or directory",
+	} {
+		_, err := New(t.Context(), config(4, 5, "float64", side))
+		text := side.Left + side.Right + side.Top + side.Bottom
+		if err == nil || err.Error() != fmt.Sprintf(want, text) {
+			t.Errorf("error %v, want %s", err, fmt.Sprintf(want, text))
+		}
+	}
+	bad := npyBytes(1, "<f8", "False", "(4,)", 4, solver.Float64)
+	binary.LittleEndian.PutUint64(bad[len(bad)-2*8:], math.Float64bits(math.Inf(-1)))
+	path := writeFile(t, "bad.npy", bad)
+	want := fmt.Sprintf("problem.top %q at row 0, column 2 (x = 0.6666666666666666, y = 0): -Inf; values must be "+
+		"finite", path)
+	if err := open(t, config(4, 5, "float64", configs.Problem{Top: path})).Check(t.Context()); err == nil ||
+		err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 // Files of either type and byte order, in C or Fortran order, give the same field.
 func TestInitialFileIsConverted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "start.npy")

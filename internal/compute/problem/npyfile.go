@@ -62,21 +62,37 @@ func (t npyItem) value(raw []byte) float64 {
 	return math.Float64frombits(t.order.Uint64(raw))
 }
 
-// openNPY opens the file at path. It fails unless the file has exactly one array of shape (NY, NX) and type float32 or
-// float64, or bool if truth is set. Values are read as values of the mesh's type.
-func openNPY(path string, mesh solver.Mesh, truth bool) (*npyFile, error) {
+// openLine reads the values of a line of points from the file at path. key has their number.
+func openLine(path, key string, points int) (values []float64, b *blocks, err error) {
+	n, err := openNPY(path, solver.Mesh{NX: points, NY: 1, DType: solver.Float64}, key, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw := make([]byte, 8*points)
+	if err := errors.Join(n.read(raw, 0, 0), n.close()); err != nil {
+		return nil, nil, err
+	}
+	values = make([]float64, points)
+	solver.Float64.Decode(values, raw)
+	return values, n.blocks, nil
+}
+
+// openNPY opens the file at path. It fails unless the file has exactly one array of shape (NY, NX), or (NX,) if line is
+// the key of that number, and type float32 or float64, or bool if truth is set. Values are read as values of the mesh's
+// type.
+func openNPY(path string, mesh solver.Mesh, line string, truth bool) (*npyFile, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // the caller names the path
 	}
 	n := &npyFile{f: f, mesh: mesh}
-	if err := n.check(truth); err != nil {
+	if err := n.check(line, truth); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return n, nil
 }
 
-func (n *npyFile) check(truth bool) error {
+func (n *npyFile) check(line string, truth bool) error {
 	info, err := n.f.Stat()
 	if err != nil {
 		return err
@@ -92,8 +108,12 @@ func (n *npyFile) check(truth bool) error {
 	case !truth && !ok:
 		return fmt.Errorf("type %s; it must be <f4, <f8, >f4 or >f8 (float32 or float64)", show.Text(h.Descr))
 	}
-	if shape := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX); h.Shape != shape {
-		return fmt.Errorf("shape %s; it must be %s (grid.ny, grid.nx)", show.Text(h.Shape), shape)
+	shape, keys := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX), "grid.ny, grid.nx"
+	if line != "" {
+		shape, keys = fmt.Sprintf("(%d,)", n.mesh.NX), line
+	}
+	if h.Shape != shape {
+		return fmt.Errorf("shape %s; it must be %s (%s)", show.Text(h.Shape), shape, keys)
 	}
 	n.item, n.descr, n.offset, n.fortran = item, h.Descr, h.Size, h.Fortran
 	n.rows = max(1, blockBytes/n.rowBytes())

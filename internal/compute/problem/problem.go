@@ -42,6 +42,7 @@ type part struct {
 	text string
 	node node
 	file *npyFile // nil for an expression
+	line *blocks  // of a side whose values come from a file, and are in memory; nil for others
 }
 
 // constant reports whether the part has the same value at all points.
@@ -125,8 +126,14 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		{&p.bottom, "problem.bottom", def.Bottom}} {
 		*side.part = part{key: side.key, text: side.text}
 		s, err := configs.ParseSide(side.text)
-		if err == nil && s.Wall != solver.Periodic {
-			side.part.node, err = p.number(s.Text)
+		switch {
+		case err != nil || s.Wall == solver.Periodic:
+		case s.Wall == solver.Dirichlet && hasSuffix(s.Text, ".npy"):
+			err = p.openSide(side.part, i < 2)
+		default:
+			if side.part.node, err = p.number(s.Text); s.Wall == solver.Dirichlet {
+				err = orFile(s.Text, npyKind, err)
+			}
 		}
 		if err == nil && s.Transfer != "" {
 			p.transfers[i] = part{key: side.key, text: side.text}
@@ -147,7 +154,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		if hasSuffix(input.text, ".npy") {
 			mesh := p.mesh
 			mesh.DType = input.dtype
-			input.part.file, err = openNPY(input.text, mesh, false)
+			input.part.file, err = openNPY(input.text, mesh, "", false)
 		} else {
 			input.part.node, err = p.number(input.text)
 			err = orFile(input.text, npyKind, err)
@@ -161,6 +168,26 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		faults = append(faults, err)
 	}
 	return faults
+}
+
+// openSide reads the values of a side from its file.
+func (p *Problem) openSide(side *part, vertical bool) error {
+	key, points := "grid.nx", p.mesh.NX
+	if vertical {
+		key, points = "grid.ny", p.mesh.NY
+	}
+	values, line, err := openLine(side.text, key, points)
+	if err != nil {
+		return err
+	}
+	side.line, side.node = line, node{onX: !vertical, onY: vertical, eval: func(s *span, dst []float64) {
+		if vertical {
+			dst[0] = values[s.row]
+		} else {
+			copy(dst, values[s.col:])
+		}
+	}}
+	return nil
 }
 
 // draw opens the drawing, or takes the one that was read. Its fixed points take the place of those of problem.fixed,
