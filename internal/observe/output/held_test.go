@@ -15,6 +15,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
+	"jacobi/solver"
 )
 
 // staged stages complete files of a run. Each contains the run and its own name.
@@ -291,4 +292,186 @@ func TestRoomBesideARun(t *testing.T) {
 			t.Fatal(errors.Join(err, <-done))
 		}
 	}
+}
+
+// listed returns the names of the files in dir, but for hidden ones.
+func listed(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// Files of a series get their names one by one, and the index lists them in the order of their sweeps. Those of an
+// earlier run are removed once.
+func TestSeriesInPlace(t *testing.T) {
+	dir := t.TempDir()
+	o := configs.Output{Dir: dir, Field: `a&b.vti`, Every: configs.Interval{Sweeps: 5}}
+	h := hold(t, o)
+	defer release(t, h)
+	for _, name := range []string{"a&b-000000005.vti", "a&b-000000010.vti", "a&b-1000000000.vti", "a&b-10.vti",
+		"a&b-000000010.npy", "a&b.pvd"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.TrimSeries(5); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := listed(t, dir), []string{"a&b-000000005.vti", "a&b-000000010.npy",
+		"a&b-10.vti"}; !slices.Equal(got, want) {
+		t.Errorf("%v are left, want %v", got, want)
+	}
+	for range 2 { // the reply to the first request may have been lost
+		for _, name := range []string{o.SeriesFile(1234567890), o.SeriesFile(10)} {
+			staged(t, h, name)
+			for range 2 {
+				if err := h.Put(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := h.TrimSeries(5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantText(t, dir, "a&b-000000010.vti", "run a&b-000000010.vti")
+	wantText(t, dir, "a&b.pvd", `<?xml version="1.0"?>
+<VTKFile type="Collection" version="1.0">
+  <Collection>
+    <DataSet timestep="5" part="0" file="a&amp;b-000000005.vti"/>
+    <DataSet timestep="10" part="0" file="a&amp;b-000000010.vti"/>
+    <DataSet timestep="1234567890" part="0" file="a&amp;b-1234567890.vti"/>
+  </Collection>
+</VTKFile>
+`)
+}
+
+// A group with anything that no run wrote is neither replaced nor removed: it is refused before the run.
+func TestGroupWithOtherFiles(t *testing.T) {
+	o := configs.Output{Dir: t.TempDir(), Field: "u.zarr", Every: configs.Interval{Sweeps: 5}}
+	h := hold(t, o)
+	defer release(t, h)
+	m := solver.Mesh{NX: 8, NY: 5, DType: solver.Float32}
+	group := func(name string) {
+		t.Helper()
+		f, err := CreateField(h, name, m, FormatOf(name, m, 0.5, 2))
+		must(t, err)
+		must(t, f.Finish())
+	}
+	for _, name := range []string{"u.zarr", o.SeriesFile(10), o.SeriesFile(15)} {
+		group(name)
+		must(t, h.Put(name))
+	}
+	must(t, CheckNames(o))
+	mine := filepath.Join(o.Dir, "u.zarr", "mine")
+	must(t, os.Mkdir(mine, 0o777))
+	fault := filepath.Dir(mine) + " exists and has mine, which no run wrote; remove or rename the directory"
+	if err := CheckNames(o); err == nil || err.Error() != `output.field "u.zarr": `+fault {
+		t.Errorf("%v, want %s", err, fault)
+	}
+	group("u.zarr")
+	if err := h.Put("u.zarr"); err == nil || err.Error() != "put u.zarr in place: "+fault {
+		t.Errorf("%v, want %s", err, fault)
+	}
+	mine = filepath.Join(o.Dir, o.SeriesFile(15), "x", "mine")
+	must(t, os.WriteFile(mine, nil, 0o666))
+	fault = "remove the series of an earlier run: " + filepath.Dir(filepath.Dir(mine)) + " exists and has x/mine, " +
+		"which no run wrote; remove or rename the directory"
+	if err := h.TrimSeries(5); err == nil || err.Error() != fault {
+		t.Errorf("%v, want %s", err, fault)
+	}
+	if got := listed(t, o.Dir); !slices.Equal(got, []string{o.SeriesFile(15), "u.zarr"}) {
+		t.Errorf("%v are left", got)
+	}
+}
+
+// The file of the probes has its name while it grows. It begins with the whole lines of an earlier run from before the
+// first sweep, if that run has written it.
+func TestGrowingProbes(t *testing.T) {
+	const lines = ProbesHeader + "0,a,1,1,0,0,1\n7,a,1,1,0,0,2\n14,a,1,1,0,0,3\n21,a,1,1"
+	for _, c := range []struct {
+		old    string
+		before int
+		want   string
+	}{
+		{"", 0, ProbesHeader},
+		{"", 7, ProbesHeader},
+		{lines, 0, ProbesHeader},
+		{lines, 8, ProbesHeader + "0,a,1,1,0,0,1\n7,a,1,1,0,0,2\n"},
+		{lines, 100, ProbesHeader + "0,a,1,1,0,0,1\n7,a,1,1,0,0,2\n14,a,1,1,0,0,3\n"},
+		{"0,a,1,1,0,0,1\n", 100, ProbesHeader},
+		{ProbesHeader + "x\n1,b\n", 100, ProbesHeader},
+	} {
+		dir := t.TempDir()
+		if c.old != "" {
+			if err := os.WriteFile(filepath.Join(dir, "probes.csv"), []byte(c.old), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := hold(t, configs.Output{Dir: dir, Probes: "a=[1,1]", ProbesEvery: configs.Interval{Sweeps: 7}})
+		p, end, err := h.GrowProbes(c.before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := NewGrowing(p, end)
+		for _, line := range []string{"8,new\n", "9,new\n"} {
+			wantText(t, dir, "probes.csv", c.want)
+			if err := g.Add([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+			c.want += line
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		release(t, h)
+		wantText(t, dir, "probes.csv", c.want)
+	}
+}
+
+// Lines that find no room are written with the next ones.
+func TestGrowingWaitsForRoom(t *testing.T) {
+	dir := t.TempDir()
+	p, err := createLocal(dir, filepath.Join(dir, "probes.csv"), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := &filling{File: p, room: 10}
+	g := NewGrowing(full, 0)
+	if err := g.Add([]byte("eight...")); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Add([]byte("and more")); !IsFull(err) {
+		t.Errorf("error %v, want a full disk", err)
+	}
+	full.room = 100
+	if err := g.Add([]byte(" and more")); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, dir, "probes.csv", "eight...and more and more")
+}
+
+// filling is a file on a disk with little room.
+type filling struct {
+	File
+	room int64
+}
+
+func (f *filling) WriteAt(b []byte, at int64) (int, error) {
+	if fits := max(0, min(int64(len(b)), f.room-at)); fits < int64(len(b)) {
+		n, _ := f.File.WriteAt(b[:fits], at)
+		return n, unix.ENOSPC
+	}
+	return f.File.WriteAt(b, at)
 }

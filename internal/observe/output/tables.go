@@ -4,11 +4,62 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"jacobi/solver"
 )
+
+// tableRanks is the largest number of ranks that the summary lists.
+const tableRanks = 16
+
+// optionalColumns returns the columns that are dropped on a narrow terminal, in this order. The lines above the table
+// summarise the first ones.
+func optionalColumns() []string { return []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"} }
+
+// rankTable lists the first tableRanks ranks, and says how many more are in the report.
+func rankTable(w io.Writer, ranks []RankReport, width int) {
+	fmt.Fprintln(w)
+	t := new(bytes.Buffer)
+	fmt.Fprintln(t, "  Rank\tHost\tDevice\tRows\tTop\tBottom\tCompute\tHalo wait\tNorm wait\tMemory")
+	for _, k := range ranks[:min(len(ranks), tableRanks)] {
+		fmt.Fprintf(t, "  %d\t%s\t%s\t[%d, %d)\t%s\t%s\t%.4f s\t%s\t%.4f s\t%s\n", k.Rank, k.Host, k.Device,
+			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom),
+			k.Compute, haloWait(k), k.NormWait, bytesOf(k.MemoryBytes))
+	}
+	fmt.Fprint(w, fitColumns(t.String(), width, optionalColumns()))
+	if slices.ContainsFunc(ranks, func(k RankReport) bool { return k.GPU != nil }) {
+		fmt.Fprint(w, gpuTimes)
+	}
+	if more := len(ranks) - tableRanks; more > 0 {
+		fmt.Fprintf(w, "  ... and %s, see the report\n", plural(more, "more rank"))
+	}
+}
+
+// gpuTimes explains, below the table, the times on a GPU.
+const gpuTimes = `  On a GPU, Compute is its host launching passes and waiting for them to end.
+  While the host waits for halos or norms, the GPU sweeps on. "-": it waits for
+  halos itself, and Compute has that time.
+`
+
+func haloWait(k RankReport) string {
+	if k.HaloWait == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f s", *k.HaloWait)
+}
+
+// side describes the neighbour at a side of a rank: "rank 3, shared memory", or "boundary".
+func side(k RankReport, s solver.Side) string {
+	l, ok := k.Transports[s.String()]
+	if !ok {
+		return "boundary"
+	}
+	return fmt.Sprintf("rank %d, %s", l.Neighbour, l.Transport)
+}
 
 // The transports between nodes, as halo names them.
 const (
@@ -142,4 +193,47 @@ func (r *Report) WaitsForNATS() (rank int, share float64, slow bool) {
 		}
 	}
 	return rank, share, share >= slowShare
+}
+
+// fitColumns aligns the tab-separated cells of a table. It drops the columns named in drop, in that order, until every
+// line fits in width columns of a terminal. A width of 0 drops none.
+func fitColumns(table string, width int, drop []string) string {
+	lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
+	rows := make([][]string, len(lines))
+	for i, line := range lines {
+		rows[i] = strings.Split(line, "\t")
+	}
+	for {
+		text := align(rows)
+		if width == 0 || widest(text) <= width || len(drop) == 0 {
+			return text
+		}
+		for c, name := range rows[0] {
+			if strings.TrimSpace(name) == drop[0] {
+				for i, row := range rows {
+					rows[i] = append(row[:c:c], row[c+1:]...)
+				}
+				break
+			}
+		}
+		drop = drop[1:]
+	}
+}
+
+func align(rows [][]string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = t.Write([]byte(strings.Join(row, "\t") + "\n")) // a write to memory does not fail
+	}
+	_ = t.Flush()
+	return b.String()
+}
+
+// widest returns the number of characters in the longest line.
+func widest(text string) (columns int) {
+	for line := range strings.Lines(text) {
+		columns = max(columns, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return columns
 }
