@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,10 +134,47 @@ func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 	}
 }
 
-// If a launcher is killed during the commit, the next run completes it. If it is killed at another moment, the next run
-// removes its files.
+// If a launcher is killed during the commit, or a file cannot get its name, the next run completes it. If it is killed
+// at another moment, the next run removes its files.
 func TestNextRunTidiesUp(t *testing.T) {
 	t.Parallel()
+	t.Run("a file could not get its name", func(t *testing.T) {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "out")
+		l := begin(t, dir, "-np", "2")
+		taken := filepath.Join(out, "field.npy")
+		if err := errors.Join(os.Mkdir(taken, 0o777), l.cmd.Process.Signal(os.Interrupt)); err != nil {
+			t.Fatal(err)
+		}
+		code, output := l.end()
+		stages, err := filepath.Glob(filepath.Join(out, ".jacobi-*"))
+		if err != nil || len(stages) != 1 {
+			t.Fatalf("%q, %v: want the directory of what is complete\n%s", stages, err, output)
+		}
+		const put = "put the outputs in place: out/field.npy exists and is no regular file; out has none of the " +
+			"files of run "
+		rest := fmt.Sprintf("; the rest (history.csv, field.png, field.npy, report.json) is complete and lies in "+
+			"out/%s. The next run in out completes that ", filepath.Base(stages[0]))
+		if code != 1 || !strings.Contains(output, put) || !strings.Contains(output, rest) ||
+			strings.Contains(output, "as they were") {
+			t.Errorf("exit code %d\n%s\nwant 1 and %s...%s", code, output, put, rest)
+		}
+		next := run(t, dir, "launcher", append(append(short, set("output.field=other.npy")...), "-np", "2")...)
+		if next.code != 1 || !strings.Contains(next.stderr, "and the rest cannot be: out/field.npy exists") {
+			t.Errorf("exit code %d\n%s\nwant 1 and what keeps the files", next.code, next.stderr)
+		}
+		if err := os.Remove(taken); err != nil {
+			t.Fatal(err)
+		}
+		next = run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
+		if next.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", next.code, next.stdout, next.stderr)
+		}
+		oneSet(t, out)
+		if r := readReport(t, out); r.StopReason != "interrupted" {
+			t.Errorf("the files are of a run that ended as %s, want interrupted", r.StopReason)
+		}
+	})
 	t.Run("while it sweeps", func(t *testing.T) {
 		dir := t.TempDir()
 		earlier := finished(t, dir)
