@@ -203,12 +203,13 @@ def _last_words(log: Path) -> Tuple[str, bool]:
     try:
         with open(log, "rb") as f:
             f.seek(max(0, os.fstat(f.fileno()).st_size - _LAST_WORDS))
-            text = f.read(_LAST_WORDS).decode(errors="replace").strip()
+            text = f.read(_LAST_WORDS).decode(errors="backslashreplace").strip()
     except OSError:
         return "", False
     begins = [m.end() for m in re.finditer("^launcher: ", text, re.MULTILINE)]
     words = text[begins[-1] if begins else text.rfind("\n") + 1:]
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in words), bool(begins)
+    shown = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in words)
+    return "".join(shown), bool(begins)
 
 
 #: Those that have not been collected.

@@ -103,9 +103,9 @@ class Result:
     def plot(self, ax: Any = None, levels: int = 12, **options: Any) -> Any:
         """Draws the field with matplotlib, and contours at `levels` values; returns the axes. `options` are those of
         Axes.imshow."""
-        import matplotlib.pyplot as plt  # type: ignore[import]
-
         if ax is None:
+            import matplotlib.pyplot as plt  # type: ignore[import]
+
             ax = plt.subplots()[1]
         hx, hy = self.x[-1] / (len(self.x) - 1) / 2, self.y[-1] / (len(self.y) - 1) / 2
         options.setdefault("extent", (-hx, self.x[-1] + hx, self.y[-1] + hy, -hy))

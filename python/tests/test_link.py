@@ -110,8 +110,8 @@ def test_warnings_of_the_launcher_are_warnings(fake):
 def test_a_launcher_that_ends_is_named_with_its_last_words(fake, tmp_path):
     for lines, words in [
             (["ask()", "os.kill(os.getpid(), signal.SIGKILL)"], "was killed by SIGKILL"),
-            (["print('launcher: a\\nlauncher: b\\x1b[m', file=sys.stderr, flush=True)", "ask()",
-              "os.kill(os.getpid(), signal.SIGKILL)"], "was killed by SIGKILL; it last said: b?[m"),
+            (["print('launcher: a\\nlauncher: b\\x1b[m\\u202e', file=sys.stderr, flush=True)", "ask()",
+              "os.kill(os.getpid(), signal.SIGKILL)"], "was killed by SIGKILL; it last said: b\\x1b[m\\u202e"),
             (["sys.exit(3)"], "ended with exit code 3"),
             (["ask()", "print('a' * 5000 + '\\nb', file=sys.stderr)", "sys.exit(3)"],
              "ended with exit code 3; it last said: b"),

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -163,13 +164,37 @@ def test_each_slot_of_a_host_has_a_rank(host, want):
     assert _session._slots(host) == want
 
 
-def test_a_plot_has_the_field(ranks):
-    pytest.importorskip("matplotlib").use("Agg")
-    r = ranks.solve(nx=33, ny=17, top=1)
+def test_pictures_leave_out_points_outside(ranks):
+    class Axes:
+        def __init__(self):
+            self.figure, self.calls = self, {}
+
+        def __getattr__(self, name):
+            return lambda *values, **options: self.calls.setdefault(name, (values, options))
+
+    r = ranks.solve(nx=33, ny=17, top=1, coefficient="x < 0.5 ? 0 : 1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calls = r.plot(Axes()).calls
+    (shown,), options = calls["imshow"]
+    assert np.array_equal(shown, r.field, equal_nan=True) and np.isnan(shown[:, :16]).all()
+    hx = 1 / 32
+    assert options["extent"] == pytest.approx((-hx / 2, 1 + hx / 2, 0.5 + hx / 2, -hx / 2))
+    assert np.array_equal(calls["contour"][0][2], r.field, equal_nan=True)
+    picture = r._repr_png_()
+    assert picture[16:24] == (33 * 7).to_bytes(4, "big") + (17 * 7).to_bytes(4, "big")
+    rows = np.frombuffer(zlib.decompress(picture[picture.index(b"IDAT") + 4:-16]), np.uint8).reshape(17 * 7, -1)
+    pixels = rows[:, 1:].reshape(17 * 7, 33 * 7, 3)
+    assert (pixels[:, :16 * 7] == 255).all() and (pixels[:, 16 * 7:] != 255).any(axis=2).all()
+
+
+def test_a_plot_is_one_of_matplotlib(ranks):
+    pytest.importorskip("matplotlib", reason="NOT RUN: it needs matplotlib").use("Agg")
+    r = ranks.solve(nx=33, ny=17, top=1, coefficient="x < 0.5 ? 0 : 1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ax = r.plot()
-    assert ax.images[0].get_array().shape == (17, 33)
+    assert ax.images[0].get_array().shape == (17, 33) and ax.images[0].get_array().mask[:, :16].all()
 
 
 def test_a_problem_that_waits_when_a_rank_dies_is_an_error_of_the_session():
