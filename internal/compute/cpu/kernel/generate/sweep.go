@@ -128,8 +128,8 @@ func (g *generator) block(base, index reg.Register) blockMem {
 }
 
 // sweep writes Sweep, Stream, Edge or a masked function. The function goes from block to block and, in a block, down
-// the rows; the row above, the current row and the row below stay in registers. The rows are unrolled up to the largest
-// number of a span, so that no registers need to be moved.
+// the rows; the row above, the current row and the row below stay in registers. Three rows are unrolled, so that no
+// registers need to be moved.
 //
 // Processors take over a hundred cycles for an operation with a denormal factor, and most also for one with a denormal
 // result. A second body, three times as long, avoids such operations. A block takes it if a row in the middle of the
@@ -143,8 +143,6 @@ func (g *generator) sweep(name, to string, v variant) {
 	p.off = g.loadField(s, unsafe.Offsetof(span.Off))
 	p.acc = g.loadField(s, unsafe.Offsetof(span.Acc))
 	g.ADDQ(field(s, unsafe.Offsetof(span.AccOff)), p.acc)
-	p.carry = g.loadField(s, unsafe.Offsetof(span.Carry))
-	restart := g.loadField(s, unsafe.Offsetof(span.Restart))
 	blocks := g.loadField(s, unsafe.Offsetof(span.Blocks))
 	var masks blockMem
 	if v.masked {
@@ -158,12 +156,6 @@ func (g *generator) sweep(name, to string, v variant) {
 		weights = g.loadField(s, unsafe.Offsetof(span.Weights))
 	}
 	g.prologue(v, masks, weights)
-	var sample reg.GPVirtual
-	if v.operator == kernel.Plain {
-		sample = g.loadField(s, unsafe.Offsetof(span.Rows))
-		g.SHRQ(operand.U8(1), sample)
-		g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
-	}
 	if v.swept {
 		p.sweptOff = g.loadField(s, unsafe.Offsetof(span.SweptOff))
 	}
@@ -171,16 +163,19 @@ func (g *generator) sweep(name, to string, v variant) {
 
 	g.Label("block")
 	if v.bare {
-		g.MOVQ(field(s, unsafe.Offsetof(span.Rows)), p.end)
+		g.endAt(p, unsafe.Offsetof(span.Rows))
 	} else {
-		g.loadAcc(operand.Mem{Base: p.acc}, restart)
-		g.MOVQ(field(s, unsafe.Offsetof(span.Break)), p.end)
+		g.loadAcc(operand.Mem{Base: p.acc}, g.loadField(s, unsafe.Offsetof(span.Restart)))
+		g.endAt(p, unsafe.Offsetof(span.Break))
 		g.MOVQ(p.acc, p.groups)
 	}
 	if v.operator == kernel.Plain {
+		sample := g.loadField(s, unsafe.Offsetof(span.Rows))
+		g.SHRQ(operand.U8(1), sample)
+		g.MOVQ(operand.Mem{Base: s, Index: sample, Scale: 8, Disp: int(unsafe.Offsetof(span.Src)) + 8}, sample)
 		g.ifTiny(operand.Mem{Base: sample, Index: p.off, Scale: 1}, operand.LabelRef("tiny"))
 	}
-	g.rows(p)
+	row := g.rows(p)
 	g.Label("rows_done")
 	if !v.bare {
 		g.storeAcc(operand.Mem{Base: p.groups})
@@ -194,23 +189,25 @@ func (g *generator) sweep(name, to string, v variant) {
 	g.JNZ(operand.LabelRef("block"))
 	g.VZEROUPPER()
 	g.RET()
-	g.breaks(p)
+	g.breaks(p, row)
 	if v.operator != kernel.Plain {
 		return
 	}
 	g.Label("tiny")
 	p.tiny = true
-	g.rows(p)
-	g.JMP(operand.LabelRef("rows_done"))
-	g.breaks(p)
+	g.breaks(p, g.rows(p))
 }
+
+// unrolled is the number of rows that are written one after another: each of the three lines of registers is that of
+// the row above, of the current row and of the row below in turn.
+const unrolled = 3
 
 // pass holds the registers that the rows of a block need.
 type pass struct {
 	variant
-	span, off, acc, carry, sweptOff reg.GPVirtual
-	end                             reg.GPVirtual // of the rows of the current groups
-	groups                          reg.GPVirtual // address of their sums
+	span, off, acc, sweptOff reg.GPVirtual
+	end                      reg.GPVirtual // of the rows of the current groups, 8 for each row
+	groups                   reg.GPVirtual // address of their sums
 }
 
 // label returns the name of a place among the rows.
@@ -222,93 +219,106 @@ func (p pass) label(name string, row int) string {
 }
 
 // breaks writes where rows jump to at the end of their groups: to rows_done after the last row, and else to the next
-// row after a change of groups.
-func (g *generator) breaks(p pass) {
+// row after a change of groups. row has the number of the next row, times 8.
+func (g *generator) breaks(p pass, row reg.Register) {
 	if p.bare {
 		return
 	}
 	var span kernel.Span
-	for i := 1; i < kernel.Rows; i++ {
-		g.Label(p.label("end", i))
-		g.CMPQ(field(p.span, unsafe.Offsetof(span.Rows)), operand.U8(i))
+	for k := range unrolled {
+		g.Label(p.label("end", k))
+		g.endAt(p, unsafe.Offsetof(span.Rows))
+		g.CMPQ(row, p.end)
 		g.JE(operand.LabelRef("rows_done"))
 		g.storeAcc(operand.Mem{Base: p.groups})
 		g.clearAcc()
 		g.ADDQ(field(p.span, unsafe.Offsetof(span.AccNext)), p.groups)
-		g.MOVQ(field(p.span, unsafe.Offsetof(span.Rows)), p.end)
-		g.JMP(operand.LabelRef(p.label("row", i)))
+		g.JMP(operand.LabelRef(p.label("row", (k+1)%unrolled)))
 	}
 }
 
-// rows writes the rows of a block one after another, with a jump after each but the last if it ends its groups.
-func (g *generator) rows(p pass) {
+// endAt sets the end of the rows to the number in a field of the Span.
+func (g *generator) endAt(p pass, number uintptr) {
+	g.MOVQ(field(p.span, number), p.end)
+	g.SHLQ(operand.U8(3), p.end)
+}
+
+// rows writes the rows of a block as a loop, with a jump after each if it ends its groups. It returns the register with
+// the number of the next row, times 8: by that, lists of the Span and, with a scale, carries are found.
+func (g *generator) rows(p pass) reg.Register {
 	var span kernel.Span
-	src := func(i int) reg.Register {
-		return g.loadField(p.span, unsafe.Offsetof(span.Src)+uintptr(8*i))
-	}
-	above, at := src(0), src(1)
-	for j, m := range g.block(above, p.off) {
-		g.load(g.line(0)[j], m)
-	}
-	for j, m := range g.block(at, p.off) {
-		g.load(g.line(1)[j], m)
-	}
-	for i := range kernel.Rows {
-		if i > 0 && !p.bare {
-			g.Label(p.label("row", i))
-		} else {
-			g.Commentf("row %d", i)
+	row, carry := g.GP64(), g.loadField(p.span, unsafe.Offsetof(span.Carry))
+	g.XORQ(row, row)
+	at := [unrolled]reg.GPVirtual{g.GP64(), g.GP64(), g.GP64()} // of the lines
+	for i := range 2 {
+		g.MOVQ(field(p.span, unsafe.Offsetof(span.Src)+uintptr(8*i)), at[i])
+		for j, m := range g.block(at[i], p.off) {
+			g.load(g.line(i)[j], m)
 		}
-		below := src(i + 2)
+	}
+	for k := range unrolled {
+		g.Label(p.label("row", k))
+		below := at[(k+2)%unrolled]
+		g.MOVQ(ofRow(p, row, unsafe.Offsetof(span.Src)+16), below)
 		for j, m := range g.block(below, p.off) {
-			g.load(g.line(i + 2)[j], m)
+			g.load(g.line(k + 2)[j], m)
 		}
-		dst := g.loadField(p.span, unsafe.Offsetof(span.Dst)+uintptr(8*i))
 		m := rowMem{
-			carry: operand.Mem{Base: p.carry, Disp: i * g.vectorBytes()},
-			east:  operand.Mem{Base: at, Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()},
-			dst:   g.block(dst, p.off),
+			carry: operand.Mem{Base: carry, Index: row, Scale: uint8(g.vectorBytes() / 8)},
+			east:  operand.Mem{Base: at[(k+1)%unrolled], Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()},
+			dst:   g.block(g.loadOfRow(p, row, unsafe.Offsetof(span.Dst)), p.off),
 		}
 		if p.swept {
-			swept := g.loadField(p.span, unsafe.Offsetof(span.Swept)+uintptr(8*i))
+			swept := g.loadOfRow(p, row, unsafe.Offsetof(span.Swept))
 			for j := range m.swept {
 				m.swept[j] = operand.Mem{Base: swept, Index: p.sweptOff, Scale: 1,
 					Disp: j * kernel.MaskBytes(g.lanes())}
 			}
 		}
-		m.values = g.values(p, i)
-		g.row(g.line(i), g.line(i+1), g.line(i+2), m, p.variant)
-		at = below
-		if i+1 < kernel.Rows {
-			end := "rows_done"
-			if !p.bare {
-				end = p.label("end", i+1)
-			}
-			g.CMPQ(p.end, operand.U8(i+1))
-			g.JE(operand.LabelRef(end))
+		m.values = g.values(p, row)
+		g.row(g.line(k), g.line(k+1), g.line(k+2), m, p.variant)
+		end := "rows_done"
+		if !p.bare {
+			end = p.label("end", k)
 		}
+		g.ADDQ(operand.U8(8), row)
+		g.CMPQ(row, p.end)
+		g.JE(operand.LabelRef(end))
 	}
+	g.JMP(operand.LabelRef(p.label("row", 0)))
+	return row
 }
 
-// values returns b of a block of row i, and the weights if there are terms, in the order of solver.Value.
-func (g *generator) values(p pass, i int) (values []blockMem) {
+// ofRow returns the entry of a row in a list of the Span.
+func ofRow(p pass, row reg.Register, list uintptr) operand.Mem {
+	return operand.Mem{Base: p.span, Index: row, Scale: 1, Disp: int(list)}
+}
+
+// loadOfRow loads the entry of a row in a list of the Span.
+func (g *generator) loadOfRow(p pass, row reg.Register, list uintptr) reg.GPVirtual {
+	r := g.GP64()
+	g.MOVQ(ofRow(p, row, list), r)
+	return r
+}
+
+// values returns b of a block of a row, and the weights if there are terms, in the order of solver.Value.
+func (g *generator) values(p pass, row reg.Register) (values []blockMem) {
 	var span kernel.Span
 	if p.operator == kernel.Plain {
 		return nil
 	}
-	row := func(of uintptr) reg.GPVirtual { return g.loadField(p.span, of+uintptr(8*i)) }
 	n := p.operator.Terms()
 	if n > 0 { // first, while there is a register for it
-		ahead := row(unsafe.Offsetof(span.Ahead))
+		ahead := g.loadOfRow(p, row, unsafe.Offsetof(span.Ahead))
 		for line := 0; line < kernel.AheadBytes; line += 64 {
 			g.PREFETCHT0(operand.Mem{Base: ahead, Index: p.off, Scale: uint8(n), Disp: line})
 		}
 	}
-	values = append(values, g.block(row(unsafe.Offsetof(span.Sources)), p.off))
+	values = append(values, g.block(g.loadOfRow(p, row, unsafe.Offsetof(span.Sources)), p.off))
 	if n == 0 {
 		return values
 	}
-	terms := row(unsafe.Offsetof(span.Terms))
+	terms := g.loadOfRow(p, row, unsafe.Offsetof(span.Terms))
 	g.LEAQ(operand.Mem{Base: terms, Index: p.off, Scale: uint8(n)}, terms)
 	for k := range n {
 		var block blockMem
