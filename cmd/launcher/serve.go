@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -26,10 +27,10 @@ object on each line:
 
 and answers with events, as --json does. Each event has the id of its request.
 The event end is the last one of a request: its exit_code is that of a run
-alone, and its error says why a run was refused, cancelled or failed. Requests
-are done in their order, and each has the bits of a run alone. With "hash":
-true, the report has the SHA-256 of the field; with "progress": true, events
-tell how far the run is.
+alone, and its error says why a run was refused, cancelled or failed. Its id is
+free again then. Requests are done in their order, those of several clients in
+turn, and each has the bits of a run alone. With "hash": true, the report has
+the SHA-256 of the field; with "progress": true, events tell how far the run is.
 
 Files are written to output.dir, and only those that a request names, as in
 "output.field": "field.npy". Files that a request reads are in the directory in
@@ -74,14 +75,6 @@ type serveOptions struct {
 	socket string
 }
 
-// Limits of what a client may send.
-const (
-	maxRequest = 1 << 20 // bytes of a line
-	maxQueue   = 64      // requests that wait; the client waits with more
-	maxID      = 200     // bytes
-	maxClients = 64      // of a socket, at once
-)
-
 // startServe starts the ranks and does the requests of in, or of the clients of a socket.
 func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stderr io.Writer) error {
 	base, err := o.base()
@@ -100,33 +93,27 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 	if err != nil {
 		return err
 	}
-	s := &serving{base: base, queue: make(chan request, maxQueue), pending: map[int]request{}}
-	var socket *socket
+	s := newServing(base, start.Run.Ranks)
+	leave := func() {}
 	if o.socket != "" {
-		if socket, err = listenAt(o.socket); err != nil {
+		at, err := listenAt(o.socket)
+		if err != nil {
 			return err
 		}
-		defer socket.close()
+		leave = sync.OnceFunc(func() { _ = at.close() }) // a socket that stays is replaced
+		defer leave()
+		s.all.Go(func() { at.accept(ctx, s) })
 		scr.Say("requests are taken at " + o.socket)
+	} else {
+		s.all.Go(func() { s.close(s.attend(ctx, in, stdout, func() { launch.AwaitUnread(unix.Stdout) })) })
 	}
 	e := &study.Engine{Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
 		Warn: s.warn, Alone: serveAlone,
 		Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
-	if socket != nil {
-		go socket.accept(ctx, s)
-	} else {
-		c := newClient(s, stdout)
-		go func() {
-			defer close(s.queue)
-			c.read(ctx, in)
-		}()
-		go func() {
-			launch.AwaitUnread(unix.Stdout)
-			c.leave()
-		}()
-	}
 	end, err := e.Run(ctx, p)
+	leave()
 	if err != nil {
+		s.dismiss(ctx, launch.ExitFailed, err.Error())
 		return err
 	}
 	why := "the ranks have ended"
@@ -138,9 +125,12 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 	if code == launch.ExitOK && !e.Complete() {
 		code = launch.ExitFailed
 	}
+	if lost := s.dismiss(ctx, code, why); code == launch.ExitOK && lost != nil {
+		scr.fail("standard output: " + lost.Error())
+		code = launch.ExitFailed
+	}
 	if code == launch.ExitOK {
 		return nil
 	}
-	s.dismiss(code, why)
 	return launch.ExitError{Code: code}
 }

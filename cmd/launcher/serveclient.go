@@ -8,55 +8,62 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"sync"
 	"time"
 
 	"jacobi/internal/observe/events"
 )
 
-// request is a line of a client.
-type request struct {
-	ID       json.RawMessage `json:"id"`
-	Keys     json.RawMessage `json:"keys"`
-	Hash     bool            `json:"hash"`
-	Progress bool            `json:"progress"`
-	Cancel   json.RawMessage `json:"cancel"` // the id of a request that is not to be done, or not to its end
-	fault    error
-	from     *client
-	drop     context.CancelCauseFunc // cancels its job; nil before that
+// client asks for runs: the program at standard input and output, or one that is connected to the socket. It has a
+// reader and a writer of its own, so that it waits for no other client.
+type client struct {
+	*serving
+	ctx   context.Context // ends with the cause when nobody reads the answers any more, and its requests with it
+	leave context.CancelCauseFunc
+	room  chan struct{} // holds an element for each request whose end was not written
+	wake  chan struct{} // holds a token for the writer
+
+	// Guarded by serving.mu:
+	asked   map[string]*request // without an end, by id
+	waiting []*request          // those of them that no rank has
+	answers []answer            // to be written
+	ended   bool                // no request follows
 }
 
 // answer is a line for a client.
 type answer struct {
-	ID json.RawMessage `json:"id"`
-	events.Event
+	line []byte
+	last bool // of its request
 }
 
-// client asks for runs: the program at standard input and output, or one that is connected to the socket.
-type client struct {
-	*serving
-	failed func(error) error // takes a failure to write: what it returns ends all
+// maxProgress is how many answers may wait to be written when an event of progress is added. Others always are: their
+// number is that of the requests.
+const maxProgress = 64
 
-	writing sync.Mutex
-	out     *json.Encoder
+var errGone = errors.New("the client has gone")
 
-	mu      sync.Mutex
-	waiting map[string]int                     // requests without an end, by id
-	given   map[string]context.CancelCauseFunc // cancels the newest job, by id
-	ended   map[string]bool                    // ids of requests that were cancelled
-	gone    bool
-}
-
-// newClient returns a client whose end ends all.
-func newClient(s *serving, out io.Writer) *client {
-	return &client{serving: s, out: json.NewEncoder(out), waiting: map[string]int{},
-		given: map[string]context.CancelCauseFunc{}, ended: map[string]bool{},
-		failed: func(err error) error { return fmt.Errorf("answer to a request: %w", err) }}
+// attend does the requests that a client writes to in. It returns once all are answered, or with an error once nobody
+// reads out any more. unread returns when that is so.
+func (s *serving) attend(ctx context.Context, in io.Reader, out io.Writer, unread func()) error {
+	c := &client{serving: s, room: make(chan struct{}, s.room), wake: make(chan struct{}, 1),
+		asked: map[string]*request{}}
+	c.ctx, c.leave = context.WithCancelCause(ctx)
+	defer c.leave(nil)
+	go func() {
+		unread()
+		c.leave(errGone)
+	}()
+	go func() {
+		c.read(in)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+		notify(c.wake)
+	}()
+	return c.write(out)
 }
 
 // read reads requests until their end. A line that is none is answered in its turn.
-func (c *client) read(ctx context.Context, in io.Reader) {
+func (c *client) read(in io.Reader) {
 	lines := bufio.NewReaderSize(in, maxRequest)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -64,16 +71,17 @@ func (c *client) read(ctx context.Context, in io.Reader) {
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = lines.ReadSlice('\n')
 		}
-		r := request{fault: fmt.Errorf("no request: more than %d bytes", maxRequest)}
-		if !long {
-			r = parseRequest(line)
+		if long {
+			line = nil
 		}
-		switch {
-		case !long && len(bytes.TrimSpace(line)) == 0:
-		case r.Cancel != nil && r.fault == nil:
-			c.abandon(string(r.Cancel))
-		case !c.ask(ctx, r):
-			return
+		if long || len(bytes.TrimSpace(line)) > 0 {
+			r := &request{fault: fmt.Errorf("no request: more than %d bytes", maxRequest)}
+			if !long {
+				r = parseRequest(bytes.TrimRight(line, "\r\n"))
+			}
+			if !c.take(r) {
+				return
+			}
 		}
 		if err != nil {
 			return
@@ -81,93 +89,104 @@ func (c *client) read(ctx context.Context, in io.Reader) {
 	}
 }
 
-// ask puts a request into the queue, and waits for room there.
-func (c *client) ask(ctx context.Context, r request) bool {
-	r.from = c
-	c.mu.Lock()
-	c.waiting[string(r.ID)]++
-	c.mu.Unlock()
-	select {
-	case c.queue <- r:
+// take does what a line asks for. It waits while there is no room for a request, and returns false if none is taken any
+// more.
+func (c *client) take(r *request) bool {
+	if r.cancel != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if asked := c.asked[string(r.cancel)]; asked != nil {
+			asked.drop(errCancelled)
+		}
 		return true
-	case <-ctx.Done():
+	}
+	select {
+	case c.room <- struct{}{}:
+	case <-c.ctx.Done():
 		return false
 	}
-}
-
-// parseRequest reads a line. Its fault says why it is no request.
-func parseRequest(line []byte) (r request) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	err := d.Decode(&r)
-	switch id := string(r.ID); {
-	case err != nil:
-		r.ID, r.fault = nil, fmt.Errorf("no request: %w", err)
-	case r.Cancel != nil && r.ID == nil && r.Keys == nil:
-	case id == "" || len(id) > maxID || strings.ContainsAny(id[:1], "{[ntf"):
-		r.ID, r.fault = nil, fmt.Errorf("no request: id: must be a number, or text of at most %d bytes", maxID)
-	case len(r.Keys) == 0:
-		r.fault = errors.New("no request: keys: must be an object")
-	}
-	return r
-}
-
-// give notes how to cancel the job of a request. It returns false if the request is not to be done.
-func (c *client) give(id string, drop context.CancelCauseFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.given[id] = drop
-	return !c.ended[id] && !c.gone
+	if c.closed {
+		<-c.room
+		return false
+	}
+	if c.asked[string(r.id)] != nil {
+		*r = request{fault: fmt.Errorf("no request: id %s: the request with this id has no end yet", r.id)}
+	}
+	if r.id != nil {
+		c.asked[string(r.id)] = r
+	}
+	r.from = c
+	r.wanted, r.drop = context.WithCancelCause(c.ctx)
+	c.enqueue(r)
+	return true
 }
 
-// abandon cancels the requests of that id that have no end. One at which the ranks are stops after a common iteration.
-func (c *client) abandon(id string) {
-	c.mu.Lock()
-	drop := c.given[id]
-	if c.waiting[id] > 0 {
-		c.ended[id] = true
-	}
-	c.mu.Unlock()
-	if drop != nil {
-		drop(errCancelled)
-	}
-}
-
-// leave cancels all requests: nobody waits for their answers any more.
-func (c *client) leave() {
-	c.mu.Lock()
-	c.gone = true
-	var ids []string
-	for id := range c.waiting {
-		ids = append(ids, id)
-	}
-	c.mu.Unlock()
-	for _, id := range ids {
-		c.abandon(id)
-	}
-}
-
-// end forgets a request.
-func (c *client) end(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting[id]--; c.waiting[id] <= 0 {
-		delete(c.waiting, id)
-		delete(c.given, id)
-		delete(c.ended, id)
-	}
-}
-
-// tell writes an event of the request with that id; nil stands for a line that is none.
-func (c *client) tell(id json.RawMessage, e events.Event) error {
+// lineOf returns the line of an event of the request with that id; nil stands for a line that is none.
+func lineOf(id json.RawMessage, e events.Event) []byte {
 	e.Time = time.Now()
-	if id == nil {
-		id = json.RawMessage("null")
+	line, err := json.Marshal(struct {
+		ID json.RawMessage `json:"id"`
+		events.Event
+	}{id, e})
+	if err != nil {
+		panic(err) // an event is made of parts that JSON has
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if err := c.out.Encode(answer{id, e}); err != nil {
-		return c.failed(err)
+	return append(line, '\n')
+}
+
+// tell adds an event of a request to the answers.
+func (c *client) tell(r *request, e events.Event) {
+	line := lineOf(r.id, e)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil || e.Event == "progress" && len(c.answers) >= maxProgress {
+		return
 	}
-	return nil
+	a := answer{line, e.End != nil}
+	if c.answers = append(c.answers, a); a.last && r.id != nil {
+		delete(c.asked, string(r.id))
+	}
+	notify(c.wake)
+}
+
+// write writes answers until the last one, or until nobody reads them any more.
+func (c *client) write(out io.Writer) error {
+	for {
+		c.mu.Lock()
+		all := c.answers
+		c.answers = nil
+		done := (c.ended || c.closed) && len(all) == 0 && len(c.room) == 0
+		c.mu.Unlock()
+		for _, a := range all {
+			if _, err := out.Write(a.line); err != nil {
+				c.leave(err)
+				return err
+			}
+			if a.last {
+				<-c.room
+			}
+		}
+		switch {
+		case done:
+			return nil
+		case len(all) > 0:
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-c.over:
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
+		}
+	}
+}
+
+// notify puts a token into a channel that holds one.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

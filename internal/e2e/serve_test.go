@@ -14,6 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"jacobi/internal/observe/events"
 )
@@ -50,6 +53,11 @@ func serving(t *testing.T, dir string, args ...string) *exec.Cmd {
 // serveBy is serve by a prepared command.
 func serveBy(t *testing.T, cmd *exec.Cmd) *client {
 	t.Helper()
+	return serveWith(t, cmd, t.Output())
+}
+
+func serveWith(t *testing.T, cmd *exec.Cmd, stderr io.Writer) *client {
+	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +66,7 @@ func serveBy(t *testing.T, cmd *exec.Cmd) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = t.Output()
+	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +136,7 @@ func TestServe(t *testing.T) {
 	}
 	for _, w := range []struct{ id, fault string }{
 		{`"first"`, ""},
-		{"null", "no request: invalid character 'o' in literal null (expecting 'u')"},
+		{"null", "no request: column 1: invalid character 'o' in literal null (expecting 'u')"},
 		{"null", "no request: id: must be a number, or text of at most 200 bytes"},
 		{"3", "grid.nx 1: "},
 		{"4", "run.ranks (request): "},
@@ -252,4 +260,45 @@ func TestServeClientGoesAway(t *testing.T) {
 	if err := c.cmd.Wait(); err == nil {
 		t.Error("serve has ended well, without anybody who reads its answers")
 	}
+}
+
+// Two signals end serve although a rank is stopped, and although the program that has asked does not read its answers.
+func TestServeEndsAlthoughNobodyReads(t *testing.T) {
+	t.Parallel()
+	cmd := serving(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64",
+		"problem.preset=dirichlet"), "-np", "2")...)
+	stderr, own, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	c := serveWith(t, cmd, own)
+	own.Close()
+	c.ask(`{"id": 0, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)
+	c.until("end")
+	const keys = `"zzzz": 1, "zzzzz": 1, "zzzzzz": 1`
+	for id := range 120 { // more than a pipe holds, and fewer than there is room for
+		c.ask(`{"id": %d, "keys": {%s}}`, id, keys)
+	}
+	c.ask(`{"id": "long", "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1,` +
+		` "solver.max_iterations": 1000000000}}`)
+	for full := 0; full < 60_000; { // the pipe has no room for another answer
+		var err error
+		if full, err = unix.IoctlGetInt(int(c.out.(*os.File).Fd()), unix.TIOCINQ); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	ranks := (&live{t: t, cmd: c.cmd}).allRanks(2)
+	if err := syscall.Kill(ranks[1], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"once more kills them", "killing the ranks"} {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		for said := bufio.NewScanner(stderr); said.Scan() && !strings.Contains(said.Text(), want); {
+		}
+	}
+	c.exits(143)
 }

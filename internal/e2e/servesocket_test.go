@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -65,7 +66,8 @@ func TestServeSocket(t *testing.T) {
 		t.Fatalf("the socket: %v, %v; want the mode 0600", info, err)
 	}
 	again := run(t, dir, "launcher", "serve", "--socket", "socket", "--set", "output.dir=other")
-	if again.code != 1 || !strings.Contains(again.stderr, `--socket "socket": another program listens there`) {
+	held := fmt.Sprintf(`--socket "socket": in use by run serve, process %d on `, cmd.Process.Pid)
+	if again.code != 1 || !strings.Contains(again.stderr, held) {
 		t.Errorf("a second server: exit code %d\n%s", again.code, again.stderr)
 	}
 
