@@ -99,7 +99,7 @@ class Problem:
                     value = write(field.name, value)
             keys[name] = value
         keys.setdefault("problem.preset", "")
-        return {name: _plain(value) for name, value in keys.items()}
+        return {name: plain(value) for name, value in keys.items()}
 
 
 def _picture(drawing: Any) -> bytes:
@@ -137,16 +137,16 @@ def _stored(name: str, value: Any) -> NDArray[Any]:
     return stored if stored.ndim == 0 else np.ascontiguousarray(stored)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Returns a value of a key as JSON has it. A number that is not finite goes as text, which launcher refuses."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(v) for name, v in value.items()}
+        return {str(name): plain(v) for name, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, (bool, int, float, str)):

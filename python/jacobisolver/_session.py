@@ -6,6 +6,7 @@ import collections
 import concurrent.futures
 import functools
 import itertools
+import json
 import re
 import shutil
 import sys
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from . import _launcher
 from ._errors import JacobiWarning, SessionError, SolveError, ToleranceError, ToleranceWarning
 from ._link import Answer, Link, Request
-from ._problem import Problem
+from ._problem import Problem, plain
 from ._result import Result, result
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ class Session:
         for name, value in self._keys.items():
             command += ["--set", f"{name}={_text(value)}"]
         self._numbers = itertools.count(1)
-        self._dir = Path(tempfile.mkdtemp(prefix="jacobisolver-", dir=directory))
+        try:
+            self._dir = Path(tempfile.mkdtemp(prefix="jacobisolver-", dir=directory))
+        except OSError as e:
+            raise SessionError(f"directory {str(directory or tempfile.gettempdir())!r}: {e.strerror}") from e
         try:
             self._link = Link([*command, "--set", "output.dir=out", *arguments], self._dir, _launcher.environment())
         except BaseException:
@@ -238,7 +242,8 @@ def _slots(host: Optional[str]) -> int:
 
 def _text(value: Any) -> str:
     """Returns a value of a key for --set."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    value = plain(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def solve(problem: Optional[Problem] = None, *, ranks: Optional[int] = None, host: Optional[str] = None,

@@ -158,6 +158,20 @@ def test_the_end_of_the_ranks_is_an_error_with_their_sentence():
     assert not s._dir.exists()
 
 
+def test_a_session_that_does_not_start_says_why():
+    for arguments, words in [
+            ({"ranks": 0}, "-np 0: must be at least 1"),
+            ({"keys": {"device.threads": None}}, 'device.threads "null" (--set): '),
+            ({"keys": {"solver.tolerance": float("nan")}}, 'solver.tolerance "nan" (--set): '),
+            ({"directory": "/no/such"}, "directory '/no/such': No such file or directory")]:
+        with pytest.raises(jacobisolver.SessionError) as e:
+            with jacobisolver.Session(**arguments) as s:
+                s.solve(nx=9, top=1)
+        assert str(e.value).startswith(words)
+    with jacobisolver.Session(keys={"output.results": False, "problem.coefficient": "x < 0.5 ? 0 : 1"}) as s:
+        assert np.isnan(s.solve(nx=9, top=1).field[:, :4]).all()
+
+
 @pytest.mark.parametrize("host, want", [
     (None, 1), ("a", 1), ("a:4, b:3", 7), ("a,b:2", 3), ("10.0.0.1:2,[fe80::1]:3,[fe80::1],fe80::2:7", 7)])
 def test_each_slot_of_a_host_has_a_rank(host, want):
