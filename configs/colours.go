@@ -86,13 +86,13 @@ func parseColour(text string, attributes []string) (c Colour, err error) {
 					"underscores", value)
 			}
 		case "value":
-			v, ok := toFloat(value)
+			v, ok := Number(value)
 			if !ok {
-				return c, fmt.Errorf("value %q: must be %s", value, aFloat)
+				return c, fmt.Errorf("value %q: must be %s", value, ANumber)
 			}
 			c.Value = &v
 		case "coefficient":
-			a, ok := toFloat(value)
+			a, ok := Number(value)
 			if !ok || a != 0 && !(a >= LeastCoefficient && a <= MostCoefficient) {
 				return c, fmt.Errorf("coefficient %q: must be 0, where there is no material, or %g to %g", value,
 					LeastCoefficient, MostCoefficient)
@@ -128,7 +128,7 @@ func coloursText(raw any) (any, error) {
 				return nil, fmt.Errorf("%q: %s %q: must be a number, or text without spaces and semicolons", colour,
 					key, text)
 			}
-			if f, ok := toFloat(text); ok && key != "name" {
+			if f, ok := Number(text); ok && key != "name" {
 				text = formatFloat(f)
 			}
 			item = append(item, key+"="+text)

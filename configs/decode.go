@@ -61,7 +61,7 @@ func decodeTOML(data []byte) (tree map[string]any, err error) {
 // checkFloats refuses a number that the decoder rounds to 0, in a value of TOML.
 func checkFloats(n *unstable.Node) error {
 	if n.Kind == unstable.Float && vanishes(string(n.Data)) {
-		return fmt.Errorf("%s: must be %s", n.Data, aFloat)
+		return fmt.Errorf("%s: must be %s", n.Data, ANumber)
 	}
 	var err error
 	for children := n.Children(); children.Next(); {

@@ -82,9 +82,9 @@ func (r *jsonReader) value(depth int) (any, error) {
 	}
 	switch token := token.(type) {
 	case json.Number:
-		f, ok := toFloat(token.String())
+		f, ok := Number(token.String())
 		if !ok {
-			return nil, r.fault(fmt.Errorf("%s: must be %s", token, aFloat))
+			return nil, r.fault(fmt.Errorf("%s: must be %s", token, ANumber))
 		}
 		return f, nil
 	case json.Delim:

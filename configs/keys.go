@@ -100,8 +100,8 @@ func (k key) text(c Config) string {
 	return fmt.Sprint(k.written(c))
 }
 
-// aFloat is what numbers must be. One that a float64 rounds to 0, or that is too large for it, is none.
-const aFloat = "a number that a float64 holds"
+// ANumber is what numbers must be. One that a float64 rounds to 0, or that is too large for it, is none.
+const ANumber = "a number that a float64 holds"
 
 // convert converts a value from a source to the type of the field: text, a number or a truth value, as such or as text,
 // and for colours a section. The error says what is allowed.
@@ -130,7 +130,7 @@ func (k key) parse(text string) (v any, ok bool) {
 	case integer:
 		return toInt(text)
 	case number:
-		return toFloat(text)
+		return Number(text)
 	case boolean:
 		return text == "true", text == "true" || text == "false"
 	case duration:
@@ -140,14 +140,16 @@ func (k key) parse(text string) (v any, ok bool) {
 		n, ok := toInt(text)
 		return n, ok && n >= 1 || text == "auto"
 	case length:
-		f, ok := toFloat(text)
+		f, ok := Number(text)
 		return f, ok && f > 0 || text == "auto"
 	case interval:
 		return k.interval(text)
 	case expression:
-		if f, ok := toFloat(text); ok {
+		if f, ok := Number(text); ok {
 			return formatFloat(f), true
 		}
+		_, err := strconv.ParseFloat(text, 64) // takes Inf, and 1e-400 for 0
+		return text, errors.Is(err, strconv.ErrSyntax)
 	}
 	return text, true
 }
@@ -159,7 +161,7 @@ func (k key) allowed() string {
 		low, high := k.bounds()
 		return fmt.Sprintf("an integer, %d to %d", low, high)
 	case number:
-		return aFloat
+		return ANumber
 	case boolean:
 		return "true or false"
 	case duration:
@@ -173,6 +175,8 @@ func (k key) allowed() string {
 			return `100, "100 sweeps", "5 cycles" or a duration, such as 10m`
 		}
 		return `100, "100 sweeps" or "5 cycles"`
+	case expression:
+		return "an expression or " + ANumber
 	}
 	return "text"
 }
@@ -211,12 +215,12 @@ func toInt(text string) (int, bool) {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n, true
 	}
-	f, ok := toFloat(text)
+	f, ok := Number(text)
 	return int(f), ok && f == math.Trunc(f) && math.Abs(f) < math.MaxInt64
 }
 
-// toFloat reads a decimal number.
-func toFloat(text string) (float64, bool) {
+// Number reads a decimal number.
+func Number(text string) (float64, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	return f, err == nil && f-f == 0 && !vanishes(text) && !strings.ContainsAny(text, "xX_")
 }

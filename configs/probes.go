@@ -149,8 +149,8 @@ func parsePoint(text string, m solver.Mesh) (p MeshPoint, err error) {
 		}
 		return MeshPoint{ix, iy}, nil
 	}
-	x, okX := toFloat(first)
-	y, okY := toFloat(second)
+	x, okX := Number(first)
+	y, okY := Number(second)
 	if !okX || !okY || !(x >= 0 && x <= 1) || !(y >= 0 && y <= 1) {
 		return p, fmt.Errorf("%s: x and y must be from 0 to 1", text)
 	}

@@ -150,10 +150,10 @@ func (v *validator) problem(c Config) {
 	if _, err := c.Problem.Walls(c.Grid.DType); err != nil {
 		v.faults = append(v.faults, err)
 	}
-	if k, ok := toFloat(c.Problem.Screening); ok && k < 0 {
+	if k, ok := Number(c.Problem.Screening); ok && k < 0 {
 		v.fault("problem.screening %s: must be at least 0", c.Problem.Screening)
 	}
-	if a, ok := toFloat(c.Problem.Coefficient); ok && a == 0 {
+	if a, ok := Number(c.Problem.Coefficient); ok && a == 0 {
 		v.fault("problem.coefficient %s: there would be no material; an expression or a file has 0 where there is none",
 			c.Problem.Coefficient)
 	} else if ok && !(a >= LeastCoefficient && a <= MostCoefficient) {

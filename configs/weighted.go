@@ -7,7 +7,7 @@ import "strings"
 func (p Problem) Weighted() (key, value string) {
 	for _, k := range []struct{ key, value string }{{"problem.coefficient", p.Coefficient},
 		{"problem.screening", p.Screening}} {
-		if _, number := toFloat(k.value); k.value != "" && !number {
+		if _, number := Number(k.value); k.value != "" && !number {
 			return k.key, k.value
 		}
 	}

@@ -197,7 +197,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 			set("problem.left=sinn(x)", "problem.right=1/(", "output.dir=/proc/none", "nats.url=nats://127.0.0.1:1",
 				"checkpoint.resume=nowhere"),
 			[]string{`problem\.left "sinn\(x\)": column 1: unknown function sinn; did you mean sin\?`,
-				`problem\.right "1/\(": column 3: a value is missing after \(`,
+				`problem\.right "1/\(": column 4: the expression ends too early`,
 				`output\.dir "/proc/none": cannot be created`,
 				`checkpoint\.resume "nowhere": `,
 				`nats\.url: connect to the NATS server at nats://127\.0\.0\.1:1: connection refused`}},

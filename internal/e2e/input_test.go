@@ -52,7 +52,7 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{set("grid.ny=abc"), `grid.ny "abc" (--set): must be an integer, 3 to 2147483647`},
 		{set("grid.nxx=5"), "unknown key grid.nxx (--set): did you mean grid.nx?"},
 		{set("solver.tolerance=-1"), "solver.tolerance -1: must be a finite number of at least 0"},
-		{set("problem.left=sin(x"), `problem.left "sin(x": column 4: this ( is not closed`},
+		{set("problem.left=sin(x"), `problem.left "sin(x": column 6: the expression ends too early`},
 		{set("problem.left=1/(y-y)"), `problem.left "1/(y-y)" at row 0, column 0 (x = 0, y = 0): +Inf; values must ` +
 			`be finite`},
 		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},

@@ -7,15 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"jacobi/configs"
 	"jacobi/internal/compute/elementary"
 	"jacobi/solver"
-)
-
-// The names of sides with a derivative or a heat transfer (see configs.ParseSide).
-const (
-	neumann = "neumann"
-	robin   = "robin"
 )
 
 // maxText bounds the length of an expression, and so the depth of the parser's recursion.
@@ -53,13 +46,21 @@ func compile(text string, mesh solver.Mesh, width, height float64) (node, error)
 	return out.node, c.err
 }
 
-// compileNumber is compile for an expression whose value has to be a number.
-func compileNumber(text string, mesh solver.Mesh, width, height float64) (node, error) {
+// compileNumber is compile for an expression whose value has to be a number. The error ends with what else is allowed.
+func compileNumber(text string, mesh solver.Mesh, width, height float64, allowed string) (node, error) {
 	n, err := compile(text, mesh, width, height)
 	if err == nil && n.isBool {
-		err = errors.New("true or false is no number; write condition ? 1 : 0")
+		err = errors.New("it is a condition, not a number")
 	}
-	return n, err
+	return n, allow(err, allowed)
+}
+
+// allow returns err with what the key takes, unless it asks whether the nearest name was meant.
+func allow(err error, allowed string) error {
+	if err == nil || strings.HasSuffix(err.Error(), "?") {
+		return err
+	}
+	return fmt.Errorf("%w; allowed are %s", err, allowed)
 }
 
 func (c *compiler) fail(at token, format string, args ...any) node {
@@ -111,32 +112,10 @@ func (c *compiler) name(t token) node {
 	if v, ok := c.consts[t.text]; ok {
 		return constant(v)
 	}
-	if t.text == configs.Periodic {
-		return c.fail(t, "periodic is allowed only as the whole value of problem.left, right, top or bottom")
-	}
 	if isFunction(t.text) {
-		if c.peek().isValue() {
-			return c.fail(c.peek(), "%s takes its arguments in parentheses: %s(…)", t.text, t.text)
-		}
-		return c.fail(t, "%s is a function; write %s(…)", t.text, t.text)
+		return c.fail(t, "%s is a function: its arguments stand in parentheses", t.text)
 	}
-	if why := absent(t.text); why != "" {
-		return c.fail(t, "unknown name %s: %s", t.text, why)
-	}
-	known := slices.Concat(Names(), []string{configs.Periodic, "true", "false"}, Functions())
-	return c.fail(t, "unknown name %s; %s", t.text, hint(t.text, "names and functions", known))
-}
-
-// member refuses a name behind a point, as in math.sin.
-func (c *compiler) member(t token) {
-	switch {
-	case isFunction(t.text):
-		c.fail(t, "functions have no module; did you mean %s(…)?", t.text)
-	case slices.Contains(Names(), t.text):
-		c.fail(t, "names have no module; did you mean %s?", t.text)
-	default:
-		c.fail(t, "names have no module")
-	}
+	return c.fail(t, "unknown name %s; %s", t.text, hint(t.text, slices.Concat(Names(), Functions())))
 }
 
 // intervals returns by what ix and iy are divided for x and y: the intervals in the width and in the height.
@@ -170,9 +149,6 @@ func (c *compiler) binary(operator string, left, right operand) node {
 
 func (c *compiler) call(t token, list []operand) node {
 	name := t.text
-	if word := strings.ToLower(name); word == "where" || word == "iif" || word == "piecewise" || word == "heaviside" {
-		return c.fail(t, "unknown function %s: %s", name, choice)
-	}
 	args := make([]node, len(list))
 	for i, a := range list {
 		args[i] = c.number(a)
@@ -184,17 +160,8 @@ func (c *compiler) call(t token, list []operand) node {
 		return c.callsFunction(apply1(f, args[0]))
 	}
 	f, variadic, ok := binaryFunction(name)
-	if name == neumann || name == robin {
-		return c.fail(t, "%s(…) is allowed only as the whole value of problem.left, right, top or bottom", name)
-	}
-	if strings.EqualFold(name, "dirichlet") {
-		return c.fail(t, "a side with given values has them as its value, without a function")
-	}
-	if slices.Contains(Names(), name) {
-		return c.fail(t, "%s is not a function; did you mean %s*(…)?", name, name)
-	}
 	if !ok {
-		return c.fail(t, "unknown function %s; %s", name, hint(name, "functions", append(Functions(), neumann, robin)))
+		return c.fail(t, "unknown function %s; %s", name, hint(name, Functions()))
 	}
 	if len(args) < 2 || len(args) > 2 && !variadic {
 		atLeast := ""

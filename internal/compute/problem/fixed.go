@@ -40,9 +40,9 @@ func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture
 	default:
 		f.node, err = compile(text, p.mesh, p.numbers.width, p.numbers.height)
 		if err == nil && !f.node.isBool {
-			err = errors.New("it must be a condition, such as hypot(x-0.5, y-0.5) < 0.2, or a .npy or .png file")
+			err = errors.New("it is a number, not a condition")
 		}
-		err = orFile(text, npyKind+" or "+pngKind, err)
+		err = allow(err, fixedTakes)
 	}
 	return f, err
 }

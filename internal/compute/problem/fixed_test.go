@@ -176,9 +176,8 @@ func TestBadFixedPoints(t *testing.T) {
 		p    configs.Problem
 		want string // %s is the file
 	}{
-		{configs.Problem{Fixed: "x"}, `problem.fixed "x": it must be a condition, such as hypot(x-0.5, y-0.5) < 0.2, ` +
-			`or a .npy or .png file`},
-		{configs.Problem{Fixed: "xx > 1"}, `problem.fixed "xx > 1": column 1: unknown name xx; did you mean x?`},
+		{configs.Problem{Fixed: "x"}, `problem.fixed "x": it is a number, not a condition; allowed are a condition, ` +
+			`such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a PNG picture (.png)`},
 		{configs.Problem{Fixed: "true"}, `problem.fixed "true": it fixes all 6 points that a sweep could change; at ` +
 			`least one has to be free`},
 		{configs.Problem{Fixed: "x > 0 and x < 1 and y > 0 and y < 1"},
@@ -190,12 +189,8 @@ func TestBadFixedPoints(t *testing.T) {
 			`"periodic": no ` +
 			`side has values, ` + unique + `problem.screening above 0, or a robin side with h above 0`},
 		{with(floating, "ix == 0 and iy == 1"), ""},
-		{configs.Problem{Fixed: "a hole.jpg"}, `problem.fixed "a hole.jpg": a file of kind .jpg cannot be read; it ` +
-			`must ` +
-			`be a NumPy array (.npy) or a PNG picture (.png)`},
-		{configs.Problem{Source: "../f.csv"}, `problem.source "../f.csv": a file of kind .csv cannot be read; it ` +
-			`must ` +
-			`be a NumPy array (.npy)`},
+		{configs.Problem{Source: "../f.csv"}, `problem.source "../f.csv": column 1: . is not allowed in an ` +
+			`expression; allowed are a number, an expression and a NumPy array (.npy)`},
 		{configs.Problem{Fixed: "absent.png"}, `problem.fixed "absent.png": no such file or directory`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", []byte("GIF89a, for instance"))},
 			`problem.fixed %q: it is not a PNG picture`},

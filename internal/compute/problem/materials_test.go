@@ -161,8 +161,6 @@ func TestBadMaterials(t *testing.T) {
 			`(x = 1, y = 0.25): -0.25; h must be finite and at least 0`},
 		{configs.Problem{Right: "robin(1, 1/(iy-2))"}, `problem.right "robin(1, 1/(iy-2))" at row 2, column 6 ` +
 			`(x = 1, y = 0.5): +Inf; values must be finite`},
-		{configs.Problem{Coefficient: "robin(1, 2)"}, `problem.coefficient "robin(1, 2)": column 1: robin(…) is ` +
-			`allowed only as the whole value of problem.left, right, top or bottom`},
 		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), adrift(0, 0, "x = 0, y = 0")},
 		{with(insulated, func(p *configs.Problem) { p.Left, p.Coefficient = "robin(0, 1)", "1 + x" }),
 			adrift(0, 0, "x = 0, y = 0")},

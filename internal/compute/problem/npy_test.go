@@ -148,11 +148,9 @@ func TestSidesFromFiles(t *testing.T) {
 		}
 	}
 	for side, want := range map[configs.Problem]string{
-		{Left: wide}:            "problem.left %q: shape (4,); it must be (5,) (grid.ny)",
-		{Bottom: tall}:          "problem.bottom %q: shape (5,); it must be (4,) (grid.nx)",
-		{Top: "neumann(a.npy)"}: "problem.top %q: column 3: names have no module",
-		{Right: "a.txt"}:        "problem.right %q: a file of kind .txt cannot be read; it must be " + npyKind,
-		{Right: "no/no.npy"}:    "problem.right %q: no such file or directory",
+		{Left: wide}:         "problem.left %q: shape (4,); it must be (5,) (grid.ny)",
+		{Bottom: tall}:       "problem.bottom %q: shape (5,); it must be (4,) (grid.nx)",
+		{Right: "no/no.npy"}: "problem.right %q: no such file or directory",
 	} {
 		_, err := New(t.Context(), config(4, 5, "float64", side))
 		text := side.Left + side.Right + side.Top + side.Bottom

@@ -1,5 +1,7 @@
 package problem
 
+import "jacobi/configs"
+
 // The levels at which operators bind, loosest first.
 const (
 	bindsOr = iota + 1
@@ -146,7 +148,11 @@ func (c *compiler) value() operand {
 		c.expect(")")
 		return c.ended(inner.node, first)
 	}
-	if v, err := first.number(); err == nil {
+	if first.isNumber() {
+		v, ok := configs.Number(first.text)
+		if !ok {
+			c.fail(first, "%s must be %s", first.text, configs.ANumber)
+		}
 		c.next++
 		return c.ended(constant(v), first)
 	}
@@ -155,13 +161,6 @@ func (c *compiler) value() operand {
 		return c.ended(node{}, first)
 	}
 	c.next++
-	if c.take(".") {
-		if t := c.peek(); t.isName() {
-			c.member(t)
-		}
-		c.unexpected()
-		return c.ended(node{}, first)
-	}
 	if !c.take("(") {
 		return c.ended(c.name(first), first)
 	}

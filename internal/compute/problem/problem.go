@@ -131,13 +131,11 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		case s.Wall == solver.Dirichlet && hasSuffix(s.Text, ".npy"):
 			err = p.openSide(side.part, i < 2)
 		default:
-			if side.part.node, err = p.number(s.Text); s.Wall == solver.Dirichlet {
-				err = orFile(s.Text, npyKind, err)
-			}
+			side.part.node, err = p.number(s.Text, sidesTake)
 		}
 		if err == nil && s.Transfer != "" {
 			p.transfers[i] = part{key: side.key, text: side.text}
-			p.transfers[i].node, err = p.number(s.Transfer)
+			p.transfers[i].node, err = p.number(s.Transfer, sidesTake)
 		}
 		fault(side.key, side.text, err)
 	}
@@ -156,8 +154,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 			mesh.DType = input.dtype
 			input.part.file, err = openNPY(input.text, mesh, "", false)
 		} else {
-			input.part.node, err = p.number(input.text)
-			err = orFile(input.text, npyKind, err)
+			input.part.node, err = p.number(input.text, valuesTake)
 		}
 		fault(input.key, input.text, err)
 	}
@@ -226,9 +223,9 @@ func (p *Problem) draw(ctx context.Context, def configs.Problem, named bool, rea
 	return nil
 }
 
-// number compiles an expression that yields a number.
-func (p *Problem) number(text string) (node, error) {
-	return compileNumber(text, p.mesh, p.numbers.width, p.numbers.height)
+// number compiles an expression that yields a number. allowed is what its key takes.
+func (p *Problem) number(text, allowed string) (node, error) {
+	return compileNumber(text, p.mesh, p.numbers.width, p.numbers.height, allowed)
 }
 
 // hasSuffix is strings.HasSuffix without regard to case.

@@ -128,15 +128,10 @@ func TestBadProblems(t *testing.T) {
 		p    configs.Problem
 		want string
 	}{
-		{configs.Problem{Preset: "none"}, `problem.preset "none": allowed are gtc2019 and dirichlet; ` +
-			`a problem of your own has none`},
 		{configs.Problem{Left: "siny", Initial: "1 +"},
 			`problem.left "siny": column 1: unknown name siny; did you mean sin?` + "\n" +
-				`problem.initial "1 +": column 3: a value is missing after +`},
-		{configs.Problem{Preset: "gtc2019", Top: "1"},
-			`problem.top "1" and problem.bottom "periodic" (with preset gtc2019): both or neither can be periodic`},
-		{configs.Problem{Left: "periodic"}, `problem.left "periodic" and problem.right "0" (with preset dirichlet): ` +
-			`both or neither can be periodic`},
+				`problem.initial "1 +": column 4: the expression ends too early; allowed are a number, an expression ` +
+				`and a NumPy array (.npy)`},
 		{configs.Problem{Initial: "absent.npy"}, `problem.initial "absent.npy": no such file or directory`},
 	} {
 		if _, err := New(t.Context(), config(9, 5, "float32", c.p)); err == nil || err.Error() != c.want {

@@ -2,9 +2,7 @@ package problem
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/suggest"
@@ -42,62 +40,17 @@ func Help() string {
 	}, "\n\n")
 }
 
-// hint suggests the known word that was most likely meant by word. kind is what the known words are.
-func hint(word, kind string, known []string) string {
-	if better := otherNames()[strings.ToLower(word)]; better != "" {
-		return "did you mean " + better + "?"
-	}
-	for _, k := range known {
-		if strings.EqualFold(k, word) {
-			return "did you mean " + k + "?"
-		}
-	}
-	// A single letter is as near to every other one.
-	if near, ok := suggest.Nearest(word, known); ok && utf8.RuneCountInString(word) > 1 {
+// hint suggests the known word that is nearest to word.
+func hint(word string, known []string) string {
+	if near, ok := suggest.Nearest(word, known); ok {
 		return "did you mean " + near + "?"
 	}
-	return "launcher help expressions lists the " + kind
+	return "launcher help expressions lists all"
 }
 
-// otherNames returns what expressions call the functions and constants of other languages, by their names there.
-func otherNames() map[string]string {
-	return map[string]string{
-		"ln": "log", "log2": "log(…)/log(2)", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-		"arctan2": "atan2",
-		"tg":      "tan", "sh": "sinh", "ch": "cosh", "th": "tanh", "power": "pow", "fmod": "mod", "ceiling": "ceil",
-		"π": "pi", "m_pi": "pi", "i": "ix", "j": "iy", "lx": "width", "ly": "height",
-	}
-}
-
-// absent says why expressions have no such name, or "".
-func absent(name string) string {
-	switch strings.ToLower(name) {
-	case "z", "iz", "nz":
-		return "the mesh has two dimensions, x and y"
-	case "t", "time", "dt":
-		return "the field is steady and has no time"
-	case "u", "phi", "v":
-		return "the field itself cannot stand in an expression"
-	case "nan", "inf", "infinity":
-		return "values must be finite numbers"
-	}
-	return ""
-}
-
-// fileName matches text that no expression is but that may be the name of a file.
-var fileName = regexp.MustCompile(`^[^()<>=*?]*(\.[A-Za-z][A-Za-z0-9]*)$`)
-
-// orFile returns err, which says why text is not an expression, or if text seems to name a file which kinds are read.
-func orFile(text, kinds string, err error) error {
-	m := fileName.FindStringSubmatch(text)
-	if err == nil || m == nil {
-		return err
-	}
-	return fmt.Errorf("a file of kind %s cannot be read; it must be %s", m[1], kinds)
-}
-
-// Kinds of files, for messages.
+// What the keys of a problem take, for messages.
 const (
-	npyKind = "a NumPy array (.npy)"
-	pngKind = "a PNG picture (.png)"
+	sidesTake  = "a number, an expression, a NumPy array (.npy), periodic, neumann(g) and robin(h, g)"
+	valuesTake = "a number, an expression and a NumPy array (.npy)"
+	fixedTakes = "a condition, such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a PNG picture (.png)"
 )
