@@ -164,7 +164,7 @@ class Session:
             raise SessionError(end["error"])
         code = end["exit_code"]
         if report is None or code not in (_EXIT_OK, _EXIT_MISSED):
-            raise SolveError(end.get("error") or f"exit code {code}")
+            raise SolveError(end.get("error") or f"the run was {end.get('verdict')}")
         found = self._result(report, request.materials)
         if code == _EXIT_MISSED:
             text = end.get("error") or (f"after {found.iterations} iterations the norm is {found.norm:.3g}: the "

@@ -107,6 +107,12 @@ def test_warnings_of_the_launcher_are_warnings(fake):
     assert [str(w.message) for w in seen] == ["the side has no effect"] and seen[0].filename == __file__
 
 
+def test_a_run_that_a_signal_ends_is_an_error(fake):
+    program = fake("ask()", "say(id=1, event='report', report={})",
+                   "say(id=1, event='end', end={'exit_code': 143, 'verdict': 'interrupted'})", "ask()")
+    assert error(program) == (jacobisolver.SolveError, "the run was interrupted")
+
+
 def test_a_launcher_that_ends_is_named_with_its_last_words(fake, tmp_path):
     for lines, words in [
             (["ask()", "os.kill(os.getpid(), signal.SIGKILL)"], "was killed by SIGKILL"),
