@@ -110,7 +110,9 @@ func run(args []string) int {
 func reportFailure(err error, options configs.Options, by string) {
 	text := show.Values(err.Error())
 	origin, unknown := roster.Identify(options.Environ, by)
+	_, ofAll := errors.AsType[*roster.RefusedError](err)
 	switch {
+	case ofAll && unknown == nil && origin.By != roster.ByLauncher && origin.Rank > 0: // rank 0 says it
 	case unknown == nil && origin.By == roster.ByLauncher, configs.LogFormat(options) != "json":
 		_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n") // a failed write to stderr cannot be reported
 	case unknown != nil:

@@ -1,7 +1,9 @@
 package oracle_test
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -13,6 +15,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/npy"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/rank"
@@ -22,6 +25,15 @@ import (
 type outcome struct {
 	output.Report
 	field []float64
+}
+
+// check checks a problem on rank 0, as a launcher does.
+func check(ctx context.Context, c configs.Config) (configs.Planned, error) {
+	p, err := problem.New(ctx, c)
+	if err == nil {
+		err = errors.Join(p.Check(ctx), p.Close())
+	}
+	return configs.Planned{Config: c}, err
 }
 
 // run solves the problem of keys in this process, with one or more ranks.
@@ -48,7 +60,7 @@ func run(t *testing.T, ranks int, keys ...string) (outcome, error) {
 		}
 		all.Go(func() {
 			_, errs[i] = rank.Run(t.Context(), rank.Options{Origin: by, Config: c, Log: zap.NewNop(), Stop: t.Context(),
-				End: func(error) {}, Summarize: func(r output.Report, _ *output.Held) error {
+				End: func(error) {}, Check: check, Summarize: func(r output.Report, _ *output.Held) error {
 					o.Report = r
 					return nil
 				}})

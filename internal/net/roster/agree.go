@@ -101,7 +101,8 @@ func AgreeOn[T any](ctx context.Context, t *Comm, mine Share, fault error,
 	return answer.United, err
 }
 
-// faultsOf returns why the run cannot begin: a fault that all ranks have, or those of single ranks.
+// faultsOf returns why the run cannot begin: a fault that all ranks have, or rank 0 alone, which checks for all, or
+// those of single ranks.
 func faultsOf(all []said) string {
 	var faults []string
 	for r, s := range all {
@@ -109,7 +110,8 @@ func faultsOf(all []said) string {
 			faults = append(faults, fmt.Sprintf("rank %d: %s", r, s.Fault))
 		}
 	}
-	if len(faults) == len(all) && !slices.ContainsFunc(all, func(s said) bool { return s.Fault != all[0].Fault }) {
+	same := !slices.ContainsFunc(all, func(s said) bool { return s.Fault != all[0].Fault })
+	if same || len(faults) == 1 && all[0].Fault != "" {
 		return all[0].Fault
 	}
 	return clip(strings.Join(faults, "; "))

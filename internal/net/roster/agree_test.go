@@ -79,6 +79,7 @@ func TestAgreeRefuses(t *testing.T) {
 	}{
 		"no such file":         {map[int]error{0: none, 1: none, 2: none}, united},
 		"rank 1: no such file": {map[int]error{1: none}, united},
+		"no free point":        {map[int]error{0: errors.New("no free point")}, united},
 		"rank 0: no such file; rank 2: the file is broken": {map[int]error{0: none, 2: broken}, united},
 		"the file is broken": {nil, func([]Share) ([]int, error) { return nil, broken }},
 	} {

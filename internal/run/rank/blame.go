@@ -20,15 +20,6 @@ func (r *run) fail(err error) error {
 	return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 }
 
-// refuse returns the error of a job that is refused, which is the same on all ranks. Rank 0 reports it.
-func (r *run) refuse(why *roster.RefusedError) error {
-	if r.id.Rank > 0 {
-		return &roster.AbortError{Rank: 0, Host: r.comm.Member(0).Host, Cause: why.Text}
-	}
-	_ = r.comm.Abort(why) // the others know
-	return why
-}
-
 // blame returns the cause of err. The cause of the comm's end replaces it: the abort of another rank, the silence of a
 // rank or the server, or a request to stop before the first sweep.
 func (r *run) blame(err error) error {

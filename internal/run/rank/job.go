@@ -44,8 +44,8 @@ func (s *session) only() (solver.Result, error) {
 	r := s.newRun(configs.Planned{Config: s.Config, Contents: s.Contents})
 	defer r.open.close()
 	w, err := r.among(s.all)
-	if refused, ok := errors.AsType[*roster.RefusedError](err); ok {
-		return w.result, r.refuse(refused)
+	if _, refused := errors.AsType[*roster.RefusedError](err); refused {
+		return w.result, err // that of all ranks
 	}
 	if err != nil {
 		return w.result, r.fail(err)
