@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -104,6 +105,42 @@ func TestSilentRankIsNamed(t *testing.T) {
 		t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
 	}
 	l.leavesNothing()
+}
+
+// A run whose ranks are all stopped ends with the silence of rank 0, also where it has one rank and where it was asked
+// to stop meanwhile, in which case it does not start again.
+func TestSilenceOfAllRanksIsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ranks int
+		stop  bool
+	}{{1, false}, {1, true}, {3, false}} {
+		t.Run(fmt.Sprintf("%d ranks, asked to stop %v", c.ranks, c.stop), func(t *testing.T) {
+			t.Parallel()
+			args := append(set("halo.timeout=1h", "run.liveness=2s"), "-np", fmt.Sprint(c.ranks))
+			if c.stop {
+				args = append(args, "--max-restarts", "1")
+			}
+			l := begin(t, t.TempDir(), args...)
+			for _, pid := range l.allRanks(c.ranks) {
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.stop {
+				if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, output := l.end()
+			want := regexp.MustCompile(`launcher: rank 0 on \S+ was silent for 2s, since \d\d:\d\d:\d\d, ` +
+				`when it had done \d+ iterations: it is dead, stopped or cut off`)
+			if code != 1 || !want.MatchString(output) || strings.Contains(output, "restart 1 of 1") {
+				t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
+			}
+			l.leavesNothing()
+		})
+	}
 }
 
 // A rank that is stopped for less than run.liveness only delays the run.

@@ -1,12 +1,16 @@
 package roster
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"jacobi/internal/base/awake"
 	"jacobi/internal/base/pubsub"
 )
 
@@ -24,8 +28,13 @@ type SilentError struct {
 }
 
 func (e *SilentError) Error() string {
-	return fmt.Sprintf("rank %d on %s was silent for %v, since %s, when it had done %d iterations: "+
-		"it is dead, stopped or cut off", e.Rank, e.Host, e.Limit, e.Since.Format(time.TimeOnly), e.Sweeps)
+	return fmt.Sprintf("rank %d on %s %s", e.Rank, e.Host, e.Words())
+}
+
+// Words says what the rank did.
+func (e *SilentError) Words() string {
+	return fmt.Sprintf("was silent for %v, since %s, when it had done %d iterations: it is dead, stopped or cut off",
+		e.Limit, e.Since.Format(time.TimeOnly), e.Sweeps)
 }
 
 // Timeout reports that the error is a timeout: the failure of the silent rank is the cause.
@@ -60,21 +69,28 @@ type beat struct {
 	Work   uint64 `json:"work"` // see work; from rank 0, that of all ranks
 }
 
-// watch checks the beats of other ranks: rank 0 checks all, the others check rank 0. Each rank also listens to its own
-// beats, which the server sends back. While they are missing, the server is silent, and beats of other ranks cannot
-// arrive either. So the silence of ranks is counted only in ticks in which the server was heard. Ticks follow the clock
-// of the process: a rank that was stopped counts few of them, however long it was stopped, and blames no other rank.
+// watch checks the beats of ranks: rank 0 checks those of all others, these check rank 0, and so does a launcher. Each
+// of them also listens to its own beats, which the server sends back. While they are missing, the server is silent, and
+// beats of ranks cannot arrive either. So the silence of ranks is counted only in ticks in which the server was heard.
+// Ticks follow the clock of the process: a rank that was stopped counts few of them, however long it was stopped, and
+// blames no other rank.
 type watch struct {
-	comm  *Comm
+	conn  Conn
+	self  int                   // a rank, or launcher
+	host  func(rank int) string // of a rank
 	limit time.Duration
-	sent  uint64 // beats; run owns it
 
 	mu     sync.Mutex
 	tick   int
 	served int // ticks in which the server was heard
 	server sign
 	heard  map[int]*sign // the last beats of other ranks, by rank
+	more   int           // ticks beyond the limit that a rank may be silent
+	first  int           // ticks that a rank may be silent before its first beat; 0: as later
 }
+
+// launcher stands for the launcher among ranks.
+const launcher = -1
 
 // sign is the newest beat received.
 type sign struct {
@@ -84,37 +100,55 @@ type sign struct {
 	sweeps int
 }
 
-func newWatch(t *Comm, limit time.Duration) *watch {
-	now := time.Now()
-	w := &watch{comm: t, limit: limit, server: sign{at: now}, heard: map[int]*sign{}}
+// newWatch returns the watch of rank self over no ranks.
+func newWatch(conn Conn, self int, host func(rank int) string, limit time.Duration) *watch {
+	return &watch{conn: conn, self: self, host: host, limit: limit, server: sign{at: time.Now()},
+		heard: map[int]*sign{}}
+}
+
+// KeepAlive starts to send beats and to check those of other ranks. If a rank that has called it falls silent, every
+// rank ends with a *SilentError within a little more than the limit; if the server does, with a *ServerError. It
+// returns at once. A single rank only sends beats, to its launcher.
+func (t *Comm) KeepAlive(limit time.Duration) error {
+	t.work.begin(limit / beatsPerLimit)
+	if t.conn == nil {
+		return nil
+	}
+	w, from := t.newWatch(limit), []string{"0", strconv.Itoa(t.self.Rank)}
+	switch {
+	case t.self.Size == 1:
+		from = nil
+	case t.self.Rank == 0:
+		from = []string{"*"}
+	}
+	for _, r := range from {
+		if err := t.subscribe(beatSubject(t.self.RunID, r), t.receiveBeat(w)); err != nil {
+			return err
+		}
+	}
+	go t.keepAlive(w)
+	return nil
+}
+
+func (t *Comm) newWatch(limit time.Duration) *watch {
+	w := newWatch(t.conn, t.self.Rank, func(rank int) string { return t.Member(rank).Host }, limit)
 	for r := range t.self.Size {
 		if r != t.self.Rank && (r == 0 || t.self.Rank == 0) {
-			w.heard[r] = &sign{at: now}
+			w.heard[r] = &sign{at: w.server.at}
 		}
 	}
 	return w
 }
 
-// KeepAlive starts to send beats and to check those of other ranks. If a rank that has called it falls silent, every
-// rank ends with a *SilentError within a little more than the limit; if the server does, with a *ServerError. It
-// returns at once.
-func (t *Comm) KeepAlive(limit time.Duration) error {
-	t.work.begin(limit / beatsPerLimit)
+func (t *Comm) keepAlive(w *watch) {
+	look := w.look
 	if t.self.Size == 1 {
-		return nil
+		look = func() error { return nil }
 	}
-	w := newWatch(t, limit)
-	from := []string{"*"}
-	if t.self.Rank != 0 {
-		from = []string{"0", strconv.Itoa(t.self.Rank)}
-	}
-	for _, r := range from {
-		if err := t.subscribe(beatSubject(t.self.RunID, r), w.receive); err != nil {
-			return err
-		}
-	}
-	go w.run()
-	return nil
+	w.run(t.ctx, t.clock, t.beat(), look, func(silent error) {
+		t.cancel(silent)
+		_ = t.Abort(silent) // ranks that it does not reach find out as this one did
+	})
 }
 
 // SetIterations sets the number of iterations that this rank's beats report.
@@ -123,36 +157,61 @@ func (t *Comm) SetIterations(n int) { t.sweeps.Store(int64(n)) }
 // Iterations returns the number that SetIterations was given last.
 func (t *Comm) Iterations() int { return int(t.sweeps.Load()) }
 
-func (w *watch) receive(m pubsub.Message) {
-	var b beat
+// beat returns a function that sends a beat. It may be lost: the next one follows soon.
+func (t *Comm) beat() func() {
+	sent := uint64(0)
+	return func() {
+		sent++
+		b := beat{Rank: t.self.Rank, Number: sent, Sweeps: t.Iterations(), Work: t.work.own()}
+		if b.Rank == 0 {
+			b.Work = t.work.sum()
+		}
+		b.send(t.conn, beatSubject(t.self.RunID, strconv.Itoa(b.Rank)))
+	}
+}
+
+func (b beat) send(conn Conn, subject string) {
+	if data, err := json.Marshal(b); err == nil {
+		_ = conn.Publish(subject, data)
+	}
+}
+
+// receiveBeat takes the beats that w checks, and what they tell of work.
+func (t *Comm) receiveBeat(w *watch) func(pubsub.Message) {
+	return func(m pubsub.Message) {
+		if b, ok := w.receive(m); ok && b.Rank != t.self.Rank {
+			t.work.hear(b.Rank, b.Work)
+		}
+	}
+}
+
+// receive takes a beat. ok is false for messages that are none of those that w checks.
+func (w *watch) receive(m pubsub.Message) (b beat, ok bool) {
 	if json.Unmarshal(m.Data, &b) != nil {
-		return
+		return b, false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, tick := w.heard[b.Rank], w.served
-	if b.Rank == w.comm.self.Rank {
+	if b.Rank == w.self {
 		last, tick = &w.server, w.tick
 	}
 	if last != nil && b.Number > last.number {
 		*last = sign{number: b.Number, tick: tick, at: time.Now(), sweeps: b.Sweeps}
 	}
-	if last != nil && last != &w.server {
-		w.comm.work.hear(b.Rank, b.Work)
-	}
+	return b, last != nil
 }
 
-func (w *watch) run() {
-	t := w.comm
+// run sends beats and looks for silence until it finds some, or ctx ends.
+func (w *watch) run(ctx context.Context, clock *awake.Clock, beat func(), look func() error, silent func(error)) {
 	interval := w.limit / beatsPerLimit
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	clock := t.clock
 	for last := clock.Now(); ; {
-		w.beat()
+		beat()
 		select {
 		case <-ticker.C:
-		case <-t.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 		now := clock.Now()
@@ -160,24 +219,10 @@ func (w *watch) run() {
 			continue
 		}
 		last = now
-		if silent := w.look(); silent != nil && t.ctx.Err() == nil {
-			t.cancel(silent)
-			_ = t.Abort(silent) // ranks that it does not reach find out as this one did
+		if err := look(); err != nil && ctx.Err() == nil {
+			silent(err)
 			return
 		}
-	}
-}
-
-// beat sends a beat. It may be lost: the next one follows soon.
-func (w *watch) beat() {
-	t := w.comm
-	w.sent++
-	b := beat{Rank: t.self.Rank, Number: w.sent, Sweeps: int(t.sweeps.Load()), Work: t.work.own()}
-	if b.Rank == 0 {
-		b.Work = t.work.sum()
-	}
-	if data, err := json.Marshal(b); err == nil {
-		_ = t.conn.Publish(beatSubject(t.self.RunID, strconv.Itoa(t.self.Rank)), data)
 	}
 }
 
@@ -193,9 +238,13 @@ func (w *watch) look() error {
 		return nil
 	}
 	w.served++
-	for r := range w.comm.self.Size {
-		if s := w.heard[r]; s != nil && w.served-s.tick > beatsPerLimit {
-			return &SilentError{Rank: r, Host: w.comm.Member(r).Host, Since: s.at, Sweeps: s.sweeps, Limit: w.limit}
+	for _, r := range slices.Sorted(maps.Keys(w.heard)) {
+		s, most := w.heard[r], beatsPerLimit+w.more
+		if s.number == 0 {
+			most = max(most, w.first)
+		}
+		if w.served-s.tick > most {
+			return &SilentError{Rank: r, Host: w.host(r), Since: s.at, Sweeps: s.sweeps, Limit: w.limit}
 		}
 	}
 	return nil
@@ -203,7 +252,7 @@ func (w *watch) look() error {
 
 func (w *watch) serverError() *ServerError {
 	e := &ServerError{Server: "nats.url", Since: w.server.at, Limit: w.limit}
-	if c, ok := w.comm.conn.(interface {
+	if c, ok := w.conn.(interface {
 		Address() string
 		Fault() error
 	}); ok {

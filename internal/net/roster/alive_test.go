@@ -65,7 +65,7 @@ func (w *watch) hear(rank int, number uint64, sweeps int) {
 // Silence is counted in ticks of the rank's own clock. A rank that was itself stopped, however long, blames no rank
 // whose beats came meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
-	w := newWatch(&Comm{self: member(1, 3), members: listOf(t, 3), conn: deafConn{}}, time.Minute)
+	w := (&Comm{self: member(1, 3), members: listOf(t, 3), conn: deafConn{}}).newWatch(time.Minute)
 	w.heard[0].at = time.Now().Add(-time.Hour)
 	own := uint64(0)
 	ticks := func(n int, when string) {
@@ -100,7 +100,7 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 func TestReplayedBeatsAreSilence(t *testing.T) {
 cases:
 	for _, stopped := range []int{0, 1} {
-		w := newWatch(&Comm{self: member(1, 2), members: listOf(t, 2), conn: deafConn{}}, time.Minute)
+		w := (&Comm{self: member(1, 2), members: listOf(t, 2), conn: deafConn{}}).newWatch(time.Minute)
 		beats := []uint64{7, 7}
 		for tick := range beatsPerLimit + 2 {
 			beats[1-stopped]++
@@ -139,7 +139,7 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 		{deafConn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
 		{faultyConn{}, " for 1m0s, since %s: no route to it"},
 	} {
-		w := newWatch(&Comm{self: member(0, 3), members: listOf(t, 3), conn: c.conn}, time.Minute)
+		w := (&Comm{self: member(0, 3), members: listOf(t, 3), conn: c.conn}).newWatch(time.Minute)
 		for n := range uint64(3) { // away and back, each time for less than the limit
 			w.hear(0, n+1, 0)
 			for i := range beatsPerLimit {
@@ -190,7 +190,7 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 		comm := &Comm{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel,
 			clock: awake.Of(ctx)}
 		held.Store(true)
-		go newWatch(comm, 10*time.Second).run()
+		go comm.keepAlive(comm.newWatch(10 * time.Second))
 		time.Sleep(time.Hour)
 		if ctx.Err() != nil {
 			t.Fatalf("held: %v", context.Cause(ctx))

@@ -28,6 +28,8 @@ const (
 	endGrace  = 10 * time.Second
 	killGrace = 10 * time.Second
 	stopGrace = 30 * time.Second
+	// startLimits is the time in which rank 0 has to connect and to meet the others, in units of halo.timeout.
+	startLimits = 4
 )
 
 // Options say how an attempt starts its ranks and what it shows.
@@ -130,6 +132,13 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	defer stop()
 
 	log.Debug("start", zap.String("run", runID), zap.String("nats", link.Conn.Server()))
+	silent := make(chan *roster.SilentError, 1)
+	unattend, err := roster.Attend(ctx, link.Conn, runID, p.Config.Run.Liveness, startLimits*p.Config.Halo.Timeout,
+		func(rank int) string { return p.Ranks[rank].Host }, func(e *roster.SilentError) { silent <- e })
+	if err != nil {
+		return end, err
+	}
+	defer unattend()
 	env, err := hostEnv(p.Planned(), link.Access, o.vars())
 	if err != nil {
 		return end, err
@@ -145,6 +154,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		Say:     o.Screen.Say,
 		Events:  events,
 		OnEvent: progress.Event,
+		Silent:  silent,
 		Abort: func(ctx context.Context, why roster.AbortError) error {
 			return roster.AbortAll(ctx, link.Conn, runID, why)
 		},

@@ -36,6 +36,8 @@ type Job struct {
 	// Events delivers the events that ranks publish. Each one is passed on to OnEvent if that is not nil.
 	Events  <-chan roster.Event
 	OnEvent func(roster.Event)
+	// Silent delivers a rank that gives no sign of life any more; nil if nobody watches over the ranks.
+	Silent <-chan *roster.SilentError
 	// Abort tells all ranks that the run has failed.
 	Abort func(context.Context, roster.AbortError) error
 	// Signals delivers the signals sent to the launcher. The first one stops the run, the second one kills it. SIGTSTP
@@ -107,6 +109,8 @@ func (s *supervisor) watch(ctx context.Context) {
 			s.ended(ctx, e)
 		case e := <-s.Events:
 			s.event(ctx, e)
+		case e := <-s.Silent:
+			s.fellSilent(ctx, e)
 		case sig := <-s.Signals:
 			s.signalled(ctx, sig)
 		case <-timeout:
@@ -176,6 +180,14 @@ func (s *supervisor) failed(ctx context.Context, f RankError) {
 	}
 	s.failures = append(s.failures, f)
 	s.fail(ctx, roster.AbortError{Rank: f.Rank, Host: f.Host, Cause: f.Text, Consequence: f.Consequence})
+}
+
+// fellSilent handles a rank that gives no sign of life. One that has only to end gives none.
+func (s *supervisor) fellSilent(ctx context.Context, e *roster.SilentError) {
+	if s.done == "" && !s.failing && !s.killed && !s.crew.ended[e.Rank] {
+		s.failed(ctx, RankError{Rank: e.Rank, Host: e.Host, Text: e.Words(), Sweeps: s.sweeps, Step: s.step,
+			Died: true})
+	}
 }
 
 // fail tells the other ranks to end.
