@@ -101,6 +101,9 @@ func ReadRuns(path string) (runs []Keys, err error) {
 		return nil, fmt.Errorf("--runs: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() > maxRunsFile {
+		return nil, errors.Join(fmt.Errorf("--runs %s: more than %d bytes", path, maxRunsFile), err)
+	}
 	lines := bufio.NewScanner(io.LimitReader(f, maxRunsFile))
 	lines.Buffer(nil, maxLine)
 	n := 1

@@ -59,6 +59,21 @@ func TestReadRuns(t *testing.T) {
 	}
 }
 
+// No run of a file that is too large is left out without a word.
+func TestReadRunsOfLargeFiles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 1<<30+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRuns(path); err == nil || err.Error() != "--runs "+path+": more than 1073741824 bytes" {
+		t.Error(err)
+	}
+}
+
 // Both kinds of runs give all combinations, and no key twice.
 func TestProduct(t *testing.T) {
 	t.Parallel()
