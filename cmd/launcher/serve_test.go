@@ -269,8 +269,8 @@ func TestServeClientLeavesWithAFullQueue(t *testing.T) {
 		t.Error(got)
 	}
 	for _, want := range []string{"1", `"a"`} {
-		if job := <-o.given; string(job.Tag) != want {
-			t.Errorf("job %s, want %s", job.Tag, want)
+		if r := o.asked((<-o.given).ID); string(r.id) != want {
+			t.Errorf("request %s, want %s", r.id, want)
 		}
 		o.finish <- study.Result{Failed: "done"}
 	}
@@ -281,8 +281,8 @@ func TestServeClientLeavesWithAFullQueue(t *testing.T) {
 	if err := many.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if job := <-o.given; string(job.Tag) != `"b"` {
-		t.Errorf("job %s of a client that has gone", job.Tag)
+	if r := o.asked((<-o.given).ID); string(r.id) != `"b"` {
+		t.Errorf("request %s of a client that has gone", r.id)
 	}
 	o.finish <- study.Result{Failed: "done"}
 	if got := other.answer(); got != `"b": done` {

@@ -111,7 +111,7 @@ func (s *serving) give(ctx context.Context) (study.Job, bool, error) {
 
 // job returns the job of a request. One that cannot be done has a fault.
 func (s *serving) job(r *request) study.Job {
-	job := study.Job{Tag: r.id, Wanted: r.wanted, Hash: r.hash, Progress: r.progress, Fault: r.fault}
+	job := study.Job{Wanted: r.wanted, Hash: r.hash, Progress: r.progress, Fault: r.fault}
 	if job.Fault == nil {
 		job.Fault = context.Cause(r.wanted)
 	}

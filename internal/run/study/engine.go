@@ -21,10 +21,9 @@ import (
 type Job struct {
 	ID       int // of the caller
 	Config   configs.Config
-	Hash     bool   // the report has the SHA-256 of the field
-	Progress bool   // Engine.Event gets the progress
-	Tag      []byte // of the caller
-	Fault    error  // why the run cannot begin: the ranks do not get it
+	Hash     bool  // the report has the SHA-256 of the field
+	Progress bool  // Engine.Event gets the progress
+	Fault    error // why the run cannot begin: the ranks do not get it
 	// Wanted, if not nil, ends when nobody wants the run any more, with the reason as its cause. One that ranks have
 	// stops after an iteration that all have done.
 	Wanted context.Context
