@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,14 +14,10 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/suggest"
 	"jacobi/internal/run/attempt"
-	"jacobi/internal/run/launch"
 )
 
 // mpiFlags are the flags that users of mpirun write with one dash.
 var mpiFlags = []string{"-np", "-host", "-hostfile", "-map-by"}
-
-// attached matches -np with its number attached, as in -np2.
-var attached = regexp.MustCompile(`^-np(\d+)$`)
 
 // mpiArgs adds the second dash to mpiFlags.
 func mpiArgs(args []string) []string {
@@ -33,8 +26,8 @@ func mpiArgs(args []string) []string {
 		if a == "--" {
 			break
 		}
-		if m := attached.FindStringSubmatch(a); m != nil {
-			out[i] = "--np=" + m[1]
+		if number, ok := strings.CutPrefix(a, "-np"); ok && number != "" && strings.Trim(number, "0123456789") == "" {
+			out[i] = "--np=" + number
 			continue
 		}
 		if name, _, _ := strings.Cut(a, "="); slices.Contains(mpiFlags, name) {
@@ -64,72 +57,31 @@ func flagError(cmd *cobra.Command, err error) error {
 	name := unknown.GetSpecifiedName()
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	best, ok := suggest.Nearest(name, known)
-	switch short := unknown.GetSpecifiedShortnames(); {
-	case short != "" && strings.ContainsAny(name, "pPN"):
-		return fmt.Errorf("unknown flag -%s: did you mean -np?", name)
-	case short != "":
+	best, near := suggest.Nearest(name, known)
+	switch key, _ := configs.Nearest(name); {
+	case unknown.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("unknown flag -%s; see launcher --help", name)
-	case slices.Contains(configs.Names(), name):
-		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, name)
-	case keyOf(name) != "":
-		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, keyOf(name))
-	case !ok:
+	case key == name || strings.HasSuffix(key, "."+name):
+		return fmt.Errorf("unknown flag --%s: keys are set with --set %s=VALUE", name, key)
+	case !near:
 		return fmt.Errorf("unknown flag --%s; see launcher --help", name)
 	}
 	return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, best)
 }
 
-// keyOf returns the first key whose last part is name; "" if there is none.
-func keyOf(name string) string {
-	for _, k := range configs.Names() {
-		if strings.HasSuffix(k, "."+name) {
-			return k
-		}
-	}
-	return ""
-}
-
-// noArguments refuses arguments that belong to no flag and suggests what was most likely meant.
+// noArguments refuses arguments that belong to no flag.
 func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		return nil
+	case cmd.HasParent():
+		return fmt.Errorf("%s: argument %q belongs to no flag; see launcher %[1]s --help", cmd.Name(), args[0])
 	}
-	for _, a := range args {
-		if slices.Contains([]string{".yaml", ".yml", ".toml", ".json"}, filepath.Ext(a)) {
-			return fmt.Errorf("argument %q: a run file is given with --config %s", a, a)
-		}
+	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+		return fmt.Errorf("argument %q: did you mean %s?", args[0], s[0])
 	}
-	a := args[0]
-	if slices.Contains([]string{"run", "solve", "start"}, a) {
-		return fmt.Errorf("argument %q: a run needs no command, as in launcher -np 2 --config run.yaml", a)
-	}
-	if a == "np" {
-		return errors.New(`argument "np": the number of ranks is given with -np, as in -np 2`)
-	}
-	if _, err := launch.ParseTag(a); err == nil && cmd.Flags().Changed("tag-output") {
-		return fmt.Errorf("argument %q: must be joined to its flag, as in --tag-output=%s", a, a)
-	}
-	if list, err := cmd.Flags().GetStringArray("set"); err == nil {
-		for _, s := range list {
-			if !strings.Contains(s, "=") {
-				return fmt.Errorf("--set %s: must be key=value in one word, as in --set %s=%s", s, s, a)
-			}
-		}
-	}
-	if strings.Contains(a, "=") {
-		return fmt.Errorf("argument %q: keys are set with --set %s, variables with -x %s", a, a, a)
-	}
-	if _, err := os.Stat(a); err == nil {
-		return fmt.Errorf("argument %q: the launcher starts jacobi-rank by itself and takes no program or file", a)
-	}
-	if cmd.HasParent() {
-		return fmt.Errorf("%s: argument %q belongs to no flag; see launcher %s --help", cmd.Name(), a, cmd.Name())
-	}
-	if s := cmd.SuggestionsFor(a); len(s) > 0 {
-		return fmt.Errorf("unknown command %q: did you mean %s?", a, s[0])
-	}
-	return fmt.Errorf("unknown command %q; see launcher --help", a)
+	return fmt.Errorf("argument %q: a run file is given with --config, a key with --set; launcher --help lists "+
+		"commands", args[0])
 }
 
 // arguments returns a check for exactly these arguments.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -42,26 +41,12 @@ func newHelpCommand() *cobra.Command {
 				if near, ok := configs.Nearest(name); ok {
 					return fmt.Errorf("help %q: did you mean %s?", name, near)
 				}
-				if key := keyWith(name); key != "" {
-					return fmt.Errorf("help %q: it is a value of %s; see launcher help %[2]s", name, key)
-				}
 				return fmt.Errorf("help %q: no command, key or section of the run file has this name", name)
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
 		},
 	}
-}
-
-// keyWith returns the first key of whose values name is one, such as problem.left for robin; "" if there is none.
-func keyWith(name string) string {
-	value := regexp.MustCompile(`(^|, )` + regexp.QuoteMeta(name) + `(,|\(|$)`)
-	for _, k := range docs.Keys() {
-		if value.MatchString(k.Values) {
-			return k.Name
-		}
-	}
-	return ""
 }
 
 // topics returns the names of which help knows something: commands and keys.

@@ -41,8 +41,6 @@ In the environment: JACOBI_HALO_TIMEOUT
 	}
 	for args, want := range map[string]string{
 		"solver.methd": `help "solver.methd": did you mean solver.method?`,
-		"robin":        `help "robin": it is a value of problem.left; see launcher help problem.left`,
-		"coolest":      `help "coolest": it is a value of device.select; see launcher help device.select`,
 		"zzzzzzzz":     `help "zzzzzzzz": no command, key or section of the run file has this name`,
 	} {
 		if _, err := command(t, "help", args); err == nil || err.Error() != want {

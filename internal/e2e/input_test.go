@@ -86,7 +86,7 @@ func badInput(dir, port string, write func(name, text string) string) []refusal 
 		{set("problem.left=" + strings.Repeat("a", 400)), `problem.left "` + strings.Repeat("a", 119) + " … " +
 			strings.Repeat("a", 39) + `" (402 characters): column 1: unknown name `},
 		{[]string{"--bogus"}, "unknown flag --bogus; see launcher --help"},
-		{[]string{"sovle"}, `unknown command "sovle"`},
+		{[]string{"sovle"}, `argument "sovle": a run file is given with --config`},
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
-
 	"jacobi/configs"
 	"jacobi/solver"
 )
@@ -104,8 +102,6 @@ func (d *drawing) read(ctx context.Context, img image.Image) error {
 	for i, c := range d.colours {
 		places[c.RGB] = uint8(i)
 	}
-	unknown := map[[3]uint8]bool{}
-	var first string
 	var place uint8
 	var value, last uint32 // of the pixel before, which mostly is of the same colour
 	known, row := false, make([]uint8, d.x.pixels)
@@ -127,11 +123,9 @@ func (d *drawing) read(ctx context.Context, img image.Image) error {
 				var ok bool
 				place, ok = places[rgb]
 				last, known = value, true
-				if !ok && len(unknown) == 0 {
-					first = fmt.Sprintf("%v at column %d, row %d", configs.Colour{RGB: rgb}, x, y)
-				}
-				if !ok && len(unknown) < maxUnknown {
-					unknown[rgb] = true
+				if !ok {
+					return fmt.Errorf("%v at column %d, row %d is not in problem.colours", configs.Colour{RGB: rgb}, x,
+						y)
 				}
 			}
 			row[x] = place
@@ -142,18 +136,7 @@ func (d *drawing) read(ctx context.Context, img image.Image) error {
 			}
 		}
 	}
-	switch more := len(unknown) - 1; {
-	case more < 0:
-		return nil
-	case more == 0:
-		return fmt.Errorf("%s is not in problem.colours", first)
-	case len(unknown) < maxUnknown:
-		return fmt.Errorf("%s, and %s, are not in problem.colours; draw without smooth edges", first,
-			english.Plural(more, "other colour", ""))
-	default:
-		return fmt.Errorf("%s, and at least %d other colours, are not in problem.colours; draw without smooth edges",
-			first, more)
-	}
+	return nil
 }
 
 // values8 returns the bytes of a picture of 8 bits, in rows without gaps, and the number of them for each pixel; nil
@@ -171,9 +154,6 @@ func values8(img image.Image) (values []uint8, size int) {
 	}
 	return nil, 0
 }
-
-// maxUnknown bounds the unknown colours that an error counts.
-const maxUnknown = 1000
 
 // look finds the colours that no point of the mesh has.
 func (d *drawing) look() {

@@ -116,8 +116,6 @@ func TestWrongDrawings(t *testing.T) {
 	}{
 		"a colour": {drawn("......", "..x...", "......"), nil,
 			`problem.drawing "F": #b87334 at column 2, row 1 is not in problem.colours`},
-		"colours": {drawn("......", "..xy..", "......"), nil, `problem.drawing "F": #b87334 at column 2, row 1, and ` +
-			`1 other colour, are not in problem.colours; draw without smooth edges`},
 		"transparent": {drawn("......", ".....t", "......"), nil,
 			`problem.drawing "F": the pixel at column 5, row 1 is transparent; all must be opaque`},
 		"16 bits": {deep, nil, `problem.drawing "F": its colours have 16 bits; they must have 8`},
