@@ -313,6 +313,19 @@ func TestServeEndOfRequests(t *testing.T) {
 	c.ends()
 }
 
+// A client that goes away before its request is taken has not all answers.
+func TestServeClientLeavesAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	c := &client{serving: newServing(nil, 1), ctx: ctx} // without room
+	for requests, want := range map[string]bool{`{"id": 1, "keys": {}}`: false, "\n \n": true, `{"cancel": 1}`: true} {
+		if all := c.read(strings.NewReader(requests)); all != want {
+			t.Errorf("%q: all taken: %v, want %v", requests, all, want)
+		}
+	}
+}
+
 // A client that does not read its answers waits with its requests once there is no room for more. It blocks no others.
 func TestServeSlowReader(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type client struct {
 	asked   map[string]*request // without an end, by id
 	waiting []*request          // those of them that no rank has
 	answers []answer            // to be written
-	ended   bool                // no request follows
+	ended   bool                // all requests were taken
 }
 
 // answer is a line for a client.
@@ -53,17 +53,17 @@ func (s *serving) attend(ctx context.Context, in io.Reader, out io.Writer, unrea
 		c.leave(errGone)
 	}()
 	go func() {
-		c.read(in)
+		all := c.read(in)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.ended = true
+		c.ended = all
 		notify(c.wake)
 	}()
 	return c.write(out)
 }
 
-// read reads requests until their end. A line that is none is answered in its turn.
-func (c *client) read(in io.Reader) {
+// read reads requests until their end, or until no more are taken. A line that is none is answered in its turn.
+func (c *client) read(in io.Reader) (all bool) {
 	lines := bufio.NewReaderSize(in, maxRequest)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -80,11 +80,11 @@ func (c *client) read(in io.Reader) {
 				r = parseRequest(bytes.TrimRight(line, "\r\n"))
 			}
 			if !c.take(r) {
-				return
+				return false
 			}
 		}
 		if err != nil {
-			return
+			return true
 		}
 	}
 }
