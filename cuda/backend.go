@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"jacobi/cuda/driver"
+	"jacobi/internal/base/awake"
 	"jacobi/solver"
 )
 
@@ -219,3 +221,104 @@ func (b *Backend) Undo() error {
 	d.now, d.next = d.next, d.now
 	return nil
 }
+
+// pitchAlign is the multiple, in bytes, to which the distance of two rows is rounded: the widest access of a warp.
+const pitchAlign = 128
+
+// field describes rows of a mesh in device memory: row y, rows.Lo <= y < rows.Hi, is at base + (y-rows.Lo)*pitch.
+type field struct {
+	base  driver.DevicePtr
+	rows  solver.Stripe // the stripe, its halos, and fixed rows next to it
+	pitch int           // bytes
+	index int           // 0 or 1: the neighbours' fields with this index are swept in the same passes
+}
+
+func pitchOf(m solver.Mesh) int { return (m.RowBytes() + pitchAlign - 1) / pitchAlign * pitchAlign }
+
+func (f field) bytes() int64 { return int64(f.rows.Rows()) * int64(f.pitch) }
+
+// at returns the address of row y.
+func (f field) at(y int) driver.DevicePtr {
+	return f.base + driver.DevicePtr((y-f.rows.Lo)*f.pitch)
+}
+
+// TimeoutError reports that a pass did not end in time: the device hangs, or a neighbour that it waits for.
+type TimeoutError struct{ After time.Duration }
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("the GPU did not finish a pass within %v: it, or a neighbour whose rows it waits for, hangs",
+		e.After)
+}
+
+// Timeout returns true, as for a net.Error that is a timeout.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// await polls an event without pause for the length of a usual pass, and then with pauses, which leave the core free. A
+// pause may last up to a millisecond longer than asked for, in which the device may run out of work.
+const (
+	spinTime = 20 * time.Millisecond
+	napTime  = 50 * time.Microsecond
+)
+
+// await waits for an event. The device may itself wait for a neighbour that is gone, so the wait ends with ctx, and
+// with a *TimeoutError after the timeout.
+func (d *device) await(ctx context.Context, e *driver.Event) error {
+	start := time.Now()
+	var limit awake.Limit // from the first nap on
+	for {
+		if done, err := e.Done(); done || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch waited := time.Since(start); {
+		case waited <= spinTime:
+		case limit == awake.Limit{}:
+			limit = awake.Of(ctx).Limit(d.timeout)
+		case d.timeout > 0 && limit.Left() <= 0:
+			return &TimeoutError{After: d.timeout}
+		default:
+			time.Sleep(napTime)
+		}
+	}
+}
+
+// awaitAll waits for all work in a stream, for at most the timeout of a pass.
+func (d *device) awaitAll(ctx context.Context, s *driver.Stream) error {
+	if err := d.emptied.Record(s); err != nil {
+		return err
+	}
+	return d.await(ctx, d.emptied)
+}
+
+// halos says what the kernel of a pass does with halos besides reading them. The Exchange makes the value, and Backend
+// hands it to the kernel. With the zero value the kernel does nothing else.
+type halos struct {
+	awaited solver.ExchangeNumber // rows that the kernel waits for; 0: none
+	posted  solver.ExchangeNumber // the exchange whose rows it hands on; 0: none
+	sides   [2]passSide           // where rows go, and the words of both
+}
+
+// mover is what Backend asks of its Exchange.
+type mover interface {
+	// beforeEdges tells neighbours, after all earlier work of the fast stream, that the halo of next is free for the
+	// next exchange, if they cannot know.
+	beforeEdges() error
+	// inKernel returns what the kernel of a pass over the whole stripe does with halos; exchange tells whether an
+	// exchange follows the pass. ok is false if kernels do not move rows.
+	inKernel(exchange bool) (h halos, ok bool)
+	// settle makes the fast stream wait for halos for which no work waits yet.
+	settle() error
+	// loaded makes later work of the fast stream wait until the neighbours that write into this rank's memory have
+	// loaded their fields, too. A rank that is ahead would hand on rows into a halo that a Load overwrites.
+	loaded() error
+}
+
+// alone is the mover of a Backend without an Exchange.
+type alone struct{}
+
+func (alone) beforeEdges() error          { return nil }
+func (alone) inKernel(bool) (halos, bool) { return halos{}, false }
+func (alone) settle() error               { return nil }
+func (alone) loaded() error               { return nil }

@@ -1,8 +1,10 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -155,4 +157,199 @@ func (d *device) deep() bool {
 		most = min(most, n)
 	}
 	return d.layout.Depth > most
+}
+
+// Options choose a GPU and how it is used.
+type Options struct {
+	Device  int           // index among the GPUs that CUDA_VISIBLE_DEVICES leaves visible
+	Sole    bool          // no other rank uses this GPU, so kernels may wait for neighbours
+	Timeout time.Duration // of a pass, waits for neighbours included; 0: none
+	PTX     bool          // let the driver compile the kernels even if there is machine code for the GPU
+}
+
+// New opens the GPU and allocates the fields.
+func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
+	if err := l.Check(); err != nil {
+		return nil, fmt.Errorf("cuda backend: %w", err)
+	}
+	devices, err := d.Devices()
+	if err != nil {
+		return nil, fmt.Errorf("cuda backend: %w", err)
+	}
+	if o.Device < 0 || o.Device >= len(devices) {
+		return nil, fmt.Errorf("cuda backend: device %d: there are %d", o.Device, len(devices))
+	}
+	b := &Backend{
+		dev:  &device{layout: l, gpu: &devices[o.Device], timeout: o.Timeout},
+		sole: o.Sole, bias: biases(l.Magnitude),
+	}
+	b.connect(alone{}, math.MaxInt)
+	if err := b.open(o.PTX); err != nil {
+		err = fmt.Errorf("cuda backend on device %d (%s): %w", o.Device, b.dev.gpu.Name, err)
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *Backend) open(ptx bool) error {
+	if err := b.dev.open(ptx); err != nil {
+		return err
+	}
+	var err error
+	if b.operator, err = b.dev.openOperator(); err != nil {
+		return err
+	}
+	if b.kernels, err = b.loadKernels(b.dev.module, shapesFor(b.dev.layout)); err != nil {
+		return err
+	}
+	if err := b.dev.newEvents(&b.halosIn, &b.edgesOut, &b.swept, &b.arrived[0], &b.arrived[1], &b.arrived[2],
+		&b.arrived[3]); err != nil {
+		return err
+	}
+	n := countBytes(b.dev.layout.Mesh)
+	if b.counts, err = b.dev.alloc(int64(n)); err != nil {
+		return err
+	}
+	b.before = make([]byte, n)
+	b.pinned, err = b.dev.allocHost(n)
+	return err
+}
+
+// loadKernels loads the kernels of the shapes from a module.
+func (b *Backend) loadKernels(m *driver.Module, shapes []shape) (kernels []*kernel, err error) {
+	for _, s := range shapes {
+		k, err := loadKernel(m, b.dev.gpu, s, b.operator.terms)
+		if err != nil {
+			return nil, err
+		}
+		kernels = append(kernels, k)
+	}
+	return kernels, nil
+}
+
+// countBytes returns the size of the sums in the ring.
+func countBytes(m solver.Mesh) int { return ring * MaxSweeps(m) * sumBytes }
+
+// MemoryBytes returns the bytes of GPU memory that New allocates, and OpenWindow if there are peers.
+func MemoryBytes(l solver.Layout, peers bool) int64 {
+	bytes := 2*field{rows: l.Held(), pitch: pitchOf(l.Mesh)}.bytes() + int64(countBytes(l.Mesh)) + operatorBytes(l)
+	if peers {
+		bytes += flagsBytes
+	}
+	return bytes
+}
+
+// Close frees all resources.
+func (b *Backend) Close() error { return b.dev.close() }
+
+// Figures of one H200: see "Single node" in docs/results.md. They give 1.4 us a sweep at 1024^2, 2.6 us at 2048^2 and
+// 100 us at 16384^2 in float32; 1.4 to 1.6, 2.7 and 98 us were measured.
+const (
+	sweepSeconds = 1e-6
+	points32     = 2.7e12 // points a second
+	points64     = 1.55e12
+)
+
+// Pace returns the estimated time of a sweep on a GPU, without exchanges: fixed seconds, and a second for every rate
+// points.
+func Pace(d solver.DType) (fixed, rate float64) {
+	if d == solver.Float64 {
+		return sweepSeconds, points64
+	}
+	return sweepSeconds, points32
+}
+
+const (
+	copyBytes  = 1 << 30 // size of one copy, far more than a cache holds; less where memory is short
+	copyTries  = 20
+	copyPasses = 4 // copies in a try
+)
+
+// CopyRate measures how fast the GPU copies its own memory with cuMemcpyDtoD, in bytes read and written a second, and
+// returns the fastest of several tries. The rate is the roofline of a pass of one sweep. CopyRate allocates up to 2 GiB
+// of the GPU's memory and frees it.
+func CopyRate(ctx context.Context, gpu *driver.Device) (float64, error) {
+	c, err := gpu.Retain(driver.ScheduleAuto)
+	if err != nil {
+		return 0, fmt.Errorf("copy rate of %v: %w", gpu, err)
+	}
+	if err := c.Bind(); err != nil {
+		return 0, errors.Join(fmt.Errorf("copy rate of %v: %w", gpu, err), c.Close())
+	}
+	r := &copyRun{context: c}
+	rate, err := r.measure(ctx)
+	if err := errors.Join(err, r.close(), c.Unbind(), c.Close()); err != nil {
+		return 0, fmt.Errorf("copy rate of %v: %w", gpu, err)
+	}
+	return rate, nil
+}
+
+// copyRun holds the resources of a measurement.
+type copyRun struct {
+	context *driver.Context
+	closers []func() error
+}
+
+func (r *copyRun) close() error {
+	var errs []error
+	for _, f := range r.closers {
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
+func (r *copyRun) measure(ctx context.Context) (rate float64, err error) {
+	free, _, err := r.context.Memory()
+	if err != nil {
+		return 0, err
+	}
+	bytes := min(copyBytes, free/4)
+	var field [2]driver.DevicePtr
+	for i := range field {
+		p, err := r.context.Alloc(bytes)
+		if err != nil {
+			return 0, err
+		}
+		r.closers = append(r.closers, func() error { return r.context.Free(p) })
+		field[i] = p
+	}
+	stream, err := r.context.NewStream(0)
+	if err != nil {
+		return 0, err
+	}
+	r.closers = append(r.closers, stream.Close)
+	var mark [2]*driver.Event
+	for i := range mark {
+		if mark[i], err = r.context.NewEvent(true); err != nil {
+			return 0, err
+		}
+		r.closers = append(r.closers, mark[i].Close)
+	}
+	for i := range field {
+		if err := stream.Fill(field[i], 1, int(bytes)); err != nil {
+			return 0, err
+		}
+	}
+	for range copyTries {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		if err := mark[0].Record(stream); err != nil {
+			return 0, err
+		}
+		for range copyPasses {
+			if err := stream.CopyOnDevice(field[0], field[1], int(bytes)); err != nil {
+				return 0, err
+			}
+		}
+		if err := errors.Join(mark[1].Record(stream), mark[1].Synchronize()); err != nil {
+			return 0, err
+		}
+		took, err := driver.Elapsed(mark[0], mark[1])
+		if err != nil {
+			return 0, err
+		}
+		rate = max(rate, 2*copyPasses*float64(bytes)/took.Seconds())
+	}
+	return rate, nil
 }

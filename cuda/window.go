@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
@@ -103,4 +104,172 @@ func (d *device) releaseWords(words ...driver.DevicePtr) error {
 		}
 	}
 	return errors.Join(s.Synchronize(), s.Close())
+}
+
+// OpenWindow allocates the words that neighbours write, of however many ranks. It must be called before OfferWindow.
+func (b *Backend) OpenWindow(int) error { return b.dev.openFlags() }
+
+// OfferWindow returns what other ranks need for MapWindow: the fields and the words of this one.
+func (b *Backend) OfferWindow(rank int) ([]byte, error) {
+	d, fields := b.dev, [2]field{}
+	fields[d.now.index], fields[d.next.index] = d.now, d.next
+	return d.offer(offer{Rank: rank, Shape: d.windowShape(), Rows: d.now.rows},
+		fields[0].base, fields[1].base, driver.DevicePtr(d.flags))
+}
+
+func (d *device) windowShape() []int { return []int{d.layout.Depth, d.now.pitch} }
+
+// MapWindow maps what the backend of a neighbour offers.
+func (b *Backend) MapWindow(offer []byte) (*Window, error) {
+	return b.dev.mapWindow(offer, b.dev.windowShape(), 3)
+}
+
+// peer is the neighbour at a side, whose memory this rank writes into.
+type peer struct {
+	side   solver.Side // at which the neighbour lies
+	depth  int
+	theirs [2]field // by index
+	words  flags    // the neighbour's
+}
+
+// newPeer returns the neighbour at a side whose memory is mapped.
+func newPeer(d *device, side solver.Side, w *Window) *peer {
+	p := &peer{side: side, depth: d.layout.Depth, words: flags(w.memory[2])}
+	for i := range p.theirs {
+		p.theirs[i] = field{base: w.memory[i], rows: w.rows, pitch: d.now.pitch, index: i}
+	}
+	return p
+}
+
+// halo returns the address of the neighbour's halo that this rank's edge fills, in the field with the given index.
+func (p *peer) halo(index int) driver.DevicePtr {
+	theirs := p.theirs[index]
+	first := theirs.rows.Lo // the upper halo comes first among the rows held, the lower one last
+	if p.side == solver.Top {
+		first = theirs.rows.Hi - p.depth
+	}
+	return theirs.at(first)
+}
+
+// came is the neighbour's word that says which rows of this rank have come.
+func (p *peer) came() driver.DevicePtr { return p.words.came(p.side.Opposite()) }
+
+// room is the neighbour's word that says for which exchange this rank's halo is free.
+func (p *peer) room() driver.DevicePtr { return p.words.room(p.side.Opposite()) }
+
+// loaded is the neighbour's word that says how many fields this rank has loaded.
+func (p *peer) loaded() driver.DevicePtr { return p.words.loaded(p.side.Opposite()) }
+
+// flags is device memory with two 32-bit words for each side: the number of the newest exchange whose rows have come
+// from the neighbour, and the number of the newest exchange for which the neighbour's halo is free. Two more words for
+// each side count the progress of a kernel that hands rows on (peerstores.go) and the fields that the neighbour has
+// loaded. 0 is no memory.
+type flags driver.DevicePtr
+
+const (
+	flagStride = 128
+	flagsBytes = 2 << 20 // an allocation of its own, so that a neighbour maps nothing else
+)
+
+func (f flags) word(i int) driver.DevicePtr {
+	return driver.DevicePtr(f) + driver.DevicePtr(i*flagStride)
+}
+
+func (f flags) came(side solver.Side) driver.DevicePtr   { return f.word(int(side)) }
+func (f flags) room(side solver.Side) driver.DevicePtr   { return f.word(2 + int(side)) }
+func (f flags) count(side solver.Side) driver.DevicePtr  { return f.word(4 + int(side)) }
+func (f flags) loaded(side solver.Side) driver.DevicePtr { return f.word(6 + int(side)) }
+
+// openFlags allocates the words that neighbours write.
+func (d *device) openFlags() error {
+	p, err := d.alloc(flagsBytes)
+	if err != nil {
+		return err
+	}
+	d.flags = flags(p)
+	if err := d.fast.Fill(p, 0, flagsBytes); err != nil {
+		return err
+	}
+	return d.fast.Synchronize()
+}
+
+// release unblocks the streams that wait for a neighbour, so that the device can be closed after a failure.
+func (d *device) release() error {
+	if d.flags == 0 {
+		return nil
+	}
+	f := d.flags
+	return d.releaseWords(f.came(solver.Top), f.room(solver.Top), f.loaded(solver.Top), f.came(solver.Bottom),
+		f.room(solver.Bottom), f.loaded(solver.Bottom))
+}
+
+// anchor is an event that passed at a known time of the host. Times near it are exact: the driver gives the distance of
+// two events in float32.
+type anchor struct {
+	event *driver.Event
+	at    time.Time
+	spans int // that refer to it
+}
+
+const (
+	anchorEvery = time.Second
+	anchorTries = 8
+	anchorLimit = 5 * time.Millisecond  // of a try during the sweeps
+	firstLimit  = 20 * anchorLimit      // of a try before them
+	closeAnchor = 15 * time.Microsecond // a try that takes no longer is good enough
+)
+
+// setAnchor compares the clock of the GPU with that of the host. If the GPU does not answer at once, the older anchor
+// stays.
+func (t *Timeline) setAnchor() error {
+	t.tried = time.Now()
+	best := &anchor{}
+	limit := anchorLimit
+	if t.anchor == nil {
+		limit = firstLimit
+	}
+	took := limit
+	for range anchorTries {
+		e, err := t.event()
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		end, err := t.pass(e, begin, limit)
+		if err != nil {
+			return err
+		}
+		if d := end.Sub(begin); d < took {
+			e, best.event = best.event, e
+			best.at, took = begin.Add(d/2), d
+		}
+		if e != nil {
+			t.free = append(t.free, e)
+		}
+		if took <= closeAnchor {
+			break
+		}
+	}
+	if best.event == nil {
+		return nil
+	}
+	if old := t.anchor; old != nil && old.spans == 0 {
+		t.free = append(t.free, old.event)
+	}
+	t.anchor, t.bound = best, max(t.bound, took/2)
+	return nil
+}
+
+// pass places an event in the empty stream and returns when it was seen to have passed, or the limit of a try.
+func (t *Timeline) pass(e *driver.Event, begin time.Time, limit time.Duration) (time.Time, error) {
+	if err := e.Record(t.clock); err != nil {
+		return begin, err
+	}
+	for {
+		done, err := e.Done()
+		now := time.Now()
+		if err != nil || done || now.Sub(begin) >= limit {
+			return now, err
+		}
+	}
 }

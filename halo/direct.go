@@ -2,12 +2,21 @@ package halo
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net"
+	"net/netip"
+	"strconv"
 	"time"
 )
 
@@ -193,4 +202,150 @@ func linkKey(offered, run []byte, end End) ([]byte, error) {
 	}
 	info := fmt.Sprintf("jacobi direct 1, run %v, rank %d %v, rank %d", end.Run, end.Rank, end.Side, end.Neighbour)
 	return hkdf.Key(sha256.New, offered, run, info, sha256.Size)
+}
+
+// ListenAt says where the first end of a link over TCP listens.
+type ListenAt struct {
+	Where  string // an address, a network such as 10.1.0.0/16, or the name of an interface; "": all interfaces
+	Lo, Hi int    // ports; both 0: any
+}
+
+// listen returns a listener, and the addresses under which others may reach it.
+func listen(at ListenAt) (net.Listener, []string, error) {
+	hosts, err := at.hosts()
+	if err != nil {
+		return nil, nil, err
+	}
+	host := "" // all interfaces
+	if len(hosts) == 1 && at.Where != "" {
+		host = hosts[0].String()
+	}
+	l, err := at.port(host)
+	if err != nil {
+		return nil, nil, err
+	}
+	port := uint16(l.Addr().(*net.TCPAddr).Port)
+	var addresses []string
+	for _, h := range hosts[:min(len(hosts), maxAddresses)] {
+		addresses = append(addresses, netip.AddrPortFrom(h, port).String())
+	}
+	return l, addresses, nil
+}
+
+// port listens on a free port of the range, beginning anywhere so that ranks of one host seldom meet.
+func (at ListenAt) port(host string) (net.Listener, error) {
+	n := at.Hi - at.Lo + 1
+	first := mathrand.IntN(n)
+	var err error
+	for i := range n {
+		port := at.Lo + (first+i)%n
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+			return l, nil
+		}
+	}
+	if n > 1 {
+		err = fmt.Errorf("no free port from %d to %d: %w", at.Lo, at.Hi, err)
+	}
+	return nil, err
+}
+
+// hosts returns the addresses of this machine that at names. Loopback addresses are the last resort.
+func (at ListenAt) hosts() ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(at.Where); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	network, errNet := netip.ParsePrefix(at.Where)
+	addrs, err := interfaceAddrs(at.Where, errNet == nil)
+	if err != nil {
+		return nil, err
+	}
+	var own, loopback []netip.Addr
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		ip, _ := netip.AddrFromSlice(n.IP)
+		ip = ip.Unmap()
+		switch {
+		case errNet == nil && !network.Contains(ip):
+		case ip.IsLoopback():
+			loopback = append(loopback, ip)
+		case ip.IsGlobalUnicast():
+			own = append(own, ip)
+		}
+	}
+	if len(own) == 0 {
+		own = loopback
+	}
+	if len(own) == 0 {
+		return nil, fmt.Errorf("no address of this machine is in %s", at.Where)
+	}
+	return own, nil
+}
+
+func interfaceAddrs(where string, isNetwork bool) ([]net.Addr, error) {
+	if where == "" || isNetwork {
+		return net.InterfaceAddrs()
+	}
+	i, err := net.InterfaceByName(where)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no address, no network and no interface of this machine: %w", where, err)
+	}
+	return i.Addrs()
+}
+
+// certificateName is the name in the certificate of a link.
+const certificateName = "jacobi-link"
+
+// makeCertificate makes the certificate of the first end and returns it for the offer. It lives as long as the link,
+// and is valid whatever the clocks say.
+func (s *sockets) makeCertificate() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{certificateName}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	s.tls = tlsConfig()
+	s.tls.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+	return der, nil
+}
+
+// trustCertificate makes the second end accept no other certificate than the one that was offered.
+func (s *sockets) trustCertificate(der []byte) error {
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return fmt.Errorf("certificate of the offer: %w", err)
+	}
+	s.tls = tlsConfig()
+	s.tls.ServerName = certificateName
+	s.tls.RootCAs = x509.NewCertPool()
+	s.tls.RootCAs.AddCert(cert)
+	return nil
+}
+
+func tlsConfig() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true}
+}
+
+// exporterOf returns a value that only the two ends of a TLS connection have, after the handshake; nil without TLS.
+func exporterOf(conn net.Conn) ([]byte, error) {
+	c, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil, nil
+	}
+	if err := c.Handshake(); err != nil { // ends with the deadline of conn
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	state := c.ConnectionState()
+	return state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 }

@@ -1,9 +1,14 @@
 package halo
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -106,3 +111,269 @@ func (s *sockets) encode(f *frame, header, rows []byte) {
 }
 
 func (s *sockets) checksums() bool { return s.tls == nil && !s.opts.Trusted }
+
+// pieceSize is how much is read at a time: each piece is a sign of progress.
+const pieceSize = 256 << 10
+
+// reception is the memory of a goroutine that receives packed parts.
+type reception struct {
+	packer packer
+	packed []byte
+}
+
+// read reads frames from a connection until it breaks.
+func (n *session) read(conn net.Conn) error {
+	header, in := make([]byte, headerSize), new(reception)
+	for {
+		if err := conn.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(conn, header); err != nil {
+			return fmt.Errorf("read a frame: %w", err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(n.link.opts.Timeout)); err != nil {
+			return err
+		}
+		if err := n.readFrame(conn, header, in); err != nil {
+			return err
+		}
+	}
+}
+
+// readFrame reads the rows of the frame with header into the memory of their exchange.
+func (n *session) readFrame(conn net.Conn, header []byte, in *reception) error {
+	l := n.link
+	f, length, err := n.check(header)
+	if err != nil {
+		l.refuse(err)
+		return err
+	}
+	if err := l.end.agrees(&f); err != nil {
+		l.in.fail(err)
+		return err
+	}
+	size, err := partLength(&f, int(length))
+	if err != nil {
+		l.refuse(err)
+		return err
+	}
+	dst, err := l.in.claim(&f, size)
+	if err != nil {
+		l.refuse(err)
+		return err
+	}
+	n.owner.strikes.Store(0)
+	if dst == nil { // it came over NATS
+		_, err := io.CopyN(io.Discard, conn, int64(length))
+		return err
+	}
+	payload := dst
+	if f.kind == kindPacked {
+		payload = in.room(int(length))
+	}
+	err = n.readRows(conn, payload)
+	came := l.opts.now()
+	if err == nil {
+		if err = n.place(&f, header, payload, dst, in); err != nil {
+			l.refuse(err)
+		}
+	}
+	l.in.settle(&f, err == nil, came)
+	return err
+}
+
+// check decodes header and returns an error unless a frame with rows may follow.
+func (n *session) check(header []byte) (f frame, length uint32, err error) {
+	f, length, err = parseHeader(header)
+	if err == nil && !n.owner.checksums() {
+		err = checkFrame(header, nil)
+	}
+	if err == nil {
+		err = n.link.end.addressed(&f)
+	}
+	if err == nil && f.kind != kindPacked {
+		err = mismatch("frame kind", f.kind, kindRows)
+	}
+	return f, length, err
+}
+
+// partLength returns the bytes of rows in the part of f, whose payload has length bytes. A packed part is smaller than
+// its rows.
+func partLength(f *frame, length int) (int, error) {
+	_, size, err := partOf(f)
+	switch {
+	case err != nil:
+		return 0, err
+	case f.kind != kindPacked:
+		return size, mismatch("bytes of a part", length, size)
+	case length >= size:
+		return 0, fmt.Errorf("%d bytes of a packed part, want less than the %d of its rows", length, size)
+	}
+	return size, nil
+}
+
+// place checks the payload of a frame that has been read, and unpacks it into dst unless it lies there.
+func (n *session) place(f *frame, header, payload, dst []byte, in *reception) error {
+	if n.owner.checksums() {
+		if err := checkFrame(header, payload); err != nil {
+			return err
+		}
+	}
+	if f.kind != kindPacked {
+		return nil
+	}
+	return in.packer.unpack(dst, payload, n.link.end.DType)
+}
+
+// room returns memory for n bytes.
+func (r *reception) room(n int) []byte {
+	if cap(r.packed) < n {
+		r.packed = make([]byte, n)
+	}
+	return r.packed[:n]
+}
+
+// readRows fills dst.
+func (n *session) readRows(conn net.Conn, dst []byte) error {
+	for len(dst) > 0 {
+		k := min(pieceSize, len(dst))
+		if _, err := io.ReadFull(conn, dst[:k]); err != nil {
+			return fmt.Errorf("read rows: %w", err)
+		}
+		n.link.in.advance()
+		dst = dst[k:]
+	}
+	return nil
+}
+
+// The two ends of a connection prove to each other that they have the key of their link before they send anything else.
+// M(text) is HMAC-SHA256 of text, of both hellos and of a value that only these two ends of the TLS connection have
+// (RFC 9266, tls-exporter), so that nobody can stand between them.
+//
+//	second end: hello, 48 bytes: magic u32, version u8, stream u8, streams u8, 0, session u64, 32 random bytes
+//	first end:  32 random bytes, M("first")
+//	second end: M("second")
+//	first end:  M("accepted")
+const (
+	proofMagic   = 0x5249444a // "JDIR"
+	proofVersion = 1
+	helloSize    = 48
+	nonceSize    = 32
+)
+
+// hello is what a connection is for.
+type hello struct {
+	stream, streams int
+	session         uint64 // equal for the connections that replace each other's at the same time
+}
+
+// errStranger reports a connection that is not one of the link's.
+var errStranger = errors.New("it does not know this link's key: it belongs to another run, or to another program")
+
+// prover makes and checks the proofs of one connection.
+type prover struct {
+	conn     net.Conn
+	key      []byte
+	exporter []byte
+	hellos   []byte // both, in their order
+}
+
+func newProver(conn net.Conn, key []byte) (*prover, error) {
+	exporter, err := exporterOf(conn)
+	return &prover{conn: conn, key: key, exporter: exporter}, err
+}
+
+func (p *prover) proof(text string) []byte {
+	m := hmac.New(sha256.New, p.key)
+	m.Write([]byte(text))
+	m.Write(p.hellos)
+	m.Write(p.exporter)
+	return m.Sum(nil)
+}
+
+// check reads a proof.
+func (p *prover) check(text string) error {
+	got := make([]byte, sha256.Size)
+	if _, err := io.ReadFull(p.conn, got); err != nil {
+		return fmt.Errorf("it ends without a proof: %w", err)
+	}
+	if !hmac.Equal(got, p.proof(text)) {
+		return errStranger
+	}
+	return nil
+}
+
+// nonce appends 32 random bytes to the hellos, and returns them.
+func (p *prover) nonce() []byte {
+	n := make([]byte, nonceSize)
+	_, _ = rand.Read(n) // never fails
+	p.hellos = append(p.hellos, n...)
+	return n
+}
+
+// greet is the second end's part up to the proof that the first end has the key. If the connection is the one to use,
+// the second end then calls confirm.
+func (h hello) greet(conn net.Conn, key []byte) (*prover, error) {
+	p, err := newProver(conn, key)
+	if err != nil {
+		return nil, err
+	}
+	p.hellos = binary.LittleEndian.AppendUint32(nil, proofMagic)
+	p.hellos = append(p.hellos, proofVersion, byte(h.stream), byte(h.streams), 0)
+	p.hellos = binary.LittleEndian.AppendUint64(p.hellos, h.session)
+	p.nonce()
+	if _, err := conn.Write(p.hellos); err != nil {
+		return nil, err
+	}
+	theirs := make([]byte, nonceSize)
+	if _, err := io.ReadFull(conn, theirs); err != nil {
+		return nil, fmt.Errorf("no answer to the hello: %w", err)
+	}
+	p.hellos = append(p.hellos, theirs...)
+	return p, p.check("first")
+}
+
+// confirm proves that the second end has the key, and waits until the first end has accepted the connection.
+func (p *prover) confirm() error {
+	if _, err := p.conn.Write(p.proof("second")); err != nil {
+		return err
+	}
+	return p.check("accepted")
+}
+
+// errUnused reports a connection that the second end closed because it uses another one.
+var errUnused = errors.New("the second end uses another connection")
+
+// verifyHello is the first end's part. It returns what the connection is for.
+func verifyHello(conn net.Conn, key []byte, streams int) (hello, error) {
+	p, err := newProver(conn, key)
+	if err != nil {
+		return hello{}, err
+	}
+	msg := make([]byte, helloSize)
+	if _, err := io.ReadFull(conn, msg); err != nil {
+		return hello{}, fmt.Errorf("it ends without a hello: %w", err)
+	}
+	if binary.LittleEndian.Uint32(msg) != proofMagic {
+		return hello{}, errStranger
+	}
+	if err := mismatch("version of the hello", msg[4], proofVersion); err != nil {
+		return hello{}, err
+	}
+	h := hello{stream: int(msg[5]), streams: int(msg[6]), session: binary.LittleEndian.Uint64(msg[8:])}
+	p.hellos = msg
+	mine := p.nonce()
+	if _, err := conn.Write(append(mine, p.proof("first")...)); err != nil {
+		return hello{}, err
+	}
+	if err := p.check("second"); errors.Is(err, io.EOF) {
+		return hello{}, errUnused
+	} else if err != nil {
+		return hello{}, err
+	}
+	if h.streams != streams || h.stream >= streams {
+		return hello{}, fmt.Errorf("socket %d of %d, want %d", h.stream, h.streams, streams)
+	}
+	_, err = conn.Write(p.proof("accepted"))
+	return h, err
+}

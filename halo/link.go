@@ -3,7 +3,12 @@ package halo
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
 
+	"jacobi/internal/base/shm"
 	"jacobi/solver"
 )
 
@@ -25,4 +30,135 @@ type Link interface {
 	// they have not arrived within the link's timeout.
 	Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error
 	Close() error
+}
+
+// Member describes a rank to a rank that chooses a transport to it. Both ranks of a pair must be given the same
+// SharesMemory and Why.
+type Member struct {
+	Host         string // for messages
+	SharesMemory bool   // with the rank that is given the Member
+	Why          string // why it does or does not
+}
+
+// Peer is a direct transport between two ranks. Connect tries the peers in order, and NATS after them. Both ranks of a
+// pair must have the same peers in the same order.
+type Peer interface {
+	// Name returns the transport's name, the same on both ends.
+	Name() string
+	// Reachable reports whether Offer to the neighbour is worth trying, and why or why not. Both ends get the same
+	// result.
+	Reachable(neighbour Member) (bool, string)
+	// Offer opens the first end. Accept in the neighbour's process makes the second one from the returned offer.
+	Offer(end End) (Link, json.RawMessage, error)
+	// Accept opens the second end.
+	Accept(end End, offer json.RawMessage) (Link, error)
+}
+
+// SharedMemory is the Peer for processes of one node.
+type SharedMemory struct{ Options SharedOptions }
+
+// Name returns TransportShared.
+func (SharedMemory) Name() string { return TransportShared }
+
+// Reachable reports whether the two ranks share memory.
+func (SharedMemory) Reachable(neighbour Member) (bool, string) {
+	if !neighbour.SharesMemory {
+		return false, neighbour.Why
+	}
+	return true, neighbour.Why + ", segment mapped"
+}
+
+// Offer creates the segment of a link.
+func (s SharedMemory) Offer(end End) (Link, json.RawMessage, error) {
+	l, h, err := CreateShared(end, s.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	offer, err := json.Marshal(h)
+	return l, offer, err
+}
+
+// Accept maps the segment.
+func (s SharedMemory) Accept(end End, offer json.RawMessage) (Link, error) {
+	var h shm.Handle
+	if err := json.Unmarshal(offer, &h); err != nil {
+		return nil, fmt.Errorf("halo: offer of shared memory: %w", err)
+	}
+	return OpenShared(end, h, s.Options)
+}
+
+// ErrClosed reports that a link was closed before or during the call.
+var ErrClosed = errors.New("link closed")
+
+// TimeoutError reports that a neighbour did not send rows, or did not free a buffer for them, in time. The cause is
+// usually a failure of that neighbour, or of a rank beyond it.
+type TimeoutError struct {
+	Rank, Neighbour int
+	Side            solver.Side // of Rank
+	Exchange        solver.ExchangeNumber
+	Rows            solver.Stripe // not received, or not sent
+	Sending         bool          // Send timed out; false: Recv did
+	Transport       string
+	Waited          time.Duration
+	Detail          string // more about the wait; may be empty
+}
+
+// Error names the ranks, the rows, the exchange and the transport.
+func (e *TimeoutError) Error() string {
+	what, dir := "for", "from"
+	if e.Sending {
+		what, dir = "to hand over", "to"
+	}
+	s := fmt.Sprintf("halo: rank %d waited %v %s the rows %v of exchange %d %s rank %d (%s side) over %s",
+		e.Rank, e.Waited, what, e.Rows, e.Exchange, dir, e.Neighbour, e.Side, e.Transport)
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	return s
+}
+
+// Timeout reports that the error is a timeout, as net.Error has it.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// MismatchError reports that the two ends of a link, or an end and a frame, disagree.
+type MismatchError struct {
+	Field     string
+	Got, Want any
+}
+
+// Error names both values.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s %v, want %v", e.Field, e.Got, e.Want)
+}
+
+func mismatch[T comparable](field string, got, want T) error {
+	if got == want {
+		return nil
+	}
+	return &MismatchError{Field: field, Got: got, Want: want}
+}
+
+// wrap adds the operation, the link and the exchange to err.
+func (e End) wrap(op string, exchange solver.ExchangeNumber, transport string, err error) error {
+	return fmt.Errorf("halo: rank %d, %s side: %s exchange %d, rank %d over %s: %w", e.Rank, e.Side, op, exchange,
+		e.Neighbour, transport, err)
+}
+
+func (e End) timeout(sending bool, exchange solver.ExchangeNumber, transport string, waited time.Duration,
+	detail string) error {
+	rows := e.Recv
+	if sending {
+		rows = e.Send
+	}
+	return &TimeoutError{Rank: e.Rank, Neighbour: e.Neighbour, Side: e.Side, Exchange: exchange, Rows: rows,
+		Sending: sending, Transport: transport, Waited: waited, Detail: detail}
+}
+
+// checkLen returns an error if n, the bytes of rows that a caller sends or wants, is more than an exchange has.
+func (e End) checkLen(op string, exchange solver.ExchangeNumber, transport string, n, most int) error {
+	if n <= most {
+		return nil
+	}
+	return e.wrap(op, exchange, transport,
+		&MismatchError{Field: "bytes", Got: n, Want: fmt.Sprintf("at most %d", most)})
 }

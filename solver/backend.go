@@ -109,3 +109,92 @@ type Reducer interface {
 	// Wait returns the total of a posted pass. It is called once for each pass, in order.
 	Wait(ctx context.Context, pass uint64) (Contribution, error)
 }
+
+// Pass is Sweeps sweeps of a stripe, beginning with sweep number First, for one read of the field now and one write of
+// the field next. It computes rows [Lo-Margin, Hi+Margin), as far as they are interior rows or, beyond a side with a
+// neighbour, halo rows, and reads Sweeps rows more on each side. Margin is 0 in the last pass before an exchange. Norms
+// count rows [Lo, Hi) only.
+type Pass struct {
+	Index  uint64 // 0, 1, 2, ...; a replayed pass keeps its index
+	First  int
+	Sweeps int
+	Margin int
+}
+
+// Reader reads rows of a mesh that do not change, and knows some of them to be the same as the row above. What holds
+// them then reads one and copies it.
+type Reader struct {
+	// Row writes row iy, 0 <= iy < NY, to dst. Several goroutines may call it at once.
+	Row func(iy int, dst []byte) error
+	// repeats reports whether row iy, 0 < iy < NY, is known to be row iy-1; nil if that is known of no row.
+	repeats func(iy int) bool
+}
+
+// RowRepeater is a RowSource that knows repeated rows.
+type RowRepeater interface {
+	// RowRepeats reports whether row iy, 0 < iy < NY, is row iy-1, byte for byte. False is always allowed.
+	RowRepeats(iy int) bool
+}
+
+// ValueRepeater is a ValueRows that knows repeated rows.
+type ValueRepeater interface {
+	// ValueRepeats reports the same of rows of value k.
+	ValueRepeats(iy int, k Value) bool
+}
+
+// RowsOf returns a reader of the rows of a field.
+func RowsOf(rows RowSource) Reader {
+	r := Reader{Row: rows.Row}
+	if known, ok := rows.(RowRepeater); ok {
+		r.repeats = known.RowRepeats
+	}
+	return r
+}
+
+// ValuesOf returns a reader of a value of the points of an operator.
+func ValuesOf(values ValueRows, k Value) Reader {
+	r := Reader{Row: func(iy int, dst []byte) error { return values.ValueRow(iy, k, dst) }}
+	if known, ok := values.(ValueRepeater); ok {
+		r.repeats = func(iy int) bool { return known.ValueRepeats(iy, k) }
+	}
+	return r
+}
+
+// Repeats reports whether row y is the same as row y-1. Rows may lie in halos, as those of Mesh.Canonical.
+func (r Reader) Repeats(m Mesh, y int) bool {
+	if r.repeats == nil {
+		return false
+	}
+	above, ok := m.Canonical(y - 1)
+	here, exists := m.Canonical(y)
+	return ok && exists && here == above+1 && r.repeats(here)
+}
+
+// stallSweeps is the number of norms in a row with norm[k] == norm[k-2] at which a run has stalled.
+const stallSweeps = 100
+
+// StopNorms is the number of preceding norms that Repeats needs to judge the next one.
+const StopNorms = stallSweeps + 1
+
+// Repeats is the Stall of sweeps: a norm and the stallSweeps-1 norms before it each equal, to the bit, the norm two
+// sweeps earlier. In exact arithmetic norms fall with every sweep. Once only rounding is left, the field reaches a
+// fixed point or alternates between two states, and its norm never meets a smaller tolerance.
+type Repeats struct {
+	last, before float64 // the two newest norms
+	seen         int     // norms added
+	repeats      int     // newest norms in a row that equal the last but one norm before them
+}
+
+// Add implements Stall.
+func (s *Repeats) Add(norm float64) bool {
+	s.repeats++
+	if s.seen < 2 || norm != s.before {
+		s.repeats = 0
+	}
+	s.last, s.before = norm, s.last
+	s.seen++
+	return s.repeats >= stallSweeps
+}
+
+// Within implements Stall.
+func (s *Repeats) Within(n int) bool { return s.repeats > 0 && s.repeats+n >= stallSweeps }

@@ -132,3 +132,150 @@ func (e *ending) reasonAfter(done int) StopReason {
 		return MaxIterations
 	}
 }
+
+// StopReason says why a run ended.
+type StopReason string
+
+// The reasons.
+const (
+	Converged     StopReason = "converged"      // a norm met the goal, or no point changes at all
+	Stalled       StopReason = "stalled"        // only rounding is left: the field stays the same or alternates
+	Stagnated     StopReason = "stagnated"      // norms no longer fall, and are above what rounding leaves
+	MaxIterations StopReason = "max_iterations" // the configured number of sweeps was done
+	Interrupted   StopReason = "interrupted"    // a rank was asked to stop
+)
+
+// StopRule decides from the norms of a run alone when the run ends: with a norm that meets the goal, that is exactly 0,
+// or with which the run has stalled. Updates after a norm of 0 are too small for any norm to show.
+type StopRule struct {
+	Goal
+	Stall Stall
+	seen  bool // a norm was added
+}
+
+// Stall tells by norms whether a run has stalled.
+type Stall interface {
+	// Add takes the next norm and reports whether the run has stalled with it.
+	Add(norm float64) bool
+	// Within reports whether the run may stall within the next n norms.
+	Within(n int) bool
+}
+
+// Add takes the next norm. It returns the reason why this norm ends the run, or "" if it does not.
+func (r *StopRule) Add(norm float64) StopReason {
+	first := !r.seen
+	if r.seen = true; r.Base == 0 {
+		r.Base = norm
+	}
+	stalled := r.Stall.Add(norm)
+	switch {
+	case r.Met(norm), norm == 0 && first:
+		return Converged
+	case norm == 0 || stalled:
+		return Stalled
+	}
+	return ""
+}
+
+// Goal says which norms are so small that a run has converged.
+type Goal struct {
+	Tolerance float64 // a norm of at most Tolerance,
+	Relative  float64 // or of at most Relative times Base
+	// Base is the norm of the first update of the field that is 0 at all points that sweeps update, and has the values
+	// of walls and fixed points at the others. Where it is 0, the first norm of the run takes its place.
+	Base float64
+	// Blind is what a norm may have lost by the unit of its sum; see Blind.
+	Blind float64
+}
+
+// Target returns the largest norm that may meet the goal; 0 if none does.
+func (g Goal) Target() float64 { return max(g.Tolerance, g.Relative*g.Base) }
+
+// slack is the part by which a norm that meets the goal may exceed the target, once what it may have lost is added.
+const slack = 1e-6
+
+// Met reports whether a norm meets the goal.
+func (g Goal) Met(norm float64) bool {
+	target := g.Target()
+	return norm <= target && target > 0 && norm+g.Blind <= target*(1+slack)
+}
+
+// MetBy returns the index of the first norm that meets the goal. norms are those of a run from its beginning.
+func (g Goal) MetBy(norms []float64) (index int, ok bool) {
+	for i, norm := range norms {
+		if g.Base == 0 {
+			g.Base = norm
+		}
+		if g.Met(norm) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Blind bounds what a norm over the mesh may lose: the sum of each group is cut to a multiple of the unit of e.
+func Blind(m Mesh, e Magnitude) float64 {
+	ceil := func(n, by int) float64 { return float64((n + by - 1) / by) }
+	groups := ceil(m.NX, GroupCols) * (ceil(m.NY, GroupRows) + 1)
+	return math.Ldexp(math.Sqrt(groups), int(e)-UnitBits/2)
+}
+
+const (
+	forecastMargin = 16 // factor by which a forecast norm must exceed the tolerance to rule out a stop
+	forecastReach  = 16 // a forecast norm below the newest one by this factor rules out nothing
+)
+
+// forecast gives lower bounds for norms that are not known yet. The update r of a sweep obeys r(k+1) = J r(k) with the
+// symmetric matrix J of the Jacobi iteration, so |r(k)|^2 = sum c(i)^2 lambda(i)^(2k). That is a sequence of moments,
+// whose logarithm is convex in k. Two norms, g sweeps apart, therefore bound all later ones:
+//
+//	|r(k+mg)| >= |r(k)| (|r(k)| / |r(k-g)|)^m
+//
+// The bound fails once little more than rounding is left of r: norms then fall in jumps, to 0 in the end. Three norms
+// whose logarithm is not convex reveal that state, and the forecast then excludes nothing for doubtSweeps sweeps. The
+// state begins while norms are over a hundred times as large as the last one in all runs examined, so forecastReach
+// keeps the forecast from looking across it. The forecast only decides whether a rank may sweep on before a norm is
+// known. A stop that it missed costs time (see jacobi.Engine.restart) but does not change the result.
+type forecast struct {
+	gap        int // sweeps from one norm to the next
+	sweep      int // the sweep of last
+	last, prev float64
+	have       int // norms added
+	doubt      int // there is no forecast before the norm of this sweep
+}
+
+const (
+	bend        = 1e-3 // relative fall of the ratio of consecutive norms that only rounding can cause
+	doubtSweeps = 1000 // sweeps without a forecast after such a fall
+)
+
+// add takes the norm of the next sweep that has one.
+func (f *forecast) add(sweep int, norm float64) {
+	if f.have >= 2 && norm*f.prev < (1-bend)*f.last*f.last {
+		f.doubt = sweep + doubtSweeps
+	}
+	f.prev, f.last, f.sweep = f.last, norm, sweep
+	f.have++
+}
+
+// excludes reports whether the norms of all sweeps up to and including sweep, which has one, lie above tolerance.
+func (f *forecast) excludes(sweep int, tolerance float64) bool {
+	if f.have < 2 || f.last <= 0 || f.prev <= 0 || f.sweep < f.doubt {
+		return false
+	}
+	fall := power(min(1, f.last/f.prev), (sweep-f.sweep)/f.gap)
+	return fall > 1./forecastReach && f.last*fall > forecastMargin*tolerance
+}
+
+// power returns x^n for n >= 0 by squaring. It takes products alone, which every processor rounds in the same way, so
+// all ranks get the same value.
+func power(x float64, n int) float64 {
+	p := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			p *= x
+		}
+		x *= x
+	}
+	return p
+}

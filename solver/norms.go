@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // norms sends the sums of passes to the reducer and gets the totals over all ranks back.
@@ -87,4 +88,94 @@ func (n *norms) settle(ctx context.Context, keep int) (p Pass, total Contributio
 // fault says with which pass an error occurred.
 func (n *norms) fault(p Pass, err error) error {
 	return fmt.Errorf("%s %d: norm: %w", n.traits.Unit, p.First, err)
+}
+
+// Cadence says which sweeps of a run have a norm: First, First+Stride, First+2*Stride and so on. A Stride of 0 counts
+// as 1, so the zero value stands for all sweeps.
+type Cadence struct{ First, Stride int }
+
+// EveryNth returns the cadence of norms after n, 2n, 3n, ... sweeps, for n >= 1.
+func EveryNth(n int) Cadence { return Cadence{First: n - 1, Stride: n} }
+
+// In returns how many of the first n sweeps have a norm.
+func (c Cadence) In(sweeps int) int {
+	if sweeps <= c.First {
+		return 0
+	}
+	return (sweeps-1-c.First)/c.stride() + 1
+}
+
+// Sweep returns the sweep that has the i-th norm, i >= 0.
+func (c Cadence) Sweep(i int) int { return c.First + i*c.stride() }
+
+// Has reports whether a sweep has a norm.
+func (c Cadence) Has(sweep int) bool { return sweep >= c.First && (sweep-c.First)%c.stride() == 0 }
+
+// Of returns the first sweep of a pass that has a norm, and how many of its sweeps have one.
+func (c Cadence) Of(p Pass) (first, n int) {
+	before := c.In(p.First)
+	return c.Sweep(before), c.In(p.First+p.Sweeps) - before
+}
+
+func (c Cadence) stride() int { return max(1, c.Stride) }
+
+// NormsOf says which sweeps of a pass have a norm.
+type NormsOf uint8
+
+// The kinds of passes. Backends have kernels for each.
+const (
+	SomeNorms NormsOf = iota // any, up to all
+	LastNorm                 // of the last sweep alone
+	NoNorms
+)
+
+// NormsOf returns the kind of a pass.
+func (l Layout) NormsOf(p Pass) NormsOf {
+	first, n := l.Norms.Of(p)
+	switch {
+	case n == 0:
+		return NoNorms
+	case first == p.First+p.Sweeps-1:
+		return LastNorm
+	}
+	return SomeNorms
+}
+
+// Reductions are the sums over all ranks of a run: they number the passes of a Reducer and measure its calls.
+type Reductions struct {
+	Watch          *Watch
+	reducer        Reducer
+	posted, waited uint64
+}
+
+// NewReductions returns the Reductions of a run whose steps w measures.
+func NewReductions(r Reducer, w *Watch) *Reductions { return &Reductions{Watch: w, reducer: r} }
+
+// Post hands in this rank's next contribution without waiting for other ranks.
+func (r *Reductions) Post(ctx context.Context, c Contribution) error {
+	defer r.Watch.End(Step{Kind: StepPostNorm, Number: r.posted}, time.Now())
+	r.posted++
+	return r.reducer.Post(ctx, r.posted-1, c)
+}
+
+// Wait returns the total of the oldest contribution that was not waited for.
+func (r *Reductions) Wait(ctx context.Context) (Contribution, error) {
+	defer r.Watch.End(Step{Kind: StepWaitNorm, Number: r.waited}, time.Now())
+	r.waited++
+	return r.reducer.Wait(ctx, r.waited-1)
+}
+
+// Total is a Post and its Wait in one step. All contributions before it must have been waited for.
+func (r *Reductions) Total(ctx context.Context, c Contribution) (total Contribution, err error) {
+	defer r.Watch.End(Step{Kind: StepReduce, Number: r.posted}, time.Now())
+	n := r.posted
+	r.posted, r.waited = n+1, n+1
+	if err := r.reducer.Post(ctx, n, c); err != nil {
+		return total, err
+	}
+	total, err = r.reducer.Wait(ctx, n)
+	if err == nil && len(total.Sums) != len(c.Sums) {
+		err = fmt.Errorf("%d sums, want %d", len(total.Sums), len(c.Sums))
+	}
+	return total, err
 }

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"context"
+	"fmt"
 	"math"
 )
 
@@ -68,4 +69,87 @@ func nextSave(iterations, every int) int {
 		return math.MaxInt
 	}
 	return (iterations/every + 1) * every
+}
+
+// Sampler reads the field while a run goes on, for pictures and files beside the result. A run calls it from its own
+// goroutine.
+type Sampler interface {
+	// Sample copies what it needs of the rows of the stripe from the backend and returns as soon as the sweeps may
+	// continue. It is called for the same samples on all ranks, and the run does not end before a sample that it has
+	// seen. An error ends the run, so errors in writing what was sampled are kept for later.
+	Sample(ctx context.Context, s Sample) error
+}
+
+// Sample is the field at one moment of a run, the same on all ranks.
+type Sample struct {
+	Sweeps int     // that the field has been through; cycles of multigrid
+	Norm   float64 // the last one that the history has up to this field; NaN if there is none
+}
+
+// Sampling is a Sampler and the samples that it gets.
+type Sampling struct {
+	Sampler Sampler
+	// Every is the interval of its samples, the same on all ranks: the field after 0, Every, 2 Every, ... iterations. A
+	// run that goes on from a saved state takes the samples that a run in one piece takes from there on, and that of
+	// the state. If Every is 0, the Sampler gets the samples that ranks ask for.
+	Every int
+	// Wanted, if not nil, reports whether this rank asks for a sample. If any rank asks, all Samplings whose Every is 0
+	// get one soon. It is called once a pass at most.
+	Wanted func() bool
+}
+
+// Samples are the Samplings of a run: the same on all ranks, in the same order. An empty Samples costs nothing.
+type Samples []Sampling
+
+// wanted reports whether this rank asks for a sample.
+func (s Samples) wanted() bool {
+	for _, g := range s {
+		if g.Wanted != nil && g.Wanted() {
+			return true
+		}
+	}
+	return false
+}
+
+// next returns the least number of iterations beyond the given one after which a regular sample is due; MaxInt for
+// never.
+func (s Samples) next(done int) int {
+	next := math.MaxInt
+	for _, g := range s {
+		next = min(next, nextSave(done, g.Every))
+	}
+	return next
+}
+
+// due reports whether a sample is to be taken after the given number of iterations. asked reports whether a rank asks
+// for one.
+func (s Samples) due(done int, asked bool) bool {
+	for _, g := range s {
+		if g.due(done, asked) {
+			return true
+		}
+	}
+	return false
+}
+
+// take has the field sampled by those whose sample is due, as due has it, and w measures that.
+func (s Samples) take(ctx context.Context, at Sample, asked bool, w *Watch) error {
+	for _, g := range s {
+		if !g.due(at.Sweeps, asked) {
+			continue
+		}
+		step := Step{Kind: StepSample, First: at.Sweeps}
+		if err := w.Do(step, func() error { return g.Sampler.Sample(ctx, at) }); err != nil {
+			return fmt.Errorf("sample the field: %w", err)
+		}
+	}
+	return nil
+}
+
+// due reports whether the Sampler gets a sample after the given number of iterations.
+func (g Sampling) due(done int, asked bool) bool {
+	if g.Every == 0 {
+		return asked
+	}
+	return done%g.Every == 0
 }

@@ -3,6 +3,7 @@ package multigrid
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"jacobi/solver"
@@ -136,4 +137,82 @@ func (it *Iteration) Leave(ctx context.Context) error {
 		return nil
 	}
 	return it.Settle(ctx)
+}
+
+// patience is the number of cycles in a row without a new least norm after which a run may have stalled.
+const patience = 4
+
+// noise is how far above the least norm rounding may lift others.
+const noise = 2
+
+// most is the largest patience with a run whose norms are above the floor of rounding.
+const most = 16
+
+// plateau is the solver.Stall of cycles: patience norms in a row are not below the least one before them. Norms above
+// noise times the least one, and all norms until they have fallen to a tenth of the first one, count a tenth: beside
+// fixed points norms may grow at first. The patience doubles with each stall.
+type plateau struct {
+	patience     int
+	first, least float64
+	since        int // tenths of norms since the least one
+	seen         bool
+}
+
+const tenths = 10
+
+// Add implements solver.Stall.
+func (p *plateau) Add(norm float64) bool {
+	switch {
+	case !p.seen:
+		p.first, p.least, p.seen = norm, norm, true
+		return false
+	case norm < p.least:
+		p.least, p.since = norm, 0
+		return false
+	case norm > noise*p.least || p.least > p.first/tenths:
+		p.since++
+	default:
+		p.since += tenths
+	}
+	if p.since < tenths*p.patience {
+		return false
+	}
+	p.patience, p.since = 2*p.patience, 0
+	return true
+}
+
+// Within implements solver.Stall.
+func (*plateau) Within(int) bool { return true }
+
+// patient reports whether a run that has stalled above the floor of rounding may go on.
+func (p *plateau) patient() bool { return p.patience <= most }
+
+// A norm of at most floorFactor times 2^-53 times the L2 norm of the field is what rounding leaves. The update of a
+// point is the difference of values about as large as that point, each with an error of half a unit in the last place.
+const floorFactor = 16
+
+// headroom is by how many powers of two the field may exceed the magnitude of the run while floor measures it.
+const headroom = 33
+
+// floor returns the largest norm that rounding may leave of the present field, the same on all ranks; base
+// is that of the goal. A run needs it only where its norms no longer fall, so the field is copied to the host.
+func (it *Iteration) floor(ctx context.Context, base float64) (float64, error) {
+	mesh, rows, e := it.Layout.Plan.Levels[0].Mesh, it.Layout.Stripes[0], it.Layout.Magnitude+headroom
+	var sum solver.Sum
+	row, values := make([]byte, mesh.RowBytes()), make([]float64, mesh.NX)
+	for y := rows.Lo; y < rows.Hi; y++ {
+		if err := it.Device.CopyRows(ctx, 0, Unknowns, solver.Stripe{Lo: y, Hi: y + 1}, row); err != nil {
+			return 0, fmt.Errorf("floor of rounding: %w", err)
+		}
+		mesh.DType.Decode(values, row)
+		for _, v := range values {
+			sum.Add(v*v, e)
+		}
+	}
+	total, err := it.sums.Total(ctx, solver.Contribution{Sums: []solver.Sum{sum}})
+	if err != nil {
+		return 0, fmt.Errorf("floor of rounding: %w", err)
+	}
+	largest := math.Hypot(total.Sums[0].Norm(e), base) // base has what walls and source add to an update
+	return floorFactor * 0x1p-53 * largest, nil
 }
