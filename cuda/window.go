@@ -162,7 +162,7 @@ func (p *peer) loaded() driver.DevicePtr { return p.words.loaded(p.side.Opposite
 
 // flags is device memory with two 32-bit words for each side: the number of the newest exchange whose rows have come
 // from the neighbour, and the number of the newest exchange for which the neighbour's halo is free. Two more words for
-// each side count the progress of a kernel that hands rows on (peerstores.go) and the fields that the neighbour has
+// each side count the progress of a kernel that hands rows on (exchange.go) and the fields that the neighbour has
 // loaded. 0 is no memory.
 type flags driver.DevicePtr
 

@@ -1,11 +1,16 @@
 package cpu
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"jacobi/solver"
 )
@@ -62,4 +67,179 @@ func secondLevelCache(dir string) int {
 		}
 	}
 	return defaultCache
+}
+
+const (
+	// ratePoints bounds the points that SweepRate sweeps, more than the caches hold.
+	ratePoints = 1 << 21
+	// SweepRate makes at most ratePasses passes after the first one, and begins none later than rateTime.
+	ratePasses = 4
+	rateTime   = 20 * time.Millisecond
+)
+
+// SweepRate measures how many points of a layout a backend with these options updates in a second, in passes of the
+// given number of sweeps. It sweeps at most ratePoints points, in rows at the upper end of the stripe, and takes some
+// ten milliseconds. The values of the field do not matter; the operator does.
+func SweepRate(ctx context.Context, l solver.Layout, o Options, sweeps int) (float64, error) {
+	least := time.Duration(math.MaxInt64)
+	points, err := timePasses(ctx, l, o, sweeps, func(passes int, took, all time.Duration) bool {
+		least = min(least, took)
+		return passes < ratePasses && all < rateTime
+	})
+	return points / least.Seconds(), err
+}
+
+// MeanRate is SweepRate over some time: the mean of all passes in place of the fastest, for ranks that get processors
+// for a part of the time only.
+func MeanRate(ctx context.Context, l solver.Layout, o Options, sweeps int, during time.Duration) (float64, error) {
+	var done int
+	var total time.Duration
+	points, err := timePasses(ctx, l, o, sweeps, func(passes int, _, all time.Duration) bool {
+		done, total = passes, all
+		return all < during
+	})
+	if err != nil {
+		return 0, err
+	}
+	return points * float64(done) / total.Seconds(), nil
+}
+
+// timePasses makes passes, and calls more after each but the first with their number, the time that the last one took,
+// and the time of all, until it returns false. It returns the updates of a pass.
+func timePasses(ctx context.Context, l solver.Layout, o Options, sweeps int,
+	more func(passes int, took, all time.Duration) bool) (points float64, err error) {
+	rows := max(ratePoints/l.Mesh.NX, l.Depth)
+	if end := (l.Stripe.Lo + rows + solver.GroupRows - 1) / solver.GroupRows * solver.GroupRows; end < l.Stripe.Hi {
+		l.Stripe.Hi, l.Neighbour[solver.Bottom] = end, true
+	}
+	b, err := New(l, o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := b.Load(ctx, zeros{}); err != nil {
+		return 0, err
+	}
+	points = float64(l.Stripe.Rows()) * float64(l.Mesh.NX) * float64(sweeps)
+	var begin time.Time
+	for i := 0; ; i++ {
+		start := time.Now()
+		if i == 1 {
+			begin = start
+		}
+		if err := b.Interior(ctx, solver.Pass{Index: uint64(i), First: i * sweeps, Sweeps: sweeps}); err != nil {
+			return 0, err
+		}
+		if i == 0 { // the first pass provides the memory
+			continue
+		}
+		if end := time.Now(); !more(i, max(1, end.Sub(start)), max(1, end.Sub(begin))) {
+			return points, nil
+		}
+	}
+}
+
+// zeros is a field of zeros.
+type zeros struct{}
+
+// Row implements solver.RowSource.
+func (zeros) Row(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
+const (
+	page         = 4096
+	maxCopyTries = 12              // of all kinds of copy together
+	minCopyTries = 4               // made however long they take
+	copyTime     = 2 * time.Second // no try beyond minCopyTries begins after it
+	// copyShare is the least number of bytes that a thread copies in a try, so that starting and joining the threads
+	// does not count.
+	copyShare = 64 << 20
+)
+
+// CopyRate measures how fast the given number of threads copies a field of the given size to another one, in bytes read
+// and written a second. It returns the fastest of several tries with stores through the caches and with stores that
+// bypass them. The rate is the roofline of a pass of one sweep. Each thread copies its own part, which it was the first
+// to touch. CopyRate allocates two fields and takes up to a few seconds.
+func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error) {
+	if bytes < 1 || threads < 1 {
+		return 0, fmt.Errorf("copy rate of %d bytes with %d threads: both must be at least 1", bytes, threads)
+	}
+	pages := (bytes + page - 1) / page
+	threads = min(threads, pages)
+	var fields [2]memory
+	defer func() { err = errors.Join(err, fields[0].free(), fields[1].free()) }()
+	for i := range fields {
+		if fields[i], err = newMemory(pages * page); err != nil {
+			return 0, fmt.Errorf("copy rate: %w", err)
+		}
+	}
+	kinds := []func(dst, src []byte){func(dst, src []byte) { copy(dst, src) }}
+	if stream := streamCopy(); stream != nil {
+		kinds = append(kinds, stream)
+	}
+	comm := newCopyTeam(threads)
+	defer comm.close()
+	part := func(i int) (dst, src []byte) {
+		lo, hi := pages*i/threads*page, pages*(i+1)/threads*page
+		return fields[0][lo:hi], fields[1][lo:hi]
+	}
+	comm.each(func(i int) {
+		dst, src := part(i)
+		clear(dst)
+		clear(src)
+	})
+	passes := max(1, threads*copyShare/(pages*page))
+	begin := time.Now()
+	for try := 0; try < minCopyTries || try < maxCopyTries && time.Since(begin) < copyTime; try++ {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		start := time.Now()
+		comm.each(func(i int) {
+			dst, src := part(i)
+			for range passes {
+				kinds[try%len(kinds)](dst, src)
+			}
+		})
+		rate = max(rate, 2*float64(passes)*float64(pages*page)/time.Since(start).Seconds())
+	}
+	return rate, nil
+}
+
+// copyTeam is a set of goroutines that run a function together.
+type copyTeam struct {
+	work []chan func(i int)
+	busy sync.WaitGroup
+}
+
+func newCopyTeam(threads int) *copyTeam {
+	t := &copyTeam{}
+	for i := range threads {
+		work := make(chan func(int))
+		t.work = append(t.work, work)
+		go func() {
+			for f := range work {
+				f(i)
+				t.busy.Done()
+			}
+		}()
+	}
+	return t
+}
+
+// each calls f(i) on every goroutine, where i is its number, and waits for all calls.
+func (t *copyTeam) each(f func(i int)) {
+	t.busy.Add(len(t.work))
+	for _, w := range t.work {
+		w <- f
+	}
+	t.busy.Wait()
+}
+
+func (t *copyTeam) close() {
+	for _, w := range t.work {
+		close(w)
+	}
 }

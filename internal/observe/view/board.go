@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 )
 
@@ -56,4 +57,73 @@ func (b *Board) since(version uint64) (messages [][]byte, now uint64) {
 		}
 	}
 	return messages, b.version
+}
+
+// Point is the norm of an iteration, counted from 0.
+type Point struct {
+	Iteration int
+	Norm      Float
+}
+
+// MarshalJSON writes p as a pair. Rank 0 writes thousands of them for each second in which a page is open.
+func (p Point) MarshalJSON() ([]byte, error) {
+	b := append(strconv.AppendInt([]byte{'['}, int64(p.Iteration), 10), ',')
+	if norm := finite(float64(p.Norm)); norm != nil {
+		b = strconv.AppendFloat(b, float64(*norm), 'g', -1, 64)
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, ']'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; null as a norm becomes 0, which no axis shows.
+func (p *Point) UnmarshalJSON(b []byte) error {
+	var pair [2]float64
+	if err := json.Unmarshal(b, &pair); err != nil {
+		return err
+	}
+	*p = Point{int(pair[0]), Float(pair[1])}
+	return nil
+}
+
+// maxPoints bounds the points of a Track; it is even.
+const maxPoints = 2048
+
+// Track keeps the norms of a run: all of them, or each second, fourth and so on, in bounded memory. The newest one is
+// always among them. A Track is used by one goroutine at a time.
+type Track struct {
+	points []Point
+	stride int // one norm in stride is kept
+	skip   int // norms to leave out before the next one that is kept
+	last   Point
+	any    bool
+}
+
+// Add takes the norm of an iteration, which must be later than those before.
+func (t *Track) Add(iteration int, norm float64) {
+	t.last, t.any = Point{iteration, Float(norm)}, true
+	if t.stride == 0 {
+		t.stride = 1
+	}
+	if t.skip > 0 {
+		t.skip--
+		return
+	}
+	if len(t.points) == maxPoints {
+		for i := range maxPoints / 2 {
+			t.points[i] = t.points[2*i]
+		}
+		t.points, t.stride = t.points[:maxPoints/2], 2*t.stride
+	}
+	t.points = append(t.points, t.last)
+	t.skip = t.stride - 1
+}
+
+// Points returns a copy of what is kept, in the order of iterations.
+func (t *Track) Points() []Point {
+	points := append(make([]Point, 0, len(t.points)+1), t.points...)
+	if t.any && points[len(points)-1] != t.last {
+		points = append(points, t.last)
+	}
+	return points
 }

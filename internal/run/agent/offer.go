@@ -3,10 +3,18 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"os/user"
+	"slices"
+	"strings"
 
 	"jacobi/internal/base/show"
+	"jacobi/internal/net/wire"
 	"jacobi/internal/run/launch"
 )
 
@@ -91,4 +99,72 @@ func Slots(offers []Offer) []launch.Slots {
 		slots[i] = launch.Slots{Host: name, Slots: offers[i].Free}
 	}
 	return slots
+}
+
+// prepare takes slots for the ranks of spec and adapts spec to this node: the agent's own program and its own access to
+// the server.
+func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) (done func(), err error) {
+	if len(spec.Ranks) == 0 {
+		return nil, errors.New("no ranks are to be started")
+	}
+	env, err := environ(spec.Env, a.Server)
+	if err != nil {
+		return nil, err
+	}
+	spec.Path, spec.Args, spec.Dir, spec.Env = a.Path, nil, ".", env
+	if a.Prepare != nil {
+		if done, err = a.Prepare(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.take(spec.Ranks[0].RunID, len(spec.Ranks)); err != nil {
+		if done != nil {
+			done()
+		}
+		return nil, err
+	}
+	return done, nil
+}
+
+func (a *Agent) take(run string, ranks int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ranks > a.free {
+		var others []string
+		for _, r := range slices.Sorted(maps.Keys(a.by)) {
+			others = append(others, fmt.Sprintf("run %s has %d", r, a.by[r]))
+		}
+		if others == nil {
+			others = []string{"none is taken"}
+		}
+		return fmt.Errorf("they need %d slots, and %d of %d are free: %s", ranks, a.free, a.Slots,
+			strings.Join(others, ", "))
+	}
+	a.free -= ranks
+	a.by[run] += ranks
+	return nil
+}
+
+func (a *Agent) release(run string, ranks int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.free += ranks
+	if a.by[run] -= ranks; a.by[run] == 0 {
+		delete(a.by, run)
+	}
+}
+
+// openTo returns a warning that says who may use an agent at the server of conn. It returns "" if only processes of
+// this machine, or holders of a shared secret, may.
+func openTo(conn *wire.Conn) string {
+	host, _, err := net.SplitHostPort(conn.Raw().ConnectedAddr())
+	if ip := net.ParseIP(host); conn.Sealed() || err == nil && ip != nil && ip.IsLoopback() {
+		return ""
+	}
+	as := "the user of this agent"
+	if u, err := user.Current(); err == nil {
+		as = "user " + u.Username
+	}
+	return fmt.Sprintf("whoever may publish on %s.> at %s can start ranks here, which read and write files as %s; "+
+		"nats.secret_file limits that to those who have the secret", prefix, conn.Server(), as)
 }

@@ -1,13 +1,18 @@
+// Package launch starts the ranks of a run, on this machine and on others, watches them, and ensures that none of them
+// outlives the run.
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"jacobi/internal/base/regular"
+	"jacobi/internal/net/roster"
 )
 
 // MaxSlots is far more than any run has ranks.
@@ -141,4 +146,131 @@ func (l *hostList) add(host string, slots int) {
 		}
 	}
 	*l = append(*l, Slots{host, slots})
+}
+
+// Host is a place where ranks can be started: this machine (Local), a machine reached over ssh (SSH), or a node with an
+// agent. A supervisor starts, signals and ends the ranks of a run through this interface alone.
+//
+// Implement it directly, or pass NewRemote a Wire whose other end Serve answers. NewRemote and Serve ensure, over any
+// Wire, that the ranks do not outlive the launcher and that the launcher notices the loss of the ranks.
+type Host interface {
+	// Start starts the ranks of spec, all or none, and returns once they run. It is called once. It passes output
+	// lines and exits to sink until each rank has had its Exit.
+	Start(ctx context.Context, spec Spec, sink Sink) error
+	// Signal sends sig to the ranks that have not ended, each with its process group. It does not wait.
+	Signal(sig syscall.Signal)
+	// Suspend stops the ranks that have not ended, as SIGSTOP does, until they get SIGCONT. It returns once they
+	// are stopped or ctx ends. From then on the host tolerates silence from this process, which may stop itself.
+	Suspend(ctx context.Context)
+	// Close kills the ranks that have not ended and releases the host, in bounded time. It may be called again.
+	Close() error
+}
+
+// Spec says what to start on one host. Env may hold secrets, so a Spec travels over the wire, never on a command line.
+type Spec struct {
+	// Path is the program of the ranks. If it is empty, the starting process looks for RankBinary.
+	Path  string            `json:"path,omitempty"`
+	Args  []string          `json:"args,omitempty"`
+	Dir   string            `json:"dir,omitempty"` // working directory; empty: that of the starting process
+	Env   []string          `json:"env"`           // VAR=value; overrides the environment of the starting process
+	Ranks []roster.Identity `json:"ranks"`         // the variables of an identity are added to Env
+}
+
+// Sink receives the output and the exits of a host's ranks. Several goroutines call it.
+type Sink struct {
+	Line func(rank int, s Stream, line []byte) // one whole line; the callee must not keep the slice
+	Exit func(Exit)                            // once for each rank, after its last line
+}
+
+// Exit is the end of a rank.
+type Exit struct {
+	Rank   int            `json:"rank"`
+	Code   int            `json:"code,omitempty"`   // exit code; valid if Signal and Lost are empty
+	Signal syscall.Signal `json:"signal,omitempty"` // the signal that ended the rank
+	Said   string         `json:"said,omitempty"`   // the reason that the rank gave on stderr, in one line
+	OOM    bool           `json:"oom,omitempty"`    // the kernel killed processes meanwhile because memory ran out
+	// Lost says why the end of the rank is unknown: its host cannot be reached any more.
+	Lost string `json:"lost,omitempty"`
+}
+
+// Placement says where a rank runs.
+type Placement struct {
+	Rank      int
+	Host      string
+	LocalRank int // index among the ranks of the same host: 0 <= LocalRank < LocalSize
+	LocalSize int
+}
+
+// Slots is the number of ranks that a host takes.
+type Slots struct {
+	Host  string
+	Slots int
+}
+
+// MapBy is the order in which ranks take slots.
+type MapBy uint8
+
+// The orders.
+const (
+	MapBySlot MapBy = iota // fill each host before the next
+	MapByNode              // place one rank on each host in turn
+)
+
+// ParseMapBy reads "slot" or "node".
+func ParseMapBy(name string) (MapBy, error) {
+	switch name {
+	case "slot":
+		return MapBySlot, nil
+	case "node":
+		return MapByNode, nil
+	}
+	return 0, fmt.Errorf("%q: allowed are slot and node", name)
+}
+
+// OneHost places all ranks of a run on one host.
+func OneHost(host string, ranks int) []Placement {
+	ps, _ := Place([]Slots{{host, ranks}}, ranks, MapBySlot) // there are as many slots as ranks
+	return ps
+}
+
+// Place gives each rank a slot. If there are too few slots, the error lists them.
+func Place(hosts []Slots, ranks int, by MapBy) ([]Placement, error) {
+	total := 0
+	for _, h := range hosts {
+		total += h.Slots
+	}
+	if ranks > total {
+		return nil, fmt.Errorf("%d ranks need %[1]d slots, and there are %d: %s", ranks, total, FormatSlots(hosts))
+	}
+	turn := total // slots of a host that are filled before the next host
+	if by == MapByNode {
+		turn = 1
+	}
+	ps := make([]Placement, 0, ranks)
+	taken := make([]int, len(hosts))
+	for len(ps) < ranks {
+		for i, h := range hosts {
+			for range min(turn, h.Slots-taken[i], ranks-len(ps)) {
+				ps = append(ps, Placement{Rank: len(ps), Host: h.Host, LocalRank: taken[i]})
+				taken[i]++
+			}
+		}
+	}
+	size := map[string]int{}
+	for i, h := range hosts {
+		size[h.Host] = taken[i]
+	}
+	for i := range ps {
+		ps[i].LocalSize = size[ps[i].Host]
+	}
+	return ps, nil
+}
+
+// FormatSlots returns hosts as "a 4, b 2".
+func FormatSlots(hosts []Slots) string {
+	parts := make([]string, len(hosts))
+	for i, h := range hosts {
+		parts[i] = fmt.Sprintf("%s %d", h.Host, h.Slots)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -2,13 +2,22 @@ package launch
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"jacobi/internal/net/roster"
 )
 
 // pipeDelay bounds the wait for output of a rank that has ended, since a child of the rank may hold its pipes open.
@@ -180,4 +189,94 @@ func (p *process) wait(gone func()) Exit {
 		e.Code = status.ExitStatus()
 	}
 	return e
+}
+
+var reserved = []string{roster.EnvRank, roster.EnvSize, roster.EnvLocalRank, roster.EnvLocalSize, roster.EnvRunID}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// NewRunID returns the random name of a run, 32 hexadecimal digits.
+func NewRunID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// Variables turns the values of -x into "VAR=value". It looks up the value of a plain "VAR" with lookup.
+func Variables(flags []string, lookup func(string) (string, bool)) ([]string, error) {
+	var vars []string
+	for _, f := range flags {
+		name, value, given := strings.Cut(f, "=")
+		if !variableName.MatchString(name) {
+			return nil, fmt.Errorf("-x %q: allowed are VAR and VAR=value", f)
+		}
+		if slices.Contains(reserved, name) {
+			return nil, fmt.Errorf("-x %s: the launcher sets this variable for each rank", name)
+		}
+		if !given {
+			var ok bool
+			if value, ok = lookup(name); !ok {
+				return nil, fmt.Errorf("-x %s: not set in the environment; -x %s=value sets it", name, name)
+			}
+		}
+		vars = append(vars, name+"="+value)
+	}
+	return vars, nil
+}
+
+// RankBinary is the name of the program that the launcher starts for each rank.
+const RankBinary = "jacobi-rank"
+
+// FindRankBinary returns the path of RankBinary. It looks in the directory of the running executable, then on PATH.
+func FindRankBinary() (string, error) {
+	self, err := Self()
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", RankBinary, err)
+	}
+	return findBinary(RankBinary, filepath.Dir(self))
+}
+
+// Self returns the path of the running executable, without symbolic links.
+func Self() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	return self, nil
+}
+
+func findBinary(name, dir string) (string, error) {
+	if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+		return path, nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("find %s: neither beside the launcher in %s nor on PATH (%s)", name, dir,
+			os.Getenv("PATH"))
+	}
+	return filepath.Abs(path)
+}
+
+// oomKills returns how many processes the kernel has killed so far because memory ran out; 0 if the kernel does not
+// say.
+func oomKills() int {
+	stat, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	return countOf(string(stat), "oom_kill")
+}
+
+// countOf returns the number that follows name in lines of names and numbers; 0 if there is none.
+func countOf(stat, name string) int {
+	for line := range strings.Lines(stat) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is not a number
+			return n
+		}
+	}
+	return 0
 }

@@ -3,13 +3,17 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
 	"jacobi/configs"
 	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/metrics"
 	"jacobi/internal/observe/output"
@@ -17,6 +21,7 @@ import (
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/plan"
 	"jacobi/internal/tools/examine"
+	"jacobi/solver"
 )
 
 // Remedies.
@@ -124,4 +129,126 @@ func measureOutput(p *plan.Plan) (*examine.Place, error) {
 		return nil, fmt.Errorf("output.dir %q: %w", o.Dir, err)
 	}
 	return place, nil
+}
+
+// clockTolerance bounds the difference of two clocks. A larger one can invalidate certificates and disorder log lines.
+const clockTolerance = time.Second
+
+// weigh returns warnings of conditions that slow a run down or may end it later.
+func weigh(nodes []Node, ranks []examine.Rank) (warnings []Finding) {
+	for _, n := range nodes {
+		if n.Threads > n.Cores {
+			warnings = append(warnings, warning("start fewer ranks there, or set device.threads",
+				"%s: %d threads of %s share %d cores", n.Host, n.Threads, roster.FormatRanks(n.Ranks), n.Cores))
+		}
+		if c := n.Clock; c != nil && math.Abs(c.Ahead)-c.Error > clockTolerance.Seconds() {
+			warnings = append(warnings, warning("keep both clocks right by NTP: certificates are valid for a time",
+				"%s: %v", n.Host, c))
+		}
+	}
+	users := map[string][]int{} // ranks by UUID
+	for _, r := range ranks {
+		if id := gpuOf(r); id != "" {
+			users[id] = append(users[id], r.Rank)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(users)) {
+		if ranks := users[id]; len(ranks) > 1 {
+			warnings = append(warnings, warning("start one rank a GPU, and give each container GPUs of its own",
+				"%s share one GPU, %s", roster.FormatRanks(ranks), id))
+		}
+	}
+	return warnings
+}
+
+// gpuOf returns the UUID of a rank's GPU; "" if it has none or has not reported it.
+func gpuOf(r examine.Rank) string {
+	if r.Report == nil || r.Report.GPU == nil {
+		return ""
+	}
+	return r.Report.GPU.UUID
+}
+
+// Link is the link between a rank and the one below it.
+type Link struct {
+	Ranks [2]int
+	output.LinkReport
+	Access string // peer access between their GPUs, in words; "" if unknown
+}
+
+// Links returns the links of all ranks that have reported.
+func (d Diagnosis) Links() (links []Link) {
+	gpus := map[int]string{} // UUID by rank
+	for _, r := range d.Ranks {
+		gpus[r.Rank] = gpuOf(r)
+	}
+	for _, r := range d.Ranks {
+		if r.Report == nil {
+			continue
+		}
+		t, ok := r.Report.Transports[solver.Bottom.String()]
+		if !ok {
+			continue
+		}
+		l := Link{Ranks: [2]int{r.Rank, t.Neighbour}, LinkReport: t}
+		if can, known := r.PeerAccess[gpus[t.Neighbour]]; known {
+			l.Access = map[bool]string{true: "; peer access between the GPUs",
+				false: "; no peer access between the GPUs"}[can]
+		}
+		links = append(links, l)
+	}
+	return links
+}
+
+// Node holds the findings of the ranks of one node.
+type Node struct {
+	Host    string `json:"host"`
+	Reached string `json:"reached"` // this machine, ssh or agent
+	Ranks   []int  `json:"ranks"`
+	Threads int    `json:"threads"`      // CPU threads that its ranks keep busy
+	Needed  int64  `json:"needed_bytes"` // memory that its ranks without GPUs need
+	examine.Node
+}
+
+// nodes combines the findings of the ranks of each node.
+func nodes(p *plan.Plan, ranks []examine.Rank) (all []Node) {
+	byHost := map[string][]examine.Rank{}
+	for _, r := range ranks {
+		host := p.Ranks[r.Rank].Host
+		byHost[host] = append(byHost[host], r)
+	}
+	for _, host := range p.Names() {
+		if found := byHost[host]; len(found) > 0 {
+			all = append(all, nodeOf(host, reachedBy(p.Places, host), found))
+		}
+	}
+	return all
+}
+
+// reachedBy says how ranks on host are started.
+func reachedBy(at hosts.Places, host string) string {
+	switch {
+	case at.Agents != nil:
+		return "agent"
+	case at.Here[host]:
+		return "this machine"
+	}
+	return "ssh"
+}
+
+// nodeOf combines the findings of the ranks of one node, at least one.
+func nodeOf(host, reached string, ranks []examine.Rank) Node {
+	n := Node{Host: host, Reached: reached, Node: ranks[0].Node}
+	for _, r := range ranks {
+		n.Ranks = append(n.Ranks, r.Rank)
+		n.NATSRoundTrip, n.Files = min(n.NATSRoundTrip, r.Node.NATSRoundTrip), max(n.Files, r.Node.Files)
+		if r.Report == nil {
+			continue
+		}
+		n.Threads += r.Report.Threads
+		if r.Report.GPU == nil {
+			n.Needed += r.Report.MemoryBytes
+		}
+	}
+	return n
 }

@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
+	"jacobi/internal/compute/device"
 	"jacobi/internal/net/roster"
 )
 
@@ -191,4 +195,67 @@ func (t *Total) Add(s Step, both bool) (found []Difference) {
 	t.Differing += len(found)
 	t.Differences = append(t.Differences, found[:min(len(found), maxDifferences-len(t.Differences))]...)
 	return found
+}
+
+// Health are the readings of a GPU over a step: the extremes that tell of trouble. Counts of ECC errors are those since
+// the driver was loaded. A reading that the GPU does not support is device.Unknown.
+type Health struct {
+	Celsius     int      `json:"celsius"`    // the highest
+	Milliwatts  int      `json:"milliwatts"` // the highest
+	SMClock     int      `json:"sm_mhz"`     // the lowest
+	MemoryClock int      `json:"memory_mhz"` // the lowest
+	Corrected   int      `json:"ecc_corrected"`
+	Uncorrected int      `json:"ecc_uncorrected"`
+	Throttled   []string `json:"throttled,omitempty"` // why clocks were lower than they could be
+}
+
+// With returns h with one more reading; a nil h has none.
+func (h *Health) With(r device.Health) *Health {
+	if h == nil {
+		return &Health{Celsius: r.Celsius, Milliwatts: r.Milliwatts, SMClock: r.SMClock, MemoryClock: r.MemoryClock,
+			Corrected: r.Corrected, Uncorrected: r.Uncorrected, Throttled: slices.Clone(r.Throttled)}
+	}
+	h.Celsius, h.Milliwatts = max(h.Celsius, r.Celsius), max(h.Milliwatts, r.Milliwatts)
+	h.SMClock, h.MemoryClock = min(h.SMClock, r.SMClock), min(h.MemoryClock, r.MemoryClock)
+	h.Corrected, h.Uncorrected = max(h.Corrected, r.Corrected), max(h.Uncorrected, r.Uncorrected)
+	for _, why := range r.Throttled {
+		if !slices.Contains(h.Throttled, why) {
+			h.Throttled = append(h.Throttled, why)
+		}
+	}
+	return h
+}
+
+// Range is rows [Lo, Hi).
+type Range struct {
+	Lo int `json:"lo"`
+	Hi int `json:"hi"`
+}
+
+// maxRanges bounds the ranges of rows that a rank reports, so that a message stays small however many rows differ.
+const maxRanges = 32
+
+// Collect adds row, which is above all rows added before. Beyond maxRanges it extends the last range over rows that
+// agree.
+func Collect(ranges []Range, row int) []Range {
+	if n := len(ranges); n > 0 && (ranges[n-1].Hi == row || n == maxRanges) {
+		ranges[n-1].Hi = row + 1
+		return ranges
+	}
+	return append(ranges, Range{row, row + 1})
+}
+
+// FormatRows formats ranges as "row 7" or "rows 3-5, 9".
+func FormatRows(ranges []Range) string {
+	var parts []string
+	rows := 0
+	for _, r := range ranges {
+		rows += r.Hi - r.Lo
+		if r.Hi-r.Lo == 1 {
+			parts = append(parts, fmt.Sprint(r.Lo))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", r.Lo, r.Hi-1))
+		}
+	}
+	return english.PluralWord(rows, "row", "") + " " + strings.Join(parts, ", ")
 }

@@ -1,14 +1,21 @@
 package tasks
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"time"
 
 	"jacobi/cuda"
 	"jacobi/halo"
 	"jacobi/internal/compute/cpu"
+	"jacobi/internal/observe/output"
 	"jacobi/internal/run/setup"
 	"jacobi/internal/tools/soak"
 	"jacobi/solver"
@@ -156,4 +163,147 @@ func (f *field) sweep(ctx context.Context, initial solver.RowSource, sweeps int,
 		}
 	}
 	return true, take(0)
+}
+
+// makeReference computes, on rank 0, the hashes of the rows after all sweeps, and gives them to all ranks. The CPU
+// computes them with all of the rank's cores, one time. stopped says that the rank was told to stop meanwhile.
+func (s *soaking) makeReference(ctx context.Context) (stopped bool, err error) {
+	var table []byte
+	if s.Comm.Self().Rank == 0 {
+		if table, err = s.computeReference(ctx); err != nil {
+			return false, fmt.Errorf("reference: %w", err)
+		}
+	}
+	if table, err = s.Comm.Broadcast(ctx, "reference", table); err != nil { // signs of life bound the wait
+		return false, err
+	}
+	mesh := s.Layout.Mesh
+	if s.reference, err = tableOf(mesh.Interior(), table); len(table) > 0 {
+		return false, err
+	}
+	return true, nil
+}
+
+// computeReference returns the hashes of the rows; nil if the rank was told to stop.
+func (s *soaking) computeReference(ctx context.Context) (table []byte, err error) {
+	f, err := s.openAlone(ctx, false, cpu.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	sweeps, stop, begin := s.Config.Solver.MaxIterations, s.StopRequested(), time.Now()
+	watch := newWatch(s, nil, soak.Working{Of: sweeps})
+	complete, err := f.sweep(ctx, s.Problem, sweeps, func(sweeps int) bool {
+		watch.see(sweeps)
+		return stop()
+	})
+	if err != nil || !complete {
+		return nil, err
+	}
+	took := time.Since(begin).Seconds()
+	hashes, err := hashRows(ctx, f.backend, f.layout, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, err
+	}
+	digest, err := output.NewDigest(nil)
+	if err != nil {
+		return nil, err
+	}
+	view := output.View{Mesh: f.layout.Mesh, Stripe: f.layout.Stripe, Rows: f.backend}
+	if err := digest.AddRows(ctx, view, nil); err != nil {
+		return nil, err
+	}
+	field, _ := digest.Sums()
+	s.tell(soak.Event{Event: "reference", Reference: &soak.Reference{Host: s.Comm.Self().Host, Sweeps: sweeps,
+		Seconds: took, FieldSHA256: field}})
+	return hashes.table(), nil
+}
+
+// rowHashes are the SHA-256s of the rows of a stripe.
+type rowHashes struct {
+	stripe solver.Stripe
+	hashes [][sha256.Size]byte // of row stripe.Lo+i
+}
+
+// hashBytes bounds the buffer in which rows are copied from a device to be hashed.
+const hashBytes = 32 << 20
+
+// hashRows hashes the rows of the layout's stripe with the given number of threads.
+func hashRows(ctx context.Context, rows solver.Rows, l solver.Layout, threads int) (rowHashes, error) {
+	h := rowHashes{l.Stripe, make([][sha256.Size]byte, l.Stripe.Rows())}
+	size := l.Mesh.RowBytes()
+	height := min(max(1, hashBytes/size), l.Stripe.Rows())
+	buf := make([]byte, height*size)
+	for lo := l.Stripe.Lo; lo < l.Stripe.Hi; lo += height {
+		part := solver.Stripe{Lo: lo, Hi: min(lo+height, l.Stripe.Hi)}
+		if err := rows.CopyRows(ctx, part, buf[:part.Rows()*size]); err != nil {
+			return h, fmt.Errorf("copy rows %v: %w", part, err)
+		}
+		var wg sync.WaitGroup
+		for t := range threads {
+			wg.Go(func() {
+				for i := t; i < part.Rows(); i += threads {
+					h.hashes[lo-l.Stripe.Lo+i] = sha256.Sum256(buf[i*size : (i+1)*size])
+				}
+			})
+		}
+		wg.Wait()
+	}
+	return h, nil
+}
+
+// hashers returns with how many threads this rank hashes: its share of the cores.
+func (s *soaking) hashers() int { return max(1, min(int(s.Cores), runtime.GOMAXPROCS(0))) }
+
+// table returns the hashes of all rows, one after the other.
+func (h rowHashes) table() []byte {
+	var table []byte
+	for i := range h.hashes {
+		table = append(table, h.hashes[i][:]...)
+	}
+	return table
+}
+
+// tableOf is the reverse of table.
+func tableOf(stripe solver.Stripe, table []byte) (rowHashes, error) {
+	if len(table) != stripe.Rows()*sha256.Size {
+		return rowHashes{}, fmt.Errorf("reference: %d bytes for %d rows", len(table), stripe.Rows())
+	}
+	h := rowHashes{stripe: stripe}
+	for part := range slices.Chunk(table, sha256.Size) {
+		h.hashes = append(h.hashes, [sha256.Size]byte(part))
+	}
+	return h, nil
+}
+
+// sum returns the SHA-256 of the table in hexadecimal digits.
+func (h rowHashes) sum() string {
+	sum := sha256.Sum256(h.table())
+	return hex.EncodeToString(sum[:])
+}
+
+// differ returns the rows whose hashes are not those of the reference, which has all rows of h.
+func (h rowHashes) differ(reference rowHashes) (differ []soak.Range) {
+	for i := range h.hashes {
+		row := h.stripe.Lo + i
+		if !bytes.Equal(h.hashes[i][:], reference.hashes[row-reference.stripe.Lo][:]) {
+			differ = soak.Collect(differ, row)
+		}
+	}
+	return differ
+}
+
+// flipped is a field with one wrong bit, in the middle of a row.
+type flipped struct {
+	solver.RowSource
+	row int
+}
+
+// Row implements solver.RowSource. The bit is the second of the exponent: it makes 0 a small number and 1 another one.
+func (f flipped) Row(iy int, dst []byte) error {
+	err := f.RowSource.Row(iy, dst)
+	if iy == f.row {
+		dst[(len(dst)/16)*8+7] ^= 1 << 5 // the highest byte of a value of 4 or 8 bytes
+	}
+	return err
 }
