@@ -98,7 +98,8 @@ func (p *made) collect(t *testing.T, ranks int) accuracy.Part {
 	for i, rows := range all {
 		var next []byte
 		if i+1 < len(all) || m.PeriodicRows() {
-			next = all[(i+1)%len(all)].First()
+			next = make([]byte, m.RowBytes())
+			_ = p.Row(stripes[(i+1)%len(all)].Lo, next)
 		}
 		if err := rows.End(next); err != nil {
 			t.Fatal(err)

@@ -28,7 +28,6 @@ type Rows struct {
 	mesh    solver.Mesh
 	stripe  solver.Stripe
 	users   []RowUser
-	first   []byte
 	batch   [][]float64 // buffers
 	newest  int         // place of the newest row in batch
 	next    int         // row
@@ -39,9 +38,6 @@ func NewRows(p Walled, stripe solver.Stripe, users ...RowUser) *Rows {
 	return &Rows{problem: p, mesh: p.Mesh(), stripe: stripe, users: users}
 }
 
-// First returns the first row of the stripe, which the rank above needs for End; nil before it has come.
-func (r *Rows) First() []byte { return r.first }
-
 // AddRows adds dense rows of the mesh, which begin at row lo. It ignores rows outside the stripe.
 func (r *Rows) AddRows(lo int, rows []byte) error {
 	size := r.mesh.RowBytes()
@@ -51,7 +47,6 @@ func (r *Rows) AddRows(lo int, rows []byte) error {
 	}
 	rows = rows[(first-lo)*size : (end-lo)*size]
 	if first == r.stripe.Lo {
-		r.first = append([]byte(nil), rows[:size]...)
 		if err := r.wall(0, first == 1 && r.mesh.Walls.Top == solver.Dirichlet); err != nil {
 			return err
 		}

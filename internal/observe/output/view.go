@@ -110,15 +110,24 @@ func (v View) Boundary(ctx context.Context, iy int) ([]byte, error) {
 	if origin < v.Stripe.Lo || origin >= v.Stripe.Hi {
 		return nil, nil
 	}
+	var now []byte
+	if v.Mesh.PeriodicRows() {
+		now = make([]byte, v.Mesh.RowBytes())
+		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: origin, Hi: origin + 1}, now); err != nil {
+			return nil, fmt.Errorf("copy row %d: %w", origin, err)
+		}
+	}
+	return v.Edge(iy, now)
+}
+
+// Edge returns boundary row iy, 0 or NY-1, whoever owns it. With periodic top and bottom, now is the row that it
+// copies.
+func (v View) Edge(iy int, now []byte) ([]byte, error) {
 	row := make([]byte, v.Mesh.RowBytes())
 	if err := v.Initial.Row(iy, row); err != nil {
 		return nil, fmt.Errorf("boundary row %d: %w", iy, err)
 	}
 	if v.Mesh.PeriodicRows() {
-		now := make([]byte, len(row))
-		if err := v.Rows.CopyRows(ctx, solver.Stripe{Lo: origin, Hi: origin + 1}, now); err != nil {
-			return nil, fmt.Errorf("copy row %d: %w", origin, err)
-		}
 		from, to, value := 0, len(row), v.Mesh.DType.Size()
 		if v.Mesh.Walls.Left == solver.Dirichlet {
 			from = value

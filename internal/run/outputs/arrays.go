@@ -77,14 +77,13 @@ func (o *Outputs) openArrays(ctx context.Context) (err error) {
 
 // writeArrays writes this rank's rows of the arrays. On rank 0 it takes the hash of the field's file, and returns it
 // with the arrays that are in that file. fault says why rows are not in that file. All ranks call it.
-func (o *Outputs) writeArrays(ctx context.Context, view output.View, digest *output.Digest) (d *output.Digest, fault,
+func (o *Outputs) writeArrays(ctx context.Context, s *source, digest *output.Digest) (d *output.Digest, fault,
 	err error) {
 	if len(o.arrays) == 0 {
 		return digest, nil, nil
 	}
-	s := &source{Outputs: o, view: view}
 	if o.Config.Output.Gradient {
-		if err := s.meet(ctx); err != nil {
+		if err := s.beyond(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -155,10 +154,11 @@ func (o *Outputs) arrayFormat(a *array, i int) output.Format {
 	return f
 }
 
-// source yields the rows of the arrays.
+// source yields the rows of the field with those beside the stripe, and the rows of the arrays.
 type source struct {
 	*Outputs
 	view  output.View
+	below []byte         // the row after the stripe as its rank has it; nil at an end that is not periodic
 	edges map[int][]byte // rows of the field beside those of the stripe; -1 and NY are beyond periodic ends
 }
 
@@ -263,74 +263,75 @@ func (s *source) field(ctx context.Context, lo, hi int) ([][]float64, error) {
 }
 
 // meet gives the ranks the rows beside theirs. All ranks call it.
-func (s *source) meet(ctx context.Context) error {
-	m, stripe, end := s.Layout.Mesh, s.Layout.Stripe, s.id.Size-1
-	s.edges = map[int][]byte{}
-	first, last, err := s.boundaryRows(ctx, s.view)
+func (o *Outputs) meet(ctx context.Context) (*source, error) {
+	s := &source{Outputs: o, view: o.view(), edges: map[int][]byte{}}
+	m, stripe, size := o.Layout.Mesh, o.Layout.Stripe, o.id.Size
+	top, err := s.row(ctx, stripe.Lo)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	row := func(iy int) []byte {
-		if iy < stripe.Lo || iy >= stripe.Hi {
-			return s.edges[iy]
-		}
-		b := make([]byte, m.RowBytes())
-		err = errors.Join(err, s.view.Rows.CopyRows(ctx, solver.Stripe{Lo: iy, Hi: iy + 1}, b))
-		return b
+	bottom, err := s.row(ctx, stripe.Hi-1)
+	if err != nil {
+		return nil, err
 	}
-	above, below := s.id.Rank-1, s.id.Rank+1
-	if s.id.Rank == end {
+	above, below, over := o.id.Rank-1, o.id.Rank+1, bottom // of a rank that is its own neighbour, if any
+	switch ring := m.PeriodicRows(); {
+	case ring && size == 1:
+		s.below = top
+	case ring:
+		above, below = (above+size)%size, below%size
+	case below == size:
 		below = -1
 	}
-	top, bottom := row(stripe.Lo), row(stripe.Hi-1)
-	if err != nil {
-		return err
+	if size > 1 {
+		if s.below, err = o.swap(ctx, firstRowTag, top, above, below); err != nil {
+			return nil, err
+		}
+		if over, err = o.swap(ctx, lastRowTag, bottom, below, above); err != nil {
+			return nil, err
+		}
 	}
-	beneath, err := s.swap(ctx, firstRowTag, top, above, below)
-	if err != nil {
-		return err
+	swept := m.Interior()
+	for iy, row := range map[int][]byte{stripe.Lo - 1: over, stripe.Hi: s.below} {
+		switch {
+		case iy < 0 || iy == m.NY: // the stripe has the last row itself
+		case iy >= swept.Lo && iy < swept.Hi:
+			s.edges[iy] = row
+		case err == nil:
+			s.edges[iy], err = s.view.Edge(iy, row)
+		}
 	}
-	over, err := s.swap(ctx, lastRowTag, bottom, below, above)
-	if err != nil {
-		return err
-	}
-	if s.id.Rank > 0 {
-		s.edges[stripe.Lo-1] = over
-	} else if first != nil {
-		s.edges[0] = first
-	}
-	if s.id.Rank < end {
-		s.edges[stripe.Hi] = beneath
-	} else if last != nil {
-		s.edges[m.NY-1] = last
-	}
-	if !m.PeriodicRows() || s.id.Rank > 0 && s.id.Rank < end {
-		return nil
-	}
-	// Row NY-1 is row 1, so row 2 comes next; row 0 is row NY-2, and row NY-3 stands before it.
-	second, _ := m.Canonical(2)
-	third, _ := m.Canonical(m.NY - 3)
+	return s, err
+}
+
+// beyond adds the rows beyond periodic ends: row NY-1 is row 1, so row 2 comes next; row 0 is row NY-2, and row NY-3
+// stands before it. All ranks call it.
+func (s *source) beyond(ctx context.Context) (err error) {
+	m, end := s.Layout.Mesh, s.id.Size-1
 	var head, tail []byte
-	if s.id.Rank == 0 {
-		head = row(second)
+	if second, ok := m.Canonical(2); ok && m.PeriodicRows() && s.id.Rank == 0 {
+		head, err = s.row(ctx, second)
 	}
-	if s.id.Rank == end {
-		tail = row(third)
+	if third, ok := m.Canonical(m.NY - 3); ok && m.PeriodicRows() && s.id.Rank == end && err == nil {
+		tail, err = s.row(ctx, third)
 	}
 	switch {
-	case err != nil:
+	case err != nil || !m.PeriodicRows():
 	case end == 0:
 		s.edges[m.NY], s.edges[-1] = head, tail
 	case s.id.Rank == 0:
 		s.edges[-1], err = s.swap(ctx, beyondTag, head, end, end)
-	default:
+	case s.id.Rank == end:
 		s.edges[m.NY], err = s.swap(ctx, beyondTag, tail, 0, 0)
 	}
 	return err
 }
 
-// The names of messages that carry the last row of a stripe, and a row beyond a periodic end.
-const (
-	lastRowTag = "last row"
-	beyondTag  = "row beyond the end"
-)
+// row returns a row of the stripe or beside it.
+func (s *source) row(ctx context.Context, iy int) ([]byte, error) {
+	if iy < s.Layout.Stripe.Lo || iy >= s.Layout.Stripe.Hi {
+		return s.edges[iy], nil
+	}
+	b := make([]byte, s.Layout.Mesh.RowBytes())
+	return b, s.view.Rows.CopyRows(ctx, solver.Stripe{Lo: iy, Hi: iy + 1}, b)
+}

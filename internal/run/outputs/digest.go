@@ -16,27 +16,23 @@ import (
 // rows while it writes them, so that the hash of a run of one rank takes no pass over the field of its own.
 type hashing struct {
 	file *output.Format // nil without a file of the field
-	last []byte         // boundary row of the file after the rows of the last rank
+	last []byte         // boundary row of the file after the rows of the last rank; nil for a row of a stripe
 	own  *output.Digest // on rank 0 alone: what the file has before the rows, and then the rows
 }
 
-// startHash returns the hash before the rows. All ranks call it.
-func (o *Outputs) startHash(ctx context.Context, view output.View) (h hashing, err error) {
+// startHash returns the hash before the rows.
+func (o *Outputs) startHash(s *source) (h hashing, err error) {
 	if o.Many && !o.Hash {
 		return h, nil
 	}
-	var first []byte
 	if o.Config.Output.Field != "" {
-		h.file = new(o.fieldFormat())
-		if first, h.last, err = o.boundaryRows(ctx, view); err != nil {
-			return h, err
-		}
+		h.file, h.last = new(o.fieldFormat()), s.edges[o.Layout.Mesh.NY-1]
 	}
 	if o.id.Rank != 0 {
 		return h, nil
 	}
 	if h.own, err = output.NewDigest(nil); err == nil && h.file != nil {
-		h.own.Begin(*h.file, first)
+		h.own.Begin(*h.file, s.edges[0])
 	}
 	return h, err
 }
@@ -85,31 +81,11 @@ func (o *Outputs) digest(ctx context.Context, view output.View, h hashing) (*out
 	return output.NewDigest(state)
 }
 
-// boundaryRows returns row 0 on the first rank and row NY-1 on the last, or nil for a row of a stripe. If these rows
-// are periodic, each of the two ranks gets its row from the other.
-func (o *Outputs) boundaryRows(ctx context.Context, view output.View) (first, last []byte, err error) {
-	if first, err = view.Boundary(ctx, 0); err != nil {
-		return nil, nil, err
-	}
-	if last, err = view.Boundary(ctx, view.Mesh.NY-1); err != nil {
-		return nil, nil, err
-	}
-	if !view.Mesh.PeriodicRows() || o.id.Size == 1 {
-		return first, last, nil
-	}
-	switch end := o.id.Size - 1; o.id.Rank {
-	case 0:
-		first, err = o.swap(ctx, rowTag, last, end, end)
-	case end:
-		last, err = o.swap(ctx, rowTag, first, 0, 0)
-	}
-	return first, last, err
-}
-
-// The names of messages that carry a boundary row, and the first row of a stripe.
+// The names of messages that carry the first and the last row of a stripe, and a row beyond a periodic end.
 const (
-	rowTag      = "boundary row"
 	firstRowTag = "first row"
+	lastRowTag  = "last row"
+	beyondTag   = "row beyond the end"
 )
 
 // swap sends a row to another rank, in several messages if it is long, and returns that of a rank; -1 stands for none.

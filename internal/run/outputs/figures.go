@@ -63,17 +63,13 @@ func (f *figures) add(lo int, rows []byte) error {
 }
 
 // finish merges what all ranks have found. An error is one of the way between them, or of the device.
-func (f *figures) finish(ctx context.Context, view output.View) (all found, err error) {
+func (f *figures) finish(ctx context.Context, s *source) (all found, err error) {
 	if f == nil {
 		return all, nil
 	}
 	defer f.Tracer.Phase(trace.PhaseResults, time.Now())
-	next, err := f.nextRow(ctx, f.rows.First())
-	if err != nil {
-		return all, err
-	}
 	if f.fault == nil {
-		f.fault = f.rows.End(next)
+		f.fault = f.rows.End(s.below)
 	}
 	own := figuresPart{nearness: nearness{Part: f.near.Part()}, Results: f.tally.Part()}
 	if f.Correction != nil {
@@ -81,14 +77,8 @@ func (f *figures) finish(ctx context.Context, view output.View) (all found, err 
 			return all, err
 		}
 	}
-	if f.Problem.Weighted() {
-		s := &source{Outputs: f.Outputs, view: view}
-		if err := s.meet(ctx); err != nil {
-			return all, err
-		}
-		if f.fault == nil {
-			own.Residual, f.fault = s.residuals(ctx)
-		}
+	if f.Problem.Weighted() && f.fault == nil {
+		own.Residual, f.fault = s.residuals(ctx)
 	}
 	if f.fault != nil {
 		own = figuresPart{Fault: f.fault.Error()}
@@ -123,21 +113,6 @@ func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all fo
 		all.residual, all.off = total.report()
 	}
 	return all
-}
-
-// nextRow returns the first row of the rank below, and has the rank above get first, which is that of this rank. The
-// last rank gets none unless top and bottom are periodic. All ranks call it.
-func (o *Outputs) nextRow(ctx context.Context, first []byte) ([]byte, error) {
-	size, above, below := o.id.Size, o.id.Rank-1, o.id.Rank+1
-	switch ring := o.Layout.Mesh.PeriodicRows(); {
-	case ring && size == 1:
-		return first, nil
-	case ring:
-		above, below = (above+size)%size, below%size
-	case below == size:
-		below = -1
-	}
-	return o.swap(ctx, firstRowTag, first, above, below)
 }
 
 // residuals are sums over the rows of a rank: see problem.Residual.

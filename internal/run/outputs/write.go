@@ -23,28 +23,31 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	begin, whole := time.Now(), ctx
 	ctx, cancel := o.within(ctx)
 	defer cancel()
-	view := o.view()
-	hash, err := o.startHash(ctx, view) // nothing where no hash is wanted
+	s, err := o.meet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	uses, figures := hash.uses(view), o.newFigures()
+	hash, err := o.startHash(s) // nothing where no hash is wanted
+	if err != nil {
+		return nil, err
+	}
+	uses, figures := hash.uses(s.view), o.newFigures()
 	if figures != nil {
 		uses = append(uses, figures.add)
 	}
-	picture, fault, err := o.writeRows(ctx, view, uses, result)
+	picture, fault, err := o.writeRows(ctx, s.view, uses, result)
 	if err != nil {
 		return nil, err
 	}
-	found, err := figures.finish(ctx, view)
+	found, err := figures.finish(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	digest, err := o.digest(ctx, view, hash)
+	digest, err := o.digest(ctx, s.view, hash)
 	if err != nil {
 		return nil, err
 	}
-	digest, unwritten, err := o.writeArrays(ctx, view, digest)
+	digest, unwritten, err := o.writeArrays(ctx, s, digest)
 	if err != nil {
 		return nil, err
 	}
