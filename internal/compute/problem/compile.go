@@ -112,7 +112,7 @@ func (c *compiler) name(t token) node {
 	if v, ok := c.consts[t.text]; ok {
 		return constant(v)
 	}
-	if isFunction(t.text) {
+	if _, ok := functionOf(t.text); ok {
 		return c.fail(t, "%s is a function: its arguments stand in parentheses", t.text)
 	}
 	return c.fail(t, "unknown name %s; %s", t.text, hint(t.text, slices.Concat(Names(), Functions())))
@@ -153,26 +153,22 @@ func (c *compiler) call(t token, list []operand) node {
 	for i, a := range list {
 		args[i] = c.number(a)
 	}
-	if f, ok := unaryFunction(name); ok {
-		if len(args) != 1 {
-			return c.fail(t, "%s takes 1 argument, not %d", name, len(args))
-		}
-		return c.callsFunction(apply1(f, args[0]))
-	}
-	f, variadic, ok := binaryFunction(name)
-	if !ok {
+	f, ok := functionOf(name)
+	switch {
+	case !ok:
 		return c.fail(t, "unknown function %s; %s", name, hint(name, Functions()))
-	}
-	if len(args) < 2 || len(args) > 2 && !variadic {
-		atLeast := ""
-		if variadic {
-			atLeast = "at least "
-		}
-		return c.fail(t, "%s takes %s2 arguments, not %d", name, atLeast, len(args))
+	case f.one != nil && len(args) != 1:
+		return c.fail(t, "%s takes 1 argument, not %d", name, len(args))
+	case f.one != nil:
+		return c.callsFunction(apply1(f.one, args[0]))
+	case f.variadic && len(args) < 2:
+		return c.fail(t, "%s takes at least 2 arguments, not %d", name, len(args))
+	case !f.variadic && len(args) != 2:
+		return c.fail(t, "%s takes 2 arguments, not %d", name, len(args))
 	}
 	out := args[0]
 	for _, a := range args[1:] {
-		out = c.callsFunction(apply2(f, out, a))
+		out = c.callsFunction(apply2(f.two, out, a))
 	}
 	return out
 }

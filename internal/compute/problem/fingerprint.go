@@ -13,14 +13,12 @@ import (
 func FunctionsHash() string {
 	h := sha256.New()
 	args := arguments(64)
-	for _, name := range functions() {
-		one, ok := unaryFunction(name)
-		two, _, _ := binaryFunction(name)
+	for _, f := range functions() {
 		for i, a := range args {
-			if ok {
-				hashFloat(h, one(a))
+			if f.one != nil {
+				hashFloat(h, f.one(a))
 			} else {
-				hashFloat(h, two(a, args[(7*i+3)%len(args)]))
+				hashFloat(h, f.two(a, args[(7*i+3)%len(args)]))
 			}
 		}
 	}

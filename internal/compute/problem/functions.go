@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"jacobi/internal/base/style"
@@ -10,56 +11,41 @@ import (
 	"jacobi/internal/compute/elementary"
 )
 
-// Functions whose values are rounded come from package elementary, which computes the same bits on every processor. The
-// functions of package math do not.
-
-// unaryFunction returns the function of one argument called name.
-func unaryFunction(name string) (func(float64) float64, bool) {
-	f, ok := map[string]func(float64) float64{
-		"sin": elementary.Sin, "cos": elementary.Cos, "tan": elementary.Tan,
-		"asin": elementary.Asin, "acos": elementary.Acos, "atan": elementary.Atan,
-		"sinh": elementary.Sinh, "cosh": elementary.Cosh, "tanh": elementary.Tanh,
-		"exp": elementary.Exp, "log": elementary.Log, "log10": elementary.Log10,
-		"sqrt": math.Sqrt, "cbrt": elementary.Cbrt, "abs": math.Abs,
-		"floor": math.Floor, "ceil": math.Ceil, "round": math.Round,
-		"float32": func(a float64) float64 { return float64(float32(a)) },
-	}[name]
-	return f, ok
+// function is a function of one argument, or of two. A variadic one is applied to the first two arguments, then to the
+// result and the third, and so on.
+type function struct {
+	name     string
+	one      func(float64) float64
+	two      func(a, b float64) float64
+	variadic bool
 }
 
-// binaryFunction returns the function of two arguments called name. A variadic function is applied to the first two
-// arguments, then to the result and the third, and so on.
-func binaryFunction(name string) (f func(a, b float64) float64, variadic, ok bool) {
-	switch name {
-	case "min":
-		return math.Min, true, true
-	case "max":
-		return math.Max, true, true
-	case "pow":
-		return elementary.Pow, false, true
-	case "atan2":
-		return elementary.Atan2, false, true
-	case "hypot":
-		return elementary.Hypot, false, true
-	case "mod":
-		return math.Mod, false, true
-	}
-	return nil, false, false
-}
-
-// functions lists the names of all functions.
-func functions() []string {
-	return []string{
-		"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt",
-		"cbrt",
-		"abs", "min", "max", "floor", "ceil", "round", "pow", "hypot", "mod", "float32",
+// functions returns all functions. Those whose values are rounded come from package elementary, which computes the same
+// bits on every processor; the functions of package math do not.
+func functions() []function {
+	return []function{
+		{name: "sin", one: elementary.Sin}, {name: "cos", one: elementary.Cos}, {name: "tan", one: elementary.Tan},
+		{name: "asin", one: elementary.Asin}, {name: "acos", one: elementary.Acos},
+		{name: "atan", one: elementary.Atan}, {name: "atan2", two: elementary.Atan2},
+		{name: "sinh", one: elementary.Sinh}, {name: "cosh", one: elementary.Cosh},
+		{name: "tanh", one: elementary.Tanh}, {name: "exp", one: elementary.Exp}, {name: "log", one: elementary.Log},
+		{name: "log10", one: elementary.Log10}, {name: "sqrt", one: math.Sqrt},
+		{name: "cbrt", one: elementary.Cbrt},
+		{name: "abs", one: math.Abs}, {name: "min", two: math.Min, variadic: true},
+		{name: "max", two: math.Max, variadic: true}, {name: "floor", one: math.Floor}, {name: "ceil", one: math.Ceil},
+		{name: "round", one: math.Round}, {name: "pow", two: elementary.Pow}, {name: "hypot", two: elementary.Hypot},
+		{name: "mod", two: math.Mod}, {name: "float32", one: func(a float64) float64 { return float64(float32(a)) }},
 	}
 }
 
-func isFunction(name string) bool {
-	_, one := unaryFunction(name)
-	_, _, two := binaryFunction(name)
-	return one || two
+// functionOf returns the function called name.
+func functionOf(name string) (f function, ok bool) {
+	all := functions()
+	i := slices.IndexFunc(all, func(f function) bool { return f.name == name })
+	if i < 0 {
+		return function{}, false
+	}
+	return all[i], true
 }
 
 func truth(b bool) float64 {
@@ -92,7 +78,12 @@ func Names() []string {
 }
 
 // Functions returns the names of the functions that an expression may call.
-func Functions() []string { return functions() }
+func Functions() (names []string) {
+	for _, f := range functions() {
+		names = append(names, f.name)
+	}
+	return names
+}
 
 // Help returns the help text on expressions.
 func Help() string {
