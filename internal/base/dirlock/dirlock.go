@@ -64,7 +64,20 @@ const (
 	// Check holds the lock for a moment, so Take tries again.
 	tries = 5
 	pause = 20 * time.Millisecond
+
+	// A process that is killed while it starts another one leaves the lock with that one until it runs its program,
+	// which takes a while on a busy machine. So a lock whose holder has ended is tried for longer.
+	endedTries = 50
 )
+
+// patience returns how many tries a lock is worth of which the last one failed with err: n, or more if its holder has
+// ended.
+func patience(n int, err error) int {
+	if held, ok := errors.AsType[*HeldError](err); ok && held.Holder.PID != 0 && !held.Holder.mayLive() {
+		return endedTries
+	}
+	return n
+}
 
 // Take locks dir for a run. It returns a *HeldError if another run has locked it.
 func Take(dir, run string) (*Lock, error) { return take(filepath.Join(dir, File), run) }
@@ -77,7 +90,7 @@ func TakeFile(path, run string) (*Lock, error) {
 // take takes the lock at path.
 func take(path, run string) (*Lock, error) {
 	var err error
-	for try := range tries {
+	for try := 0; try < patience(tries, err); try++ {
 		if try > 0 {
 			time.Sleep(pause)
 		}
@@ -129,7 +142,12 @@ func Check(dir string) error {
 	}
 	if err == nil {
 		defer f.Close() // releases the lock
-		err = tryLock(f, unix.LOCK_SH)
+		for try := 0; try < patience(1, err); try++ {
+			if try > 0 {
+				time.Sleep(pause)
+			}
+			err = tryLock(f, unix.LOCK_SH)
+		}
 	}
 	if held, ok := errors.AsType[*HeldError](err); ok {
 		return held

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -134,26 +135,52 @@ func TestReadersCannotLock(t *testing.T) {
 	}
 }
 
-// A process that has locked the file of a run that has ended is not named as that run.
-func TestStrangerHoldsALeftLock(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, File)
+// leaveLock makes the lock file of a run that has ended, and a lock on it that somebody else holds.
+func leaveLock(t *testing.T, dir string) (stranger *os.File) {
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := filepath.Join(dir, File)
 	left := fmt.Sprintf(`{"run": "old", "host": %q, "pid": %d, "begun": 1}`, host, 1<<30)
 	if err := os.WriteFile(path, []byte(left), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := os.Open(path)
-	if err != nil {
+	if stranger, err = os.Open(path); err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
-	if err := unix.Flock(int(stranger.Fd()), unix.LOCK_SH); err != nil {
+	t.Cleanup(func() { stranger.Close() })
+	if err := unix.Flock(int(stranger.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
+	return stranger
+}
+
+// A process that was killed while it started another one leaves its lock with that one, for a moment.
+func TestLockOfAProcessThatWasBeingStarted(t *testing.T) {
+	for name, try := range map[string]func(dir string) error{
+		"Check": Check,
+		"Take": func(dir string) error {
+			l, err := Take(dir, "mine")
+			if err == nil {
+				err = l.Release()
+			}
+			return err
+		},
+	} {
+		dir := t.TempDir()
+		child := leaveLock(t, dir)
+		time.AfterFunc(2*tries*pause, func() { child.Close() })
+		if err := try(dir); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A process that has locked the file of a run that has ended is not named as that run.
+func TestStrangerHoldsALeftLock(t *testing.T) {
+	dir := t.TempDir()
+	leaveLock(t, dir)
 	const want = "another process has locked .jacobi-lock, which process 1073741824 left when it ended; remove that " +
 		"file if no run uses it"
 	if _, err := Take(dir, "mine"); err == nil || err.Error() != want {
