@@ -403,7 +403,7 @@ func TestServerOfOneNodeStaysOnLoopback(t *testing.T) {
 			}
 			loopback := scheme == "nats://"
 			at127 := strings.Contains(string(text), "@127.0.0.1:")
-			if !strings.Contains(string(text), `"url":"`+scheme) || loopback != at127 {
+			if !strings.Contains(string(text), `"URL":"`+scheme) || loopback != at127 {
 				t.Errorf("%s: want a server at %s, on 127.0.0.1: %v", env, scheme, loopback)
 			}
 		})

@@ -69,7 +69,7 @@ func (p *Problem) Largest(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	source, err := p.sampleSource(ctx)
-	return max(walls, fixed) + p.Driven(source)/2, err
+	return max(walls, fixed) + float64(p.Driven(source)/2), err
 }
 
 // maxSample returns the largest absolute values among the samples of the interior: that of points that a sweep updates,
