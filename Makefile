@@ -81,7 +81,7 @@ kernels:         ## compile the CUDA kernels to the PTX and the machine code tha
 # (oracle), or the programs lack the detector (e2e).
 NO_RACE := internal/e2e configs docs cuda/driver internal/base/(ballast|dirlock|npy|regular|show|style|suggest)
 NO_RACE += internal/compute/(elementary|oracle|cpu/kernel) internal/net/rendezvous
-NO_RACE += internal/run/method internal/tools/(examine|probe/timing|soak)
+NO_RACE += internal/run/method internal/tools/(examine|soak)
 NO_RACE += solver/methods
 race: deps       ## the concurrent packages under the race detector
 	$(GO) test -race -short -vet=off -ldflags '-s -w' -timeout 30m $$($(GO) list -f \

@@ -3,11 +3,13 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"jacobi/internal/tools/probe"
 	"jacobi/internal/tools/soak"
 )
 
@@ -18,7 +20,7 @@ func reached(t *testing.T, out outcome) (from, to []string) {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	for _, r := range parseProbe(t, out).NATS {
-		var links []struct{ Node string }
+		var links []probe.Table
 		if r.Data == nil && r.Fault == "" {
 			continue
 		}
@@ -26,8 +28,8 @@ func reached(t *testing.T, out outcome) (from, to []string) {
 			t.Errorf("%s: %s %v", r.Host, r.Fault, err)
 		}
 		from = append(from, r.Host)
-		for _, l := range links {
-			to = append(to, l.Node)
+		for _, row := range links[0].Rows {
+			to = append(to, fmt.Sprint(row[0]))
 		}
 	}
 	return from, to

@@ -2,14 +2,17 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"jacobi/cuda/driver/drivertest"
 	"jacobi/cuda/emulate/emulatetest"
+	"jacobi/internal/tools/probe"
 )
 
 // probed is the part of the output of launcher probe --json that tests check.
@@ -130,37 +133,22 @@ func TestProbeOnFakeGPUs(t *testing.T) {
 	if out.code != 0 || out.stderr != "" {
 		t.Errorf("exit code %d\n%s\n%s", out.code, out.stderr, out.stdout)
 	}
-	var overlap []struct {
-		GPU, Values, Weight int
-		Runs                []struct {
-			Chunks int
-			Order  string
-			Pinned bool
-		}
-	}
-	if err := json.Unmarshal(p.Overlap[0].Data, &overlap); err != nil {
+	var overlap, peers []probe.Table
+	if err := errors.Join(json.Unmarshal(p.Overlap[0].Data, &overlap),
+		json.Unmarshal(p.Peers[0].Data, &peers)); err != nil {
 		t.Fatal(err)
 	}
-	if len(overlap) != 3 || overlap[0].Values != 40<<10/4-5 || len(overlap[0].Runs) != 13 || overlap[0].Runs[0].Pinned {
+	if len(overlap) != 2 || len(overlap[0].Rows) != 3 || overlap[0].Rows[0][1] != float64(4*(40<<10/4-5)) ||
+		len(overlap[1].Rows) != 7 || overlap[1].Rows[6][1] != nil || overlap[1].Rows[6][3] == nil {
 		t.Errorf("overlap: %+v", overlap)
 	}
 	if want := "GPU 0: pinned memory, so copies are from pageable memory: 40940 bytes of page-locked host memory: " +
 		"cuMemHostAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)"; !strings.HasPrefix(p.Overlap[0].NotRun, want) {
 		t.Errorf("overlap: not run: %q", p.Overlap[0].NotRun)
 	}
-	var peers struct {
-		Pairs []struct {
-			From, To      int
-			Access, Wrong bool
-		}
-	}
-	if err := json.Unmarshal(p.Peers[0].Data, &peers); err != nil {
-		t.Fatal(err)
-	}
-	for _, pair := range peers.Pairs {
-		if pair.Wrong || pair.Access != (pair.From < 2 && pair.To < 2) {
-			t.Errorf("%+v", pair)
-		}
+	want := [][]any{{"GPU 0", nil, true, false}, {"GPU 1", true, nil, false}, {"GPU 2", false, false, nil}}
+	if len(peers) != 4 || !reflect.DeepEqual(peers[0].Rows, want) {
+		t.Errorf("access: %+v, want %v", peers, want)
 	}
 	lacks := "GPU 2 has no access to the memory of GPU 0; copies go through the host."
 	if !slices.ContainsFunc(p.Findings, func(f struct{ Part, Host, Text string }) bool { return f.Text == lacks }) {

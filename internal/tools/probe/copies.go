@@ -2,9 +2,10 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime"
-	"strings"
 	"time"
 
 	"jacobi/configs"
@@ -28,60 +29,53 @@ const (
 	pageableSize                   = 1 << 28 // the largest pageable copy; larger ones are as fast and take long
 )
 
-// CopyRow has the rates of copies of one size on one GPU, in bytes a second; 0 for what was not measured.
-type CopyRow struct {
-	Bytes        int64   `json:"bytes"`
-	To           float64 `json:"to_device_pinned,omitempty"`
-	From         float64 `json:"from_device_pinned,omitempty"`
-	ToPageable   float64 `json:"to_device_pageable,omitempty"`
-	FromPageable float64 `json:"from_device_pageable,omitempty"`
-	Within       float64 `json:"within_device,omitempty"` // bytes read and bytes written
+// copyWays are the kinds of copies, as they are called in figures, tables and findings.
+var copyWays = []struct{ name, head, what string }{
+	{"to_device.pinned", "to, pinned", "copies to it from pinned memory"},
+	{"from_device.pinned", "from, pinned", "copies from it to pinned memory"},
+	{"to_device.pageable", "to, pageable", "copies to it from pageable memory"},
+	{"from_device.pageable", "from, pageable", "copies from it to pageable memory"},
+	{"within_device", "within (read + written)", "copies within it"},
 }
 
-// GPUCopies has the rates of all copies of one GPU.
-type GPUCopies struct {
-	GPU   int       `json:"gpu"`
-	Rows  []CopyRow `json:"rows"`
-	Fault string    `json:"fault,omitempty"` // why rows are missing
-	// LinkRate is what the PCIe link can carry one way, in bytes a second; 0 if it is unknown.
-	LinkRate float64 `json:"link_rate,omitempty"`
-}
-
-// copiesReport is the data of the part copies.
-type copiesReport struct {
-	Host      float64     `json:"host_copy"` // bytes read and written a second
-	HostBytes int         `json:"host_copy_bytes"`
-	Threads   int         `json:"host_copy_threads"`
-	GPUs      []GPUCopies `json:"gpus"`
+// copyRow has the rates of copies of one size on one GPU by their names, in bytes a second, without what was not
+// measured.
+type copyRow struct {
+	bytes int64
+	rates map[string]float64
 }
 
 // copies measures copies of host memory, between host and GPUs, and within GPUs.
 func copies(ctx context.Context, m *Machine) (r Result, err error) {
-	d := copiesReport{Threads: runtime.GOMAXPROCS(0), GPUs: []GPUCopies{}}
-	d.HostBytes = min(hostMost, max(hostLeast, hostShare*d.Threads))
+	threads := runtime.GOMAXPROCS(0)
+	bytes := min(hostMost, max(hostLeast, hostShare*threads))
 	if free, _, err := configs.AvailableMemory(); err == nil {
-		d.HostBytes = int(min(int64(d.HostBytes), max(1<<20, free/8)))
+		bytes = int(min(int64(bytes), max(1<<20, free/8)))
 	}
-	if d.Host, err = hostRate(ctx, d.HostBytes, d.Threads); err != nil {
+	host, err := hostRate(ctx, bytes, threads)
+	if err != nil {
 		return r, err
 	}
-	r.add(d.Host, "B/s", "copies.host")
+	r.add(host, "B/s", "copies.host")
+	r.say("host memory, %d threads copying %s: %s read and written", threads, size(int64(bytes)), rate(host))
 	if m.NoGPU != nil {
-		r.NotRun = "copies of GPUs: " + m.NoGPU.Error()
+		r.skip("copies of GPUs: %v", m.NoGPU)
 	}
+	all := make([][]copyRow, len(m.GPUs))
 	for i := range m.GPUs {
-		c, err := copiesOf(ctx, m, i)
+		err := gpu.With(&m.GPUs[i], func(g *gpu.GPU) (err error) {
+			defer m.near(i)()
+			all[i], err = copiesOf(ctx, g)
+			return err
+		})
 		if ctx.Err() != nil {
 			return r, context.Cause(ctx)
 		}
 		if err != nil {
-			c.Fault = err.Error()
-			r.skip("%s", c.Fault)
+			r.skip("%v", err)
 		}
-		d.GPUs = append(d.GPUs, c)
 	}
-	d.judge(&r)
-	r.Data, r.Text = d, d.text()
+	r.judgeCopies(m, all)
 	return r, nil
 }
 
@@ -93,226 +87,123 @@ func hostRate(ctx context.Context, bytes, threads int) (float64, error) {
 	return cpu.CopyRate(ctx, bytes, threads)
 }
 
-// copiesOf measures the copies of GPU i, on a thread that runs near it.
-func copiesOf(ctx context.Context, m *Machine, i int) (c GPUCopies, err error) {
-	c = GPUCopies{GPU: m.GPUs[i].Index, Rows: []CopyRow{}, LinkRate: m.linkRate(i)}
-	g, err := gpu.Open(&m.GPUs[i])
-	if err != nil {
-		return c, err
-	}
-	defer func() { err = g.Closed(err) }()
-	defer m.near(i)()
+// copiesOf measures the copies of a GPU: of powers of 4 times the smallest. Without pinned memory it returns the
+// others, and the error.
+func copiesOf(ctx context.Context, g *gpu.GPU) (rows []copyRow, err error) {
 	room, err := g.Room(shareOfGPU)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	most := min(largestCopy, room)
-	if most < smallestCopy {
-		return c, fmt.Errorf("no memory is left on the GPU for a copy of %s", size(smallestCopy))
+	most := int64(smallestCopy)
+	for 4*most <= min(largestCopy, room) {
+		most *= 4
 	}
-	sizes := copySizes(most)
-	b, err := newCopyBench(g, sizes[len(sizes)-1])
-	if err != nil {
-		return c, err
+	if most > room {
+		return nil, fmt.Errorf("no memory is left on the GPU for a copy of %s", size(smallestCopy))
 	}
-	for _, n := range sizes {
-		row, err := b.row(ctx, n)
-		if err != nil {
-			return c, err
-		}
-		c.Rows = append(c.Rows, row)
+	p := [2]driver.DevicePtr{g.Alloc(most), g.Alloc(most)}
+	if g.Err() != nil {
+		return nil, g.Err()
 	}
-	return c, b.unpinned
-}
-
-// copySizes returns the sizes of copies up to most: powers of 4 times the smallest.
-func copySizes(most int64) (sizes []int64) {
+	pinned, unpinned := g.Pinned(int(most))
+	host, err := g.Pageable(int(min(most, pageableSize)))
+	if err = errors.Join(err, g.Stream.Fill(p[0], 1, int(most)), g.Stream.Fill(p[1], 1, int(most))); err != nil {
+		return nil, err
+	}
+	pageable := host.Bytes()
+	for i := range pageable {
+		pageable[i] = 1 // the system provides the pages now
+	}
 	for n := int64(smallestCopy); n <= most; n *= 4 {
-		sizes = append(sizes, n)
-	}
-	return sizes
-}
-
-// copyBench holds the memory of a measurement.
-type copyBench struct {
-	g        *gpu.GPU
-	stream   *driver.Stream
-	device   [2]driver.DevicePtr
-	pinned   *driver.HostMemory // nil if it could not be allocated
-	unpinned error              // why not
-	pageable []byte
-}
-
-func newCopyBench(g *gpu.GPU, most int64) (b *copyBench, err error) {
-	b = &copyBench{g: g}
-	if b.stream, err = g.Stream(); err != nil {
-		return nil, err
-	}
-	for i := range b.device {
-		if b.device[i], err = g.Alloc(most); err != nil {
-			return nil, err
-		}
-		if err := b.stream.Fill(b.device[i], 1, int(most)); err != nil {
-			return nil, err
-		}
-	}
-	b.pinned, b.unpinned = g.Pinned(int(most))
-	pageable, err := g.Pageable(int(min(most, pageableSize)))
-	if err != nil {
-		return nil, err
-	}
-	b.pageable = pageable.Bytes()
-	for i := range b.pageable {
-		b.pageable[i] = 1 // the system provides the pages now
-	}
-	return b, nil
-}
-
-// row measures copies of n bytes.
-func (b *copyBench) row(ctx context.Context, n int64) (row CopyRow, err error) {
-	row.Bytes = n
-	copies := int(min(mostCopies, max(1, copyBytes/n)))
-	queued := func(copy func() error) (float64, error) {
-		took, err := b.g.Fastest(ctx, b.stream, copyTries, func() error {
-			for range copies {
-				if err := copy(); err != nil {
-					return err
+		row := copyRow{n, map[string]float64{}}
+		many := int(min(mostCopies, max(1, copyBytes/n)))
+		queued := func(copy func() error) func() (time.Duration, error) {
+			return g.Timed(g.Stream, func() error {
+				for range many {
+					if err := copy(); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
-		})
-		return float64(n) * float64(copies) / took.Seconds(), err
-	}
-	if row.Within, err = queued(func() error {
-		return b.stream.CopyOnDevice(b.device[0], b.device[1], int(n))
-	}); err != nil {
-		return row, err
-	}
-	row.Within *= 2
-	if b.pinned != nil {
-		if row.To, err = queued(func() error {
-			return b.stream.CopyToDevice(b.device[0], b.pinned, 0, int(n))
-		}); err != nil {
-			return row, err
+				return nil
+			})
 		}
-		if row.From, err = queued(func() error {
-			return b.stream.CopyFromDevice(b.pinned, 0, b.device[0], int(n))
-		}); err != nil {
-			return row, err
-		}
-	}
-	if n > int64(len(b.pageable)) {
-		return row, nil
-	}
-	memory := b.pageable[:n]
-	if row.ToPageable, err = waited(ctx, n, func() error {
-		return b.g.Context.CopyToDevice(b.device[0], memory)
-	}); err != nil {
-		return row, err
-	}
-	row.FromPageable, err = waited(ctx, n, func() error { return b.g.Context.CopyFromDevice(memory, b.device[0]) })
-	return row, err
-}
-
-// waited returns the rate of the fastest of several copies of n bytes that the host waits for.
-func waited(ctx context.Context, n int64, copy func() error) (rate float64, err error) {
-	for range copyTries + 1 {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		start := time.Now()
-		if err := copy(); err != nil {
-			return 0, err
-		}
-		rate = max(rate, float64(n)/time.Since(start).Seconds())
-	}
-	return rate, nil
-}
-
-// last returns the rates of the largest copies of each kind.
-func (c GPUCopies) last() (top CopyRow) {
-	for _, row := range c.Rows {
-		if row.ToPageable > 0 {
-			top.ToPageable, top.FromPageable = row.ToPageable, row.FromPageable
-		}
-		top.Bytes, top.To, top.From, top.Within = row.Bytes, row.To, row.From, row.Within
-	}
-	return top
-}
-
-// judge adds figures, and the GPUs that are slower than the others of this node or than their links.
-func (d copiesReport) judge(r *Result) {
-	kinds := []struct {
-		name, what string
-		get        func(CopyRow) float64
-	}{
-		{"to_device.pinned", "copies to it from pinned memory", func(c CopyRow) float64 { return c.To }},
-		{"from_device.pinned", "copies from it to pinned memory", func(c CopyRow) float64 { return c.From }},
-		{"to_device.pageable", "copies to it from pageable memory", func(c CopyRow) float64 { return c.ToPageable }},
-		{"from_device.pageable", "copies from it to pageable memory",
-			func(c CopyRow) float64 { return c.FromPageable }},
-		{"within_device", "copies within it", func(c CopyRow) float64 { return c.Within }},
-	}
-	for _, k := range kinds {
-		rates := map[int]float64{}
-		for _, c := range d.GPUs {
-			if v := k.get(c.last()); v > 0 {
-				rates[c.GPU] = v
-				r.add(v, "B/s", "copies.gpu%d.%s", c.GPU, k.name)
+		add := func(name string, bytes int64, once func() (time.Duration, error)) {
+			took, failed := gpu.Fastest(ctx, copyTries, once)
+			if row.rates[name] = float64(bytes) / took.Seconds(); failed != nil && err == nil {
+				err = failed
 			}
 		}
-		r.compare(k.what, rates)
-	}
-	for _, c := range d.GPUs {
-		for _, way := range []struct {
-			name string
-			rate float64
-		}{{"to", c.last().To}, {"from", c.last().From}} {
-			if way.rate > 0 && way.rate < linkShare*c.LinkRate {
-				r.find("GPU %d: copies %s it reach %s of the %s that its PCIe link can carry.", c.GPU, way.name,
-					rate(way.rate), rate(c.LinkRate))
-			}
+		add("within_device", 2*n*int64(many), queued(func() error { return g.Stream.CopyOnDevice(p[0], p[1], int(n)) }))
+		if pinned != nil {
+			add("to_device.pinned", n*int64(many),
+				queued(func() error { return g.Stream.CopyToDevice(p[0], pinned, 0, int(n)) }))
+			add("from_device.pinned", n*int64(many),
+				queued(func() error { return g.Stream.CopyFromDevice(pinned, 0, p[0], int(n)) }))
 		}
+		if n <= int64(len(pageable)) { // the host waits for each
+			part := pageable[:n]
+			add("to_device.pageable", n, gpu.Wall(func() error { return g.Context.CopyToDevice(p[0], part) }))
+			add("from_device.pageable", n, gpu.Wall(func() error { return g.Context.CopyFromDevice(part, p[0]) }))
+		}
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, row)
 	}
+	return rows, unpinned
 }
 
 // linkShare is the least part of a PCIe link's rate that large copies from pinned memory reach on a sound machine:
 // packet headers and flow control take up to a fifth, the host's memory a little more.
 const linkShare = 0.7
 
-// text returns the tables of the part: the largest copies of every GPU, and all sizes of the first one.
-func (d copiesReport) text() string {
-	text := fmt.Sprintf("  host memory, %d threads copying %s: %s read and written\n", d.Threads,
-		size(int64(d.HostBytes)), rate(d.Host))
-	if len(d.GPUs) == 0 {
-		return text
+// judgeCopies adds tables, the largest copies of every GPU and all sizes of the first one, figures, and the GPUs that
+// are slower than the others of this node or than their links.
+func (r *Result) judgeCopies(m *Machine, all [][]copyRow) {
+	columns := []Column{{"GPU", ""}, {"size", "B"}}
+	for _, way := range copyWays {
+		columns = append(columns, Column{way.head, "B/s"})
 	}
-	const heads = "to, pinned\tfrom, pinned\tto, pageable\tfrom, pageable\twithin (read + written)\n"
-	var b strings.Builder
-	b.WriteString("GPU\tlargest copy\t" + heads)
-	for _, c := range d.GPUs {
-		fmt.Fprintf(&b, "%d\t%s\t%s\n", c.GPU, size(c.last().Bytes), c.last().cells())
+	largest, sizes := Table{Title: "the largest copies", Columns: columns}, Table{Columns: columns}
+	byGPU := map[string]map[int]float64{}
+	for i, rows := range all {
+		last := copyRow{rates: map[string]float64{}} // of each kind
+		index := m.GPUs[i].Index
+		for _, row := range rows {
+			last.bytes = row.bytes
+			maps.Copy(last.rates, row.rates)
+			if i == 0 {
+				sizes.row(row.cells(index)...)
+			}
+		}
+		largest.row(last.cells(index)...)
+		for _, way := range copyWays {
+			if v, ok := last.rates[way.name]; ok {
+				if byGPU[way.name] == nil {
+					byGPU[way.name] = map[int]float64{}
+				}
+				byGPU[way.name][index] = v
+				r.add(v, "B/s", "copies.gpu%d.%s", index, way.name)
+			}
+		}
+		for _, way := range []string{"to", "from"} {
+			if v, link := last.rates[way+"_device.pinned"], m.linkRate(i); v > 0 && v < linkShare*link {
+				r.find("GPU %d: copies %s it reach %s of the %s that its PCIe link can carry.", index, way, rate(v),
+					rate(link))
+			}
+		}
 	}
-	text += table(b.String())
-	if len(d.GPUs[0].Rows) == 0 {
-		return text
+	for _, way := range copyWays {
+		r.compare(way.what, "B/s", byGPU[way.name])
 	}
-	b.Reset()
-	fmt.Fprintf(&b, "GPU %d\t%s", d.GPUs[0].GPU, heads)
-	for _, row := range d.GPUs[0].Rows {
-		fmt.Fprintf(&b, "%s\t%s\n", size(row.Bytes), row.cells())
-	}
-	return text + table(b.String())
+	r.show(largest)
+	r.show(sizes)
 }
 
-func (c CopyRow) cells() string {
-	var cells []string
-	for _, v := range []float64{c.To, c.From, c.ToPageable, c.FromPageable, c.Within} {
-		text := "-"
-		if v > 0 {
-			text = rate(v)
-		}
-		cells = append(cells, text)
+func (c copyRow) cells(gpu int) []any {
+	cells := []any{gpu, float64(c.bytes)}
+	for _, way := range copyWays {
+		cells = append(cells, c.rates[way.name])
 	}
-	return strings.Join(cells, "\t")
+	return cells
 }

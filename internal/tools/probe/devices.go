@@ -46,58 +46,77 @@ type devicesReport struct {
 }
 
 // devices reads the GPUs of this node.
-func devices(_ context.Context, m *Machine) (Result, error) {
+func devices(_ context.Context, m *Machine) (r Result, err error) {
 	d := devicesReport{Processor: device.Processor(), GPUs: []DeviceReport{}, Selection: []SelectionReport{}}
+	defer func() { r.Data = d }()
 	if m.NoGPU != nil {
 		d.NoGPU = m.NoGPU.Error()
-		return Result{Data: d, Text: table(d.Processor + "\n"), NotRun: "no GPU: " + d.NoGPU}, nil
+		r.say("%s", d.Processor)
+		r.skip("no GPU: %s", d.NoGPU)
+		return r, nil
 	}
 	d.Driver = m.Driver.Version().String()
-	r := Result{}
-	var readings []device.GPU
-	err := m.NoNVML
-	if err == nil {
-		readings, err = m.Inventory.GPUs()
-	}
-	if err != nil {
-		d.NoNVML = err.Error()
-		r.NotRun = "readings of NVML: " + d.NoNVML
+	r.say("%s; CUDA %s", d.Processor, d.Driver)
+	readings, noReadings := m.readings()
+	if noReadings != nil {
+		d.NoNVML = noReadings.Error()
+		r.skip("readings of NVML: %s", d.NoNVML)
 	}
 	for i := range m.GPUs {
-		report, err := m.describe(i, readings)
-		if err != nil {
-			r.NotRun = strings.TrimPrefix(r.NotRun+"; "+err.Error(), "; ")
+		report, err := m.describe(i)
+		if noReadings == nil && err != nil {
+			r.skip("%v", err)
 		}
 		d.GPUs = append(d.GPUs, report)
 		report.judge(&r)
 	}
-	d.Selection = m.selections(readings, err)
-	r.Data, r.Text = d, d.text()
+	r.showDevices(d.GPUs)
+	d.Selection = m.selections(readings, noReadings)
+	for _, s := range d.Selection {
+		what := "local ranks take GPUs " + strings.Trim(fmt.Sprint(s.GPUs), "[]")
+		if s.Fault != "" {
+			what = s.Fault
+		}
+		r.say("device.select %s: %s", s.Policy, what)
+	}
 	return r, nil
 }
 
+// readings returns NVML's readings of all GPUs.
+func (m *Machine) readings() ([]device.GPU, error) {
+	if m.Inventory == nil {
+		return nil, m.NoNVML
+	}
+	return m.Inventory.GPUs()
+}
+
 // describe reads GPU i.
-func (m *Machine) describe(i int, readings []device.GPU) (DeviceReport, error) {
+func (m *Machine) describe(i int) (DeviceReport, error) {
 	v := m.GPUs[i]
 	r := DeviceReport{Index: v.Index, Name: v.Name, UUID: v.UUID, PCIBusID: v.PCIBusID, SMs: v.SMs,
 		Capability: fmt.Sprintf("%d.%d", v.Major, v.Minor), TotalBytes: v.TotalBytes, FreeBytes: device.Unknown,
 		Utilization: device.Unknown, Celsius: device.Unknown, Milliwatts: device.Unknown,
 		Details: device.SystemDetails(v.PCIBusID)}
-	if readings == nil {
-		return r, nil
-	}
-	g, err := device.Find(m.candidate(i), readings)
+	g, err := m.find(i)
 	if err != nil {
 		return r, err
 	}
-	r.NVML, r.FreeBytes, r.Utilization = &g.Index, device.Reading(g.FreeBytes), device.Reading(g.Utilization)
-	r.Celsius, r.Milliwatts = device.Reading(g.Celsius), device.Reading(g.Milliwatts)
 	details, err := m.Inventory.Details(g)
 	if err != nil {
 		return r, err
 	}
-	r.Details = details
+	r.NVML, r.FreeBytes, r.Utilization = &g.Index, device.Reading(g.FreeBytes), device.Reading(g.Utilization)
+	r.Celsius, r.Milliwatts, r.Details = device.Reading(g.Celsius), device.Reading(g.Milliwatts), details
 	return r, nil
+}
+
+// find returns the readings of GPU i.
+func (m *Machine) find(i int) (device.GPU, error) {
+	readings, err := m.readings()
+	if err != nil {
+		return device.GPU{}, err
+	}
+	return device.Find(m.candidate(i), readings)
 }
 
 // candidate returns GPU i as package device names it.
@@ -156,13 +175,7 @@ func (d DeviceReport) judge(res *Result) {
 	if w := d.PCIe; w.Width > 0 && w.Width < w.MaxWidth {
 		res.find("GPU %d: its PCIe link has %d lanes of %d.", d.Index, w.Width, w.MaxWidth)
 	}
-	active := 0
-	for _, on := range d.NVLinks {
-		if on {
-			active++
-		}
-	}
-	if active > 0 && active < len(d.NVLinks) {
+	if active := d.activeLinks(); active > 0 && active < len(d.NVLinks) {
 		res.find("GPU %d: %d of %d NVLinks are active.", d.Index, active, len(d.NVLinks))
 	}
 	if len(d.Processes) > 0 && d.Utilization > 0 {
@@ -177,82 +190,57 @@ func (d DeviceReport) judge(res *Result) {
 	}
 }
 
-// text returns the tables of the part.
-func (d devicesReport) text() string {
-	var state, health strings.Builder
-	state.WriteString("GPU\tname\tPCI bus\tfree of memory\tload\ttemperature\tpower\tSM clock\n")
-	health.WriteString("GPU\tPCIe\tNVLinks\tcores\tECC errors\trows remapped\tprocesses\tclocks limited by\n")
-	for _, g := range d.GPUs {
-		fmt.Fprintf(&state, "%d\t%s\t%s\t%s of %s\t%s\t%s\t%s\t%s\n", g.Index, g.Name, g.PCIBusID,
-			reading(g.FreeBytes, size), size(g.TotalBytes), unit(g.Utilization, "%"), unit(g.Celsius, " C"), g.power(),
-			unit(g.SMClock, " MHz"))
-		fmt.Fprintf(&health, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", g.Index, g.link(), g.nvlinks(), orNone(g.Cores),
-			g.ecc(), unit(g.RemappedRows, ""), len(g.Processes), orNone(strings.Join(g.Throttled, ", ")))
-	}
-	text := fmt.Sprintf("  %s; CUDA %s\n", d.Processor, d.Driver) + table(state.String()) + table(health.String())
-	for _, s := range d.Selection {
-		what := "local ranks take GPUs " + strings.Trim(fmt.Sprint(s.GPUs), "[]")
-		if s.Fault != "" {
-			what = s.Fault
+// showDevices adds two tables.
+func (r *Result) showDevices(all []DeviceReport) {
+	state := Table{Columns: []Column{{"GPU", ""}, {"name", ""}, {"PCI bus", ""}, {"memory", "B"}, {"free", "B"},
+		{"load", "%"}, {"temperature", ""}, {"power", ""}, {"limit", ""}, {"SM clock", ""}}}
+	health := Table{Columns: []Column{{"GPU", ""}, {"PCIe", ""}, {"NVLinks", ""}, {"cores", ""}, {"ECC errors", ""},
+		{"rows remapped", ""}, {"processes", ""}, {"clocks limited by", ""}}}
+	for _, d := range all {
+		state.row(d.Index, d.Name, d.PCIBusID, float64(d.TotalBytes), known(d.FreeBytes, 1, ""),
+			known(d.Utilization, 100, ""), known(d.Celsius, 1, "%.0f C"), known(d.Milliwatts, 1000, "%.0f W"),
+			known(d.PowerLimit, 1000, "%.0f W"), known(d.SMClock, 1, "%.0f MHz"))
+		var links, errs, link any
+		if d.PCIe.Width != device.Unknown {
+			link = fmt.Sprintf("%v x%d", known(d.PCIe.Generation, 1, "gen %.0f"), d.PCIe.Width)
 		}
-		text += fmt.Sprintf("  device.select %s: %s\n", s.Policy, what)
+		if len(d.NVLinks) > 0 {
+			links = fmt.Sprintf("%d of %d", d.activeLinks(), len(d.NVLinks))
+		}
+		if d.Corrected != device.Unknown {
+			errs = fmt.Sprintf("%d + %d", d.Corrected, d.Uncorrected)
+		}
+		health.row(d.Index, link, links, orNone(d.Cores), errs, known(d.RemappedRows, 1, "%.0f"), len(d.Processes),
+			orNone(strings.Join(d.Throttled, ", ")))
 	}
-	return text
+	r.show(state)
+	r.show(health)
 }
 
-func (d DeviceReport) power() string {
-	if d.Milliwatts == device.Unknown {
-		return "-"
-	}
-	text := fmt.Sprintf("%d", d.Milliwatts/1000)
-	if d.PowerLimit != device.Unknown {
-		text += fmt.Sprintf(" of %d", d.PowerLimit/1000)
-	}
-	return text + " W"
-}
-
-func (d DeviceReport) link() string {
-	if d.PCIe.Width == device.Unknown {
-		return "-"
-	}
-	return fmt.Sprintf("gen %s x%d", unit(d.PCIe.Generation, ""), d.PCIe.Width)
-}
-
-func (d DeviceReport) nvlinks() string {
-	if len(d.NVLinks) == 0 {
-		return "-"
-	}
-	active := 0
+// activeLinks returns how many NVLinks are active.
+func (d DeviceReport) activeLinks() (n int) {
 	for _, on := range d.NVLinks {
 		if on {
-			active++
+			n++
 		}
 	}
-	return fmt.Sprintf("%d of %d", active, len(d.NVLinks))
+	return n
 }
 
-func (d DeviceReport) ecc() string {
-	if d.Corrected == device.Unknown {
-		return "-"
+// known returns a cell with a reading in another unit, as a number or formatted; nil if it is not known.
+func known(v device.Reading, unit float64, format string) any {
+	switch {
+	case v == device.Unknown:
+		return nil
+	case format == "":
+		return float64(v) / unit
 	}
-	return fmt.Sprintf("%d + %d", d.Corrected, d.Uncorrected)
+	return fmt.Sprintf(format, float64(v)/unit)
 }
 
-// unit formats a reading; "-" if it is unknown.
-func unit(r device.Reading, unit string) string {
-	return reading(r, func(n int64) string { return fmt.Sprint(n) + unit })
-}
-
-func reading(r device.Reading, format func(int64) string) string {
-	if r == device.Unknown {
-		return "-"
-	}
-	return format(int64(r))
-}
-
-func orNone(s string) string {
+func orNone(s string) any {
 	if s == "" {
-		return "-"
+		return nil
 	}
 	return s
 }

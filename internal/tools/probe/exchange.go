@@ -4,132 +4,129 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
 	"jacobi/cuda/driver"
+	"jacobi/halo"
+	"jacobi/internal/base/shm"
 	"jacobi/internal/tools/probe/gpu"
+	"jacobi/solver"
 )
 
 // exchangeRounds is the number of exchanges between two looks at the clock.
 const exchangeRounds = 200
 
-// ExchangeReport is the time of an exchange of halos, without sweeps: each of two neighbours sends its rows to the
-// other, and none begins the next exchange before it has the other's rows.
-type ExchangeReport struct {
-	Between string  `json:"between"`
-	Bytes   int     `json:"bytes"` // that each sends
-	Seconds float64 `json:"seconds"`
-}
-
-// exchanges measures exchanges between the GPUs that are neighbours, or through shared memory on a CPU.
-func exchanges(ctx context.Context, m *Machine, bytes int, r *Result) (all []ExchangeReport, err error) {
-	all = []ExchangeReport{}
+// exchanges measures exchanges of halos, without sweeps, between the GPUs that are neighbours, or through shared memory
+// on a CPU: each of two neighbours sends its rows to the other, and none begins the next exchange before it has the
+// other's rows.
+func (r *Result) exchanges(ctx context.Context, m *Machine, bytes int) error {
+	add := func(name, between string, took time.Duration) {
+		r.add(took.Seconds(), "s", "sweep.exchange.%s", name)
+		r.say("halos of %s between %s: %s", size(int64(bytes)), between, seconds(took.Seconds()))
+	}
 	if m.NoGPU != nil {
 		took, err := sharedExchange(ctx, bytes)
-		if err != nil {
-			return all, err
+		if err == nil {
+			add("shared_memory", "ranks, shared memory", took)
 		}
-		r.add(took.Seconds(), "s", "sweep.exchange.shared_memory")
-		return append(all, ExchangeReport{"ranks, shared memory", bytes, took.Seconds()}), nil
+		return err
 	}
 	for i := range len(m.GPUs) - 1 {
-		took, err := exchangeGPUs(ctx, m, i, i+1, bytes)
-		if ctx.Err() != nil {
-			return all, context.Cause(ctx)
-		}
-		if err != nil {
+		took, err := exchangeGPUs(ctx, m.GPUs[i:i+2], bytes)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
 			r.skip("exchange of GPUs %d and %d: %v", i, i+1, err)
-			continue
-		}
-		r.add(took.Seconds(), "s", "sweep.exchange.gpu%d.gpu%d", i, i+1)
-		all = append(all, ExchangeReport{fmt.Sprintf("GPUs %d and %d", i, i+1), bytes, took.Seconds()})
-	}
-	return all, nil
-}
-
-// exchangeEnd is one of two neighbours.
-type exchangeEnd struct {
-	*gpu.GPU
-	stream   *driver.Stream
-	rows, in driver.DevicePtr
-	sent     *driver.Event
-}
-
-func newExchangeEnd(v *driver.Device, bytes int) (e *exchangeEnd, err error) {
-	e = &exchangeEnd{}
-	if e.GPU, err = gpu.Open(v); err != nil {
-		return nil, err
-	}
-	if e.stream, err = e.Stream(); err == nil {
-		e.sent, err = e.Event()
-	}
-	for _, p := range []*driver.DevicePtr{&e.rows, &e.in} {
-		if err == nil {
-			*p, err = e.Alloc(int64(bytes))
-		}
-	}
-	return e, err
-}
-
-// exchangeGPUs returns the time of one exchange between two GPUs.
-func exchangeGPUs(ctx context.Context, m *Machine, i, j, bytes int) (best time.Duration, err error) {
-	var ends [2]*exchangeEnd
-	for k, v := range []int{i, j} {
-		if ends[k], err = newExchangeEnd(&m.GPUs[v], bytes); ends[k] != nil {
-			e := ends[k]
-			defer func() { err = errors.Join(err, e.Context.Use(), e.Close()) }()
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	for k, e := range ends {
-		peer := ends[1-k]
-		if can, err := e.CanAccessPeer(peer.Device); err != nil || !can {
-			continue // the driver copies through the host
-		}
-		err := errors.Join(e.Context.Use(), e.Context.EnablePeer(peer.Context))
-		if err != nil && !errors.Is(err, driver.ErrPeerAccessEnabled) &&
-			!errors.Is(err, driver.ErrPeerAccessUnsupported) {
-			return 0, err
-		}
-	}
-	best = -1
-	for range peerTries {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		start := time.Now()
-		for range exchangeRounds {
-			if err := exchangeOnce(ends, bytes); err != nil {
-				return 0, err
-			}
-		}
-		for _, e := range ends {
-			if err := errors.Join(e.Context.Use(), e.stream.Synchronize()); err != nil {
-				return 0, err
-			}
-		}
-		if took := time.Since(start) / exchangeRounds; best < 0 || took < best {
-			best = took
-		}
-	}
-	return best, nil
-}
-
-// exchangeOnce queues an exchange.
-func exchangeOnce(ends [2]*exchangeEnd, bytes int) error {
-	for k, e := range ends {
-		peer := ends[1-k]
-		if err := errors.Join(e.Context.Use(), e.stream.CopyToPeer(peer.Context, peer.in, e.rows, bytes),
-			e.sent.Record(e.stream)); err != nil {
-			return err
-		}
-	}
-	for k, e := range ends {
-		if err := e.stream.Wait(ends[1-k].sent); err != nil {
-			return err
+		default:
+			add(fmt.Sprintf("gpu%d.gpu%d", i, i+1), fmt.Sprintf("GPUs %d and %d", i, i+1), took)
 		}
 	}
 	return nil
+}
+
+// exchangeGPUs returns the time of one exchange between two GPUs, queued by one thread.
+func exchangeGPUs(ctx context.Context, pair []driver.Device, bytes int) (took time.Duration, err error) {
+	err = gpu.WithCrew(pair, func(c *gpu.Crew) error {
+		var rows, in [2]driver.DevicePtr
+		var sent [2]*driver.Event
+		err := c.Each(func(i int) error {
+			g := c.GPUs[i]
+			rows[i], in[i], sent[i] = g.Alloc(int64(bytes)), g.Alloc(int64(bytes)), g.NewEvent()
+			return g.Err()
+		})
+		if err != nil {
+			return err
+		}
+		exchange := func() error {
+			for i, g := range c.GPUs {
+				peer := c.GPUs[1-i].Context
+				if err := errors.Join(g.Context.Use(), g.Stream.CopyToPeer(peer, in[1-i], rows[i], bytes),
+					sent[i].Record(g.Stream)); err != nil {
+					return err
+				}
+			}
+			return errors.Join(c.GPUs[0].Stream.Wait(sent[1]), c.GPUs[1].Stream.Wait(sent[0]))
+		}
+		return c.On(0, func() (err error) {
+			took, err = gpu.Fastest(ctx, peerTries, gpu.Wall(func() error {
+				for range exchangeRounds {
+					if err := exchange(); err != nil {
+						return err
+					}
+				}
+				return errors.Join(c.GPUs[0].Context.Use(), c.GPUs[0].Stream.Synchronize(), c.GPUs[1].Context.Use(),
+					c.GPUs[1].Stream.Synchronize())
+			}))
+			return err
+		})
+	})
+	return took / exchangeRounds, err
+}
+
+const (
+	sharedBytes     = 1 << 20
+	sharedExchanges = 300
+	sharedTries     = 5
+	sharedTimeout   = 10 * time.Second
+)
+
+// sharedExchange returns the shortest time of an exchange through shared memory, over the link that a run uses, between
+// two threads of this process. Ranks are processes of their own, but to the memory that is the same.
+func sharedExchange(ctx context.Context, bytes int) (time.Duration, error) {
+	end := halo.End{Run: halo.RunIDOf("probe"), Rank: 0, Neighbour: 1, Side: solver.Bottom, NX: bytes / 8,
+		DType: solver.Float64, Send: solver.Stripe{Lo: 8, Hi: 9}, Recv: solver.Stripe{Lo: 9, Hi: 10}}
+	o := halo.SharedOptions{Timeout: sharedTimeout, Spin: shm.SpinTime(1)}
+	a, handle, err := halo.CreateShared(end, o)
+	if err != nil {
+		return 0, err
+	}
+	b, err := halo.OpenShared(end.Facing(), handle, o)
+	if err != nil {
+		return 0, errors.Join(err, a.Close())
+	}
+	next := solver.ExchangeNumber(1)
+	took, err := gpu.Fastest(ctx, sharedTries, gpu.Wall(func() error {
+		first := next
+		next += sharedExchanges
+		var errs [2]error
+		var both sync.WaitGroup
+		for i, l := range []halo.Link{a, b} {
+			both.Go(func() {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				rows := make([]byte, bytes)
+				for n := first; n < first+sharedExchanges && errs[i] == nil; n++ {
+					if errs[i] = l.Send(ctx, n, rows); errs[i] == nil {
+						errs[i] = l.Recv(ctx, n, rows)
+					}
+				}
+			})
+		}
+		both.Wait()
+		return errors.Join(errs[:]...)
+	}))
+	return took / sharedExchanges, errors.Join(err, a.Close(), b.Close())
 }

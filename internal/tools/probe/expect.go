@@ -94,18 +94,14 @@ func (b Bounds) Check(reports []Report) (misses []Miss) {
 // broken says why f is out of bounds; "" if it is not.
 func (b Bound) broken(f Figure) string {
 	if b.Min != nil && !(f.Value >= *b.Min) {
-		return fmt.Sprintf("%s is %s, at least %s was expected", f.Name, f.text(), f.with(*b.Min).text())
+		return fmt.Sprintf("%s is %s, at least %s was expected", f.Name, inUnit(f.Value, f.Unit),
+			inUnit(*b.Min, f.Unit))
 	}
 	if b.Max != nil && !(f.Value <= *b.Max) {
-		return fmt.Sprintf("%s is %s, at most %s was expected", f.Name, f.text(), f.with(*b.Max).text())
+		return fmt.Sprintf("%s is %s, at most %s was expected", f.Name, inUnit(f.Value, f.Unit),
+			inUnit(*b.Max, f.Unit))
 	}
 	return ""
-}
-
-// with returns f with another value.
-func (f Figure) with(value float64) Figure {
-	f.Value = value
-	return f
 }
 
 // ErrFailed reports a probe in which a part failed or a bound did not hold. What was wrong has been printed.

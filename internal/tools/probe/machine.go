@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"jacobi/cuda/driver"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/compute/device"
@@ -55,4 +57,27 @@ func (m *Machine) Close() error {
 	err := m.Inventory.Close()
 	m.Inventory = nil
 	return err
+}
+
+// near moves the calling goroutine's thread, which it must be locked to, to the cores near GPU i, so that host memory
+// that it touches first lies near the GPU. The function that it returns moves it back. Where the cores are unknown or
+// not allowed, near does nothing.
+func (m *Machine) near(i int) (back func()) {
+	var before unix.CPUSet
+	g, err := m.find(i)
+	if err != nil || unix.SchedGetaffinity(0, &before) != nil {
+		return func() {}
+	}
+	cores, err := device.Near(m.Inventory, g)
+	if err != nil || unix.SchedSetaffinity(0, &cores) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.SchedSetaffinity(0, &before) } // the cores were allowed before
+}
+
+// linkRate returns what the PCIe link of GPU i can carry one way at its highest generation, in bytes a second; 0 if
+// that is unknown.
+func (m *Machine) linkRate(i int) float64 {
+	d, _ := m.describe(i) // Linux tells of links, too
+	return d.PCIe.BytesPerSecond(d.PCIe.MaxGeneration)
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"jacobi/internal/base/pubsub"
@@ -25,21 +25,6 @@ const (
 // natsSizes are the sizes of frames, in bytes.
 var natsSizes = []int{64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10}
 
-// NATSReport has what the way to one node does, through the server that a run would use.
-type NATSReport struct {
-	Node  string      `json:"node"`
-	Trip  float64     `json:"round_trip_seconds"`        // median of many, of a message of 64 bytes
-	Least float64     `json:"round_trip_seconds_least"`  // the shortest
-	Worst float64     `json:"round_trip_seconds_99_100"` // 99 of 100 are shorter
-	Rates []FrameRate `json:"rates"`
-}
-
-// FrameRate is the rate of a stream of frames to a node.
-type FrameRate struct {
-	Bytes int     `json:"frame_bytes"`
-	Rate  float64 `json:"rate"` // bytes a second
-}
-
 // natsPart measures the ways from the first node to all nodes, itself included: a message to it passes the server, too.
 func natsPart(ctx context.Context, m *Machine) (r Result, err error) {
 	if m.Dial == nil {
@@ -54,51 +39,70 @@ func natsPart(ctx context.Context, m *Machine) (r Result, err error) {
 		return r, err
 	}
 	defer closeConn()
-	all := []NATSReport{}
-	for node := range m.Nodes {
-		n, err := natsTo(ctx, conn, m.Nodes[node], m.Echo(node))
-		if err != nil {
-			return r, fmt.Errorf("to %s: %w", m.Nodes[node], err)
-		}
-		all = append(all, n)
+	t := Table{Columns: []Column{{"to", ""}, {"round trip", "s"}, {"99 of 100 within", "s"}}}
+	for _, bytes := range natsSizes {
+		t.Columns = append(t.Columns, Column{"frames of " + size(int64(bytes)), "B/s"})
 	}
-	judgeNATS(all, &r)
-	r.Data, r.Text = all, natsText(all)
+	var trips, peaks []float64
+	for node, host := range m.Nodes {
+		trip, worst, rates, err := natsTo(ctx, conn, m.Echo(node))
+		if err != nil {
+			return r, fmt.Errorf("to %s: %w", host, err)
+		}
+		cells, peak := []any{host, trip, worst}, slices.Max(rates)
+		for _, v := range rates {
+			cells = append(cells, v)
+		}
+		t.row(cells...)
+		trips, peaks = append(trips, trip), append(peaks, peak)
+		r.add(trip, "s", "nats.%s.round_trip", host)
+		r.add(peak, "B/s", "nats.%s.rate", host)
+	}
+	r.show(t)
+	for node := 1; node < len(m.Nodes) && len(m.Nodes) > 2; node++ { // the way to this node is not comparable
+		if usual := median(trips[1:]); trips[node] > 1.5*usual {
+			r.find("%s: a round trip takes %s; the median of the nodes is %s.", m.Nodes[node], seconds(trips[node]),
+				seconds(usual))
+		}
+		if usual := median(peaks[1:]); peaks[node] < fair*usual {
+			r.find("%s: frames arrive at %s; the median of the nodes is %s.", m.Nodes[node], rate(peaks[node]),
+				rate(usual))
+		}
+	}
 	return r, nil
 }
 
-// natsTo measures the way to the echo at subject.
-func natsTo(ctx context.Context, conn pubsub.Conn, node, subject string) (n NATSReport, err error) {
-	n = NATSReport{Node: node, Rates: []FrameRate{}}
+// natsTo measures the way to the echo at subject: the median of round trips of a message of 64 bytes, in seconds, what
+// 99 of 100 need at most, and the rates of natsSizes, in bytes a second; 0 for frames that are too large for the
+// server.
+func natsTo(ctx context.Context, conn pubsub.Conn, subject string) (trip, worst float64, rates []float64, err error) {
 	ping := make([]byte, 64)
 	ping[0] = echoPing
 	var trips []float64
 	for i := range natsTrips + 10 {
 		start := time.Now()
 		if _, err := ask(ctx, conn, subject, ping); err != nil {
-			return n, err
+			return 0, 0, nil, err
 		}
 		if i >= 10 { // the first ones warm up
 			trips = append(trips, time.Since(start).Seconds())
 		}
 	}
 	slices.Sort(trips)
-	n.Least, n.Trip, n.Worst = trips[0], trips[len(trips)/2], trips[len(trips)*99/100]
-	for _, size := range natsSizes {
-		if int64(size)+natsAllowance > conn.MaxPayload() {
-			break
-		}
-		best := 0.0
+	rates = make([]float64, len(natsSizes))
+	for i, size := range natsSizes {
 		for range natsTries {
+			if int64(size)+natsAllowance > conn.MaxPayload() {
+				break
+			}
 			rate, err := natsStreamOf(ctx, conn, subject, size)
 			if err != nil {
-				return n, err
+				return 0, 0, nil, err
 			}
-			best = max(best, rate)
+			rates[i] = max(rates[i], rate)
 		}
-		n.Rates = append(n.Rates, FrameRate{size, best})
 	}
-	return n, nil
+	return trips[len(trips)/2], trips[len(trips)*99/100], rates, nil
 }
 
 // natsStreamOf sends frames of size bytes and returns their rate until all have arrived.
@@ -134,57 +138,38 @@ func ask(ctx context.Context, conn pubsub.Conn, subject string, data []byte) ([]
 	return answer.Data, err
 }
 
-// judgeNATS adds figures, and nodes whose way is slower than those to the others.
-func judgeNATS(all []NATSReport, r *Result) {
-	var trips, peaks []float64
-	for _, n := range all {
-		peak := 0.0
-		for _, f := range n.Rates {
-			peak = max(peak, f.Rate)
-		}
-		trips, peaks = append(trips, n.Trip), append(peaks, peak)
-		r.add(n.Trip, "s", "nats.%s.round_trip", n.Node)
-		r.add(peak, "B/s", "nats.%s.rate", n.Node)
-	}
-	if len(all) < 3 { // the first node, and one other, to which there is no comparable way
-		return
-	}
-	for i, n := range all[1:] {
-		if usual := median(trips[1:]); n.Trip > 1.5*usual {
-			r.find("%s: a round trip takes %s; the median of the nodes is %s.", n.Node, seconds(n.Trip), seconds(usual))
-		}
-		if usual := median(peaks[1:]); peaks[i+1] < fair*usual {
-			r.find("%s: frames arrive at %s; the median of the nodes is %s.", n.Node, rate(peaks[i+1]), rate(usual))
-		}
-	}
-}
+// The first byte of a message to an echo.
+const (
+	echoPing  = 'p' // send the message back
+	echoFrame = 'f' // count the bytes, send nothing
+	echoCount = 'c' // send back how many bytes have come since the last count, as 8 bytes, little-endian
+)
 
-// natsText returns the table of the part.
-func natsText(all []NATSReport) string {
-	var b strings.Builder
-	b.WriteString("to\tround trip\t99 of 100 within")
-	for _, size := range natsSizes {
-		fmt.Fprintf(&b, "\tframes of %s", humanBytes(size))
-	}
-	b.WriteString("\n")
-	for _, n := range all {
-		fmt.Fprintf(&b, "%s\t%s\t%s", n.Node, seconds(n.Trip), seconds(n.Worst))
-		for i := range natsSizes {
-			cell := "-"
-			if i < len(n.Rates) {
-				cell = rate(n.Rates[i].Rate)
-			}
-			b.WriteString("\t" + cell)
-		}
-		b.WriteString("\n")
-	}
-	return table(b.String())
-}
+// echoPending bounds the bytes that wait for an echo; a stream of frames has less.
+const echoPending = 1 << 30
 
-// humanBytes formats a size of a frame shortly.
-func humanBytes(n int) string {
-	if n >= 1<<10 {
-		return fmt.Sprintf("%d KiB", n>>10)
+// StartEcho lets conn answer the probe of rank 0 at a subject.
+func StartEcho(conn pubsub.Conn, subject string) (stop func() error, err error) {
+	var mu sync.Mutex
+	bytes := uint64(0)
+	sub, err := conn.Subscribe(subject, func(m pubsub.Message) {
+		if len(m.Data) == 0 {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch m.Data[0] {
+		case echoPing:
+			_ = conn.Publish(m.Reply, m.Data) // the probe waits for the answer with a deadline
+		case echoFrame:
+			bytes += uint64(len(m.Data))
+		case echoCount:
+			_ = conn.Publish(m.Reply, binary.LittleEndian.AppendUint64(nil, bytes))
+			bytes = 0
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%d B", n)
+	return sub.Unsubscribe, sub.SetPendingLimits(-1, echoPending)
 }

@@ -7,7 +7,10 @@ import (
 	"image/png"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
+
+	"jacobi/cuda/driver"
 )
 
 // Chunks cover every value once, whatever divides it.
@@ -51,21 +54,20 @@ func TestPlain(t *testing.T) {
 }
 
 // overlapExample is what two GPUs might measure, the second one slowly.
-func overlapExample() []OverlapReport {
-	best := ChunkRun{8, BreadthFirst, true, 0.003}
-	slow := ChunkRun{8, DepthFirst, true, 0.006}
-	one := ChunkRun{1, DepthFirst, true, 0.007}
-	return []OverlapReport{
-		{GPU: 0, Values: 1 << 20, Weight: 5, In: 0.002, Kernel: 0.002, Out: 0.0025, Copies: 0.0027,
-			Runs: []ChunkRun{one, best}, Best: &best, Together: 0.0031},
-		{GPU: 1, Values: 1 << 20, Weight: 5, In: 0.002, Kernel: 0.002, Out: 0.0025, Copies: 0.0027,
-			Runs: []ChunkRun{one, slow}, Best: &slow, Together: 0.009},
-	}
+func overlapExample() []overlapTimes {
+	best := chunkRun{8, BreadthFirst, true, 0.003}
+	slow := chunkRun{8, DepthFirst, true, 0.006}
+	one := chunkRun{1, DepthFirst, true, 0.007}
+	o := overlapTimes{values: 1 << 20, weight: 5, in: 0.002, kernel: 0.002, out: 0.0025, copies: 0.0027,
+		runs: []chunkRun{one, best}, best: &best, together: 0.0031}
+	second := o
+	second.gpu, second.runs, second.best, second.together = 1, []chunkRun{one, slow}, &slow, 0.009
+	return []overlapTimes{o, second}
 }
 
 func TestOverlapIsJudged(t *testing.T) {
 	var r Result
-	judgeOverlap(overlapExample(), &r)
+	r.judgeOverlap(overlapExample())
 	want := []string{
 		"GPU 1: in chunks, copies and kernel take 6ms; a perfect overlap would take 2.7ms.",
 		"GPU 1: with copies of all GPUs at once a run takes 9ms, alone 6ms.",
@@ -76,35 +78,43 @@ func TestOverlapIsJudged(t *testing.T) {
 	}
 }
 
-func TestPictures(t *testing.T) {
-	overlap, err := json.Marshal(overlapExample())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d peersReport
+// peersExample has the links of four GPUs.
+func peersExample() (m *Machine, pairs []pair) {
+	m = &Machine{GPUs: make([]driver.Device, 4)}
 	for i := range 4 {
-		d.GPUs = append(d.GPUs, i)
+		m.GPUs[i].Index = i
 		for j := range 4 {
 			if i != j {
-				d.Pairs = append(d.Pairs, Pair{From: i, To: j, Access: true, Rate: 390e9 - 50e9*float64(i*j)})
+				pairs = append(pairs, pair{from: i, to: j, access: true, rate: 390e9 - 50e9*float64(i*j), both: 780e9})
 			}
 		}
 	}
-	peers, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none := color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
+	return m, pairs
+}
+
+// The pictures are drawn from what arrives as JSON.
+func TestPictures(t *testing.T) {
+	var overlaps, peers Result
+	overlaps.judgeOverlap(overlapExample())
+	peers.judgePeers(peersExample())
 	for _, p := range []struct {
-		data    []byte
-		draw    func([]byte) ([]byte, error)
+		of      Result
+		draw    func([]Table) ([]byte, error)
 		colours []color.RGBA // what is drawn on white
 		pixels  int          // at least, of each
 	}{
-		{overlap, drawOverlap, curveColours[1:4], 300}, // the second curve hides the first one
-		{peers, drawPeers, []color.RGBA{none}, 4 * cellSize * cellSize},
+		{overlaps, drawOverlap, curveColours[1:4], 300}, // the second curve hides the first one
+		{peers, drawPeers, []color.RGBA{{0xdd, 0xdd, 0xdd, 0xff}}, 4 * cellSize * cellSize},
 	} {
-		picture, err := p.draw(p.data)
+		data, err := json.Marshal(p.of.Tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tables []Table
+		if err := json.Unmarshal(data, &tables); err != nil {
+			t.Fatal(err)
+		}
+		picture, err := p.draw(tables)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,20 +134,20 @@ func TestPictures(t *testing.T) {
 			}
 		}
 	}
-	if p, err := drawPeers([]byte(`{"pairs": []}`)); p != nil || err != nil {
+	if p, err := drawPeers(nil); p != nil || err != nil {
 		t.Errorf("without pairs: %d bytes, %v", len(p), err)
 	}
 }
 
 func TestPeersAreJudged(t *testing.T) {
-	fast, slow := 8e-7, 2e-6
-	d := peersReport{GPUs: []int{0, 1, 2}, Pairs: []Pair{
-		{0, 1, true, 390e9, 780e9, &fast, false}, {1, 0, true, 390e9, 780e9, &fast, false},
-		{0, 2, false, 20e9, 30e9, nil, false}, {2, 0, true, 390e9, 780e9, nil, true},
-		{1, 2, true, 390e9, 780e9, &slow, false}, {2, 1, true, 389e9, 780e9, &fast, false},
-	}}
+	const fast, slow = 8e-7, 2e-6
+	m := &Machine{GPUs: []driver.Device{{Index: 0}, {Index: 1}, {Index: 2}}}
 	var r Result
-	d.judge(&r)
+	r.judgePeers(m, []pair{
+		{0, 1, true, 390e9, 780e9, fast, false}, {1, 0, true, 390e9, 780e9, fast, false},
+		{0, 2, false, 20e9, 30e9, 0, false}, {2, 0, true, 390e9, 780e9, 0, true},
+		{1, 2, true, 390e9, 780e9, slow, false}, {2, 1, true, 389e9, 780e9, fast, false},
+	})
 	want := []string{
 		"GPU 0 has no access to the memory of GPU 2; copies go through the host.",
 		"GPU 0: copies from GPU 2 bring other bytes.",
@@ -150,5 +160,10 @@ func TestPeersAreJudged(t *testing.T) {
 	}
 	if len(r.Figures) != 16 || r.Figures[0] != (Figure{"peers.gpu0.gpu1.rate", 390e9, "B/s"}) {
 		t.Errorf("figures: %v", r.Figures)
+	}
+	const text = "  copies: a row sends and a column receives\n         GPU 0     GPU 1     GPU 2\n" +
+		"  GPU 0  -         390 GB/s  20.0 GB/s\n"
+	if !strings.Contains(r.Text, text) {
+		t.Errorf("no\n%sin\n%s", text, r.Text)
 	}
 }

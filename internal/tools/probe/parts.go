@@ -15,8 +15,8 @@ type Part struct {
 	Help string // one line for the help text
 	// Measure returns what the part found on this node. A part that cannot run there returns a Result with NotRun.
 	Measure func(ctx context.Context, m *Machine) (Result, error)
-	// Draw returns a picture of the data of a Result, as PNG; nil for a part without pictures.
-	Draw func(data []byte) ([]byte, error)
+	// Draw returns a picture of the tables of a Result, as PNG; nil for a part without pictures.
+	Draw func(tables []Table) ([]byte, error)
 }
 
 // Parts lists all parts in the order in which they run.

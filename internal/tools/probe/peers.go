@@ -1,12 +1,14 @@
 package probe
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/internal/tools/probe/gpu"
 )
@@ -21,295 +23,260 @@ const (
 	patience   = 1 << 21 // reads of a word before a GPU gives the ping-pong up, about a second
 )
 
-// Pair has what the link from one GPU to another does. Rates are in bytes a second.
-type Pair struct {
-	From    int      `json:"from"` // CUDA's indices
-	To      int      `json:"to"`
-	Access  bool     `json:"access"` // From maps the memory of To
-	Rate    float64  `json:"rate"`   // of copies that From sends to To
-	Both    float64  `json:"rate_both_ways"`
-	Latency *float64 `json:"write_latency_seconds"` // of a small write there or back; null without access both ways
-	Wrong   bool     `json:"wrong,omitempty"`       // a copy brought other bytes
-}
-
-// peersReport is the data of the part peers.
-type peersReport struct {
-	Shared *sharedReport `json:"shared_memory"` // between ranks of this node
-	GPUs   []int         `json:"gpus"`
-	Bytes  int64         `json:"copy_bytes"`
-	Pairs  []Pair        `json:"pairs"`
+// pair has what the link from one GPU to another does. Rates are in bytes a second.
+type pair struct {
+	from, to   int     // CUDA's indices
+	access     bool    // from maps the memory of to
+	rate, both float64 // of copies that from sends to to, and of copies in both directions at once, both counted
+	latency    float64 // of a small write there or back; 0 without access both ways, or if writes do not arrive
+	wrong      bool    // a copy brought other bytes
 }
 
 // peers measures the links between the GPUs of this node, and the memory that its ranks share.
 func peers(ctx context.Context, m *Machine) (r Result, err error) {
-	d := peersReport{GPUs: []int{}, Pairs: []Pair{}}
-	if d.Shared, err = sharedMemory(ctx); err != nil {
+	small, err := sharedExchange(ctx, 8)
+	if err != nil {
 		return r, fmt.Errorf("shared memory: %w", err)
 	}
-	r.add(d.Shared.Latency, "s", "peers.shared_memory.latency")
-	r.add(d.Shared.Rate, "B/s", "peers.shared_memory.rate")
+	large, err := sharedExchange(ctx, sharedBytes)
+	if err != nil {
+		return r, fmt.Errorf("shared memory: %w", err)
+	}
+	r.add(small.Seconds(), "s", "peers.shared_memory.latency")
+	r.add(sharedBytes/large.Seconds(), "B/s", "peers.shared_memory.rate")
+	r.say("shared memory between ranks: %s for 8 bytes, %s each way for %s", seconds(small.Seconds()),
+		rate(sharedBytes/large.Seconds()), size(sharedBytes))
 	switch {
 	case m.NoGPU != nil:
 		r.skip("links between GPUs: %v", m.NoGPU)
 	case len(m.GPUs) < 2:
 		r.skip("links between GPUs: there is one GPU")
 	default:
-		err = d.measure(ctx, m, &r)
+		var pairs []pair
+		err = gpu.WithCrew(m.GPUs, func(c *gpu.Crew) (err error) {
+			pairs, err = pairsOf(ctx, c, &r)
+			return err
+		})
+		r.judgePeers(m, pairs)
 	}
-	d.judge(&r)
-	r.Data, r.Text = d, d.text()
 	return r, err
 }
 
-// peerBench has all GPUs of a node open at once.
-type peerBench struct {
-	all   []*gpu.GPU
-	ends  []peerEnd
-	bytes int64
+// judgePeers adds tables, figures, pairs without access, and slow pairs.
+func (r *Result) judgePeers(m *Machine, pairs []pair) {
+	var rates, both, waits []float64
+	for _, p := range pairs {
+		name := fmt.Sprintf("peers.gpu%d.gpu%d", p.from, p.to)
+		r.add(p.rate, "B/s", "%s.rate", name)
+		r.add(p.both, "B/s", "%s.rate_both_ways", name)
+		rates, both = append(rates, p.rate), append(both, p.both)
+		if p.latency > 0 {
+			r.add(p.latency, "s", "%s.latency", name)
+			waits = append(waits, p.latency)
+		}
+		switch {
+		case p.wrong:
+			r.find("GPU %d: copies from GPU %d bring other bytes.", p.to, p.from)
+		case !p.access:
+			r.find("GPU %d has no access to the memory of GPU %d; copies go through the host.", p.from, p.to)
+		}
+	}
+	for _, p := range pairs {
+		if p.rate < fair*median(rates) {
+			r.find("GPU %d sends %s to GPU %d; the median of the pairs is %s.", p.from, rate(p.rate), p.to,
+				rate(median(rates)))
+		}
+		if p.from < p.to && p.both < fair*median(both) {
+			r.find("GPUs %d and %d exchange %s; the median of the pairs is %s.", p.from, p.to, rate(p.both),
+				rate(median(both)))
+		}
+		if p.latency > 0 && p.latency > 1.5*median(waits) {
+			r.find("GPUs %d and %d: a write takes %s; the median of the pairs is %s.", p.from, p.to,
+				seconds(p.latency), seconds(median(waits)))
+		}
+	}
+	for _, of := range []struct {
+		title, unit string
+		cell        func(pair) any
+	}{
+		{"access: a row maps the memory of a column", "", func(p pair) any { return p.access }},
+		{peerRates, "B/s", func(p pair) any { return p.rate }},
+		{"copies both ways at once", "B/s", func(p pair) any { return p.both }},
+		{"latency of a write", "s", func(p pair) any { return p.latency }},
+	} {
+		t := Table{Title: of.title, Columns: []Column{{"", ""}}}
+		for i := range m.GPUs {
+			t.Columns = append(t.Columns, Column{fmt.Sprintf("GPU %d", m.GPUs[i].Index), of.unit})
+			cells := make([]any, 1+len(m.GPUs))
+			cells[0] = fmt.Sprintf("GPU %d", m.GPUs[i].Index)
+			for _, p := range pairs {
+				for j := range m.GPUs {
+					if p.from == m.GPUs[i].Index && p.to == m.GPUs[j].Index {
+						cells[1+j] = of.cell(p)
+					}
+				}
+			}
+			t.row(cells...)
+		}
+		r.show(t)
+	}
+}
+
+// peerRates is the title of the table that is drawn.
+const peerRates = "copies: a row sends and a column receives"
+
+// drawPeers draws the rates of all pairs as a heat map.
+func drawPeers(tables []Table) ([]byte, error) {
+	for _, t := range tables {
+		if t.Title == peerRates {
+			return t.heatMap("Copies between GPUs, GB/s (a row sends, a column receives)", 1e9)
+		}
+	}
+	return nil, nil
 }
 
 // peerEnd is what one GPU holds for the measurement.
 type peerEnd struct {
 	*gpu.GPU
-	stream   *driver.Stream
-	from, to driver.DevicePtr
-	words    driver.DevicePtr // of the ping-pong: mine, done
-	pingpong *driver.Function
+	from, to           driver.DevicePtr
+	mine, done, theirs driver.DevicePtr // of the ping-pong
+	first              uint32           // 1 for the GPU that begins it
+	pingpong           gpu.Kernel
 }
 
-// measure measures every pair.
-func (d *peersReport) measure(ctx context.Context, m *Machine, r *Result) (err error) {
-	b := &peerBench{bytes: peerBytes}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.open(m); err != nil {
+// do calls functions one after the other in the context of the GPU.
+func (e *peerEnd) do(all ...func() error) error {
+	err := e.Context.Use()
+	for i := 0; err == nil && i < len(all); i++ {
+		err = all[i]()
+	}
+	return err
+}
+
+// pairsOf measures every pair, from the goroutine of the first GPU.
+func pairsOf(ctx context.Context, c *gpu.Crew, r *Result) (pairs []pair, err error) {
+	bytes, ends, rooms := int64(peerBytes), make([]*peerEnd, len(c.GPUs)), make([]int64, len(c.GPUs))
+	err = c.Each(func(i int) (err error) {
+		rooms[i], err = c.GPUs[i].Room(shareOfGPU)
+		return err
+	})
+	if bytes = min(bytes, slices.Min(rooms)&^0xfff); err == nil && bytes < smallestCopy {
+		err = fmt.Errorf("no memory is left on a GPU for a copy of %s", size(smallestCopy))
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = c.Each(func(i int) error {
+		g := c.GPUs[i]
+		e := &peerEnd{GPU: g, mine: g.Alloc(wordBytes), from: g.Alloc(bytes), to: g.Alloc(bytes)}
+		e.done = e.mine + doneAt
+		n, patient := uint32(rounds), uint32(patience)
+		e.pingpong = g.Kernel("probe_pingpong", &e.mine, &e.theirs, &e.done, &n, &e.first, &patient)
+		ends[i] = e
+		return g.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.On(0, func() error {
+		for i, from := range ends {
+			for j, to := range ends {
+				if i == j {
+					continue
+				}
+				p := pair{from: from.Index, to: to.Index, access: c.Access[i][j]}
+				b := peerBench{from, to, bytes}
+				err := b.copies(ctx, &p, byte(1+(i*len(ends)+j)%250))
+				if err == nil && p.access && c.Access[j][i] {
+					if p.latency, err = b.bounce(); p.latency == 0 {
+						r.skip("latency of GPUs %d and %d: a write did not arrive within %d reads", p.from, p.to,
+							patience)
+					}
+				}
+				if err != nil {
+					return fmt.Errorf("GPUs %d and %d: %w", p.from, p.to, err)
+				}
+				pairs = append(pairs, p)
+			}
+		}
+		return nil
+	})
+	return pairs, err
+}
+
+// peerBench is the link from one GPU to another.
+type peerBench struct {
+	from, to *peerEnd
+	bytes    int64
+}
+
+// send returns a function that queues copies from one GPU to another.
+func (b peerBench) send(from, to *peerEnd) func() error {
+	return func() error {
+		for range peerCopies {
+			if err := from.Stream.CopyToPeer(to.Context, to.to, from.from, int(b.bytes)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// copies measures copies, which are to bring bytes that only this pair sends.
+func (b peerBench) copies(ctx context.Context, p *pair, sent byte) error {
+	from, to := b.from, b.to
+	there, back := b.send(from, to), b.send(to, from)
+	if err := from.do(); err != nil {
 		return err
 	}
-	d.Bytes = b.bytes
-	for _, e := range b.ends {
-		d.GPUs = append(d.GPUs, e.Index)
-	}
-	access, err := b.enable()
+	took, err := gpu.Fastest(ctx, peerTries, from.Timed(from.Stream, there))
 	if err != nil {
 		return err
 	}
-	for i := range b.ends {
-		for j := range b.ends {
-			if i == j {
-				continue
-			}
-			p, err := b.pair(ctx, i, j, access)
-			if err != nil {
-				return fmt.Errorf("GPUs %d and %d: %w", b.ends[i].Index, b.ends[j].Index, err)
-			}
-			d.Pairs = append(d.Pairs, p)
-			if p.Access && access[j][i] && p.Latency == nil {
-				r.skip("latency of GPUs %d and %d: a write did not arrive within %d reads", p.From, p.To, patience)
-			}
-		}
-	}
-	return nil
-}
-
-// enable enables access between all GPUs and returns which of them have it. It comes before all copies, since a pair
-// with access one way only copies more slowly.
-func (b *peerBench) enable() ([][]bool, error) {
-	access := make([][]bool, len(b.ends))
-	for i, from := range b.ends {
-		access[i] = make([]bool, len(b.ends))
-		for j, to := range b.ends {
-			if i == j {
-				continue
-			}
-			can, err := from.CanAccessPeer(to.Device)
-			if err == nil && can {
-				err = errors.Join(from.Context.Use(), from.Context.EnablePeer(to.Context))
-			}
-			switch {
-			case errors.Is(err, driver.ErrPeerAccessUnsupported): // a container or a virtual machine may prevent it
-			case err != nil && !errors.Is(err, driver.ErrPeerAccessEnabled):
-				return nil, fmt.Errorf("access of GPU %d to GPU %d: %w", from.Index, to.Index, err)
-			default:
-				access[i][j] = can
-			}
-		}
-	}
-	return access, nil
-}
-
-// open opens all GPUs on this goroutine's thread.
-func (b *peerBench) open(m *Machine) error {
-	for i := range m.GPUs {
-		g, err := gpu.Open(&m.GPUs[i])
-		if err != nil {
-			return err
-		}
-		b.all = append(b.all, g)
-		room, err := g.Room(shareOfGPU)
-		if err != nil {
-			return err
-		}
-		b.bytes = min(b.bytes, room&^0xfff)
-	}
-	if b.bytes < smallestCopy {
-		return fmt.Errorf("no memory is left on a GPU for a copy of %s", size(smallestCopy))
-	}
-	for _, g := range b.all {
-		e, err := newPeerEnd(g, b.bytes)
-		if err != nil {
-			return fmt.Errorf("%v: %w", g.Device, err)
-		}
-		b.ends = append(b.ends, e)
-	}
-	return nil
-}
-
-func newPeerEnd(g *gpu.GPU, bytes int64) (e peerEnd, err error) {
-	e.GPU = g
-	if err := g.Context.Use(); err != nil {
-		return e, err
-	}
-	if e.stream, err = g.Stream(); err != nil {
-		return e, err
-	}
-	if e.words, err = g.Alloc(wordBytes); err != nil {
-		return e, err
-	}
-	for _, p := range []*driver.DevicePtr{&e.from, &e.to} {
-		if *p, err = g.Alloc(bytes); err != nil {
-			return e, err
-		}
-	}
-	module, err := g.Context.Load(cuda.ProbeModule(g.Device))
-	if err != nil {
-		return e, err
-	}
-	e.pingpong, err = module.Function("probe_pingpong")
-	return e, err
-}
-
-// close closes the GPUs, the last one first.
-func (b *peerBench) close() error {
-	var errs []error
-	for i := len(b.all) - 1; i >= 0; i-- {
-		errs = append(errs, b.all[i].Context.Use(), b.all[i].Close())
-	}
-	return errors.Join(errs...)
-}
-
-// pair measures the link from GPU i to GPU j.
-func (b *peerBench) pair(ctx context.Context, i, j int, access [][]bool) (p Pair, err error) {
-	from, to := b.ends[i], b.ends[j]
-	p = Pair{From: from.Index, To: to.Index, Access: access[i][j]}
-	if err := from.Context.Use(); err != nil {
-		return p, err
-	}
-	took, err := from.Fastest(ctx, from.stream, peerTries, func() error { return b.send(from, to) })
-	if err != nil {
-		return p, err
-	}
-	p.Rate = float64(peerCopies*b.bytes) / took.Seconds()
-	if p.Wrong, err = b.wrong(i, j); err != nil {
-		return p, err
-	}
-	if p.Both, err = b.bothWays(ctx, from, to); err != nil || !p.Access || !access[j][i] {
-		return p, err
-	}
-	p.Latency, err = b.bounce(from, to)
-	return p, err
-}
-
-// send queues copies from one GPU to another.
-func (b *peerBench) send(from, to peerEnd) error {
-	for range peerCopies {
-		if err := from.stream.CopyToPeer(to.Context, to.to, from.from, int(b.bytes)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wrong sends bytes that only this pair has, and reports whether others arrive.
-func (b *peerBench) wrong(i, j int) (bool, error) {
-	from, to := b.ends[i], b.ends[j]
-	sent := byte(1 + (i*len(b.ends)+j)%250)
-	if err := errors.Join(from.stream.Fill(from.from, sent, int(b.bytes)), b.send(from, to),
-		from.stream.Synchronize(), to.Context.Use()); err != nil {
-		return false, err
-	}
+	p.rate = float64(peerCopies*b.bytes) / took.Seconds()
+	err = from.do(func() error { return from.Stream.Fill(from.from, sent, int(b.bytes)) }, there,
+		from.Stream.Synchronize)
 	got := make([]byte, min(b.bytes, 1<<20))
 	for _, at := range []int64{0, b.bytes - int64(len(got))} {
-		if err := to.Context.CopyFromDevice(got, to.to+driver.DevicePtr(at)); err != nil {
-			return false, err
-		}
-		for _, v := range got {
-			if v != sent {
-				return true, nil
-			}
-		}
+		part := to.to + driver.DevicePtr(at)
+		err = errors.Join(err, to.do(func() error { return to.Context.CopyFromDevice(got, part) }))
+		p.wrong = p.wrong || bytes.Count(got, []byte{sent}) != len(got)
 	}
-	return false, from.Context.Use()
-}
-
-// bothWays returns the rate of copies in both directions at once, both counted.
-func (b *peerBench) bothWays(ctx context.Context, from, to peerEnd) (best float64, err error) {
-	for range peerTries {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		start := time.Now()
-		if err := errors.Join(from.Context.Use(), b.send(from, to), to.Context.Use(), b.send(to, from),
-			to.stream.Synchronize(), from.Context.Use(), from.stream.Synchronize()); err != nil {
-			return 0, err
-		}
-		best = max(best, 2*peerCopies*float64(b.bytes)/time.Since(start).Seconds())
-	}
-	return best, nil
-}
-
-// bounce returns the latency of a write between two GPUs, in seconds; nil if writes do not arrive.
-func (b *peerBench) bounce(from, to peerEnd) (*float64, error) {
-	best := -1.0
-	for range peerTries {
-		for _, e := range []peerEnd{from, to} {
-			if err := errors.Join(e.Context.Use(), e.stream.Fill(e.words, 0, wordBytes),
-				e.stream.Synchronize()); err != nil {
-				return nil, err
-			}
-		}
-		start := time.Now()
-		if err := errors.Join(to.launch(from, 0), from.launch(to, 1)); err != nil {
-			return nil, err
-		}
-		if err := errors.Join(from.stream.Synchronize(), to.Context.Use(), to.stream.Synchronize()); err != nil {
-			return nil, err
-		}
-		took := time.Since(start)
-		for _, e := range []peerEnd{from, to} {
-			done := make([]byte, 4)
-			if err := errors.Join(e.Context.Use(), e.Context.CopyFromDevice(done, e.words+doneAt)); err != nil {
-				return nil, err
-			}
-			if got := uint32(done[0]) | uint32(done[1])<<8; got != rounds {
-				return nil, nil
-			}
-		}
-		if s := took.Seconds() / (2 * rounds); best < 0 || s < best {
-			best = s
-		}
-	}
-	return &best, nil
-}
-
-// launch starts this end of the ping-pong.
-func (e peerEnd) launch(peer peerEnd, first uint32) error {
-	mine, theirs, done := e.words, peer.words, e.words+doneAt
-	n, patient := uint32(rounds), uint32(patience)
-	args, err := e.pingpong.Args(&mine, &theirs, &done, &n, &first, &patient)
 	if err != nil {
 		return err
 	}
-	if err := e.Context.Use(); err != nil {
-		return err
+	took, err = gpu.Fastest(ctx, peerTries, gpu.Wall(func() error {
+		return errors.Join(from.do(there), to.do(back, to.Stream.Synchronize), from.do(from.Stream.Synchronize))
+	}))
+	p.both = 2 * peerCopies * float64(b.bytes) / took.Seconds()
+	return err
+}
+
+// bounce returns the latency of a write between the GPUs, in seconds; 0 if writes do not arrive.
+func (b peerBench) bounce() (best float64, err error) {
+	ends := []*peerEnd{b.to, b.from}
+	for range peerTries {
+		for i, e := range ends {
+			e.theirs, e.first = ends[1-i].mine, uint32(i)
+			err = errors.Join(err, e.do(func() error { return e.Stream.Fill(e.mine, 0, wordBytes) },
+				e.Stream.Synchronize))
+		}
+		start := time.Now()
+		for _, e := range ends {
+			err = errors.Join(err, e.do(func() error { return e.pingpong.QueueOne(e.Stream) }))
+		}
+		err = errors.Join(err, b.from.do(b.from.Stream.Synchronize), b.to.do(b.to.Stream.Synchronize))
+		took := time.Since(start).Seconds() / (2 * rounds)
+		for _, e := range ends {
+			done := make([]byte, 4)
+			err = errors.Join(err, e.do(func() error { return e.Context.CopyFromDevice(done, e.done) }))
+			if err != nil || binary.LittleEndian.Uint32(done) != rounds {
+				return 0, err
+			}
+		}
+		if best == 0 || took < best {
+			best = took
+		}
 	}
-	return e.pingpong.Launch(e.stream, driver.Dim{X: 1}, driver.Dim{X: 1}, 0, args)
+	return best, nil
 }

@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"image/png"
 	"math"
+	"slices"
 
 	"golang.org/x/image/font/gofont/goregular"
 	"gonum.org/v1/plot/palette/moreland"
@@ -24,36 +25,35 @@ const (
 	plotHeight = 420
 )
 
-// heatMap is a matrix drawn in colours, with its values. The first row is on top. Zeros stay empty.
-type heatMap struct {
-	title  string
-	labels []string
-	cells  [][]float64
-}
-
-// png draws the map.
-func (h heatMap) png() ([]byte, error) {
+// heatMap draws a matrix, whose first column has the names of its rows, in colours and with its values divided by unit.
+// The first row is on top. Cells without a value stay empty.
+func (t Table) heatMap(title string, unit float64) ([]byte, error) {
 	face, err := canvas.NewTypeface(goregular.TTF, textSize)
 	if err != nil {
 		return nil, err
 	}
+	var labels []string
+	var cells [][]float64
 	most := 0.0
-	for _, row := range h.cells {
-		for _, v := range row {
-			most = max(most, v)
+	for _, row := range t.Rows {
+		labels, cells = append(labels, fmt.Sprint(row[0])), append(cells, nil)
+		for _, cell := range row[1:] {
+			v, _ := cell.(float64)
+			cells[len(cells)-1] = append(cells[len(cells)-1], v/unit)
+			most = max(most, v/unit)
 		}
 	}
 	// A link that is a little slower looks a little darker. The end of the palette is white.
 	shades := moreland.ExtendedBlackBody().Palette(256).Colors()
-	side, left := cellSize*len(h.labels), margin+face.Widest(h.labels)+canvas.TickGap
+	side, left := cellSize*len(labels), margin+face.Widest(labels)+canvas.TickGap
 	top := margin + 2*face.LineHeight()
-	c := canvas.New(max(left+side, margin+face.Width(h.title))+margin, top+side+2*face.LineHeight())
-	c.Text(face, h.title, margin, margin+face.CapHeight(), canvas.RightOf, canvas.Ink)
+	c := canvas.New(max(left+side, margin+face.Width(title))+margin, top+side+2*face.LineHeight())
+	c.Text(face, title, margin, margin+face.CapHeight(), canvas.RightOf, canvas.Ink)
 	c.Frame(image.Rect(left, top, left+side, top+side))
-	for r, row := range h.cells {
+	for r, row := range cells {
 		middle := cellSize/2 + face.CapHeight()/2
-		c.Text(face, h.labels[r], left-canvas.TickGap, top+r*cellSize+middle, canvas.LeftOf, canvas.Ink)
-		c.Text(face, h.labels[r], left+r*cellSize+cellSize/2, top+side+face.LineHeight(), canvas.Centred, canvas.Ink)
+		c.Text(face, labels[r], left-canvas.TickGap, top+r*cellSize+middle, canvas.LeftOf, canvas.Ink)
+		c.Text(face, labels[r], left+r*cellSize+cellSize/2, top+side+face.LineHeight(), canvas.Centred, canvas.Ink)
 		for i, v := range row {
 			cell := image.Rect(0, 0, cellSize, cellSize).Add(image.Pt(left+i*cellSize, top+r*cellSize))
 			if v == 0 {
@@ -86,24 +86,33 @@ type curve struct {
 var curveColours = []color.RGBA{{0x1f, 0x77, 0xb4, 0xff}, {0xd6, 0x27, 0x28, 0xff}, {0x2c, 0xa0, 0x2c, 0xff},
 	{0x94, 0x67, 0xbd, 0xff}, {0x55, 0x55, 0x55, 0xff}, {0xff, 0x7f, 0x0e, 0xff}}
 
-// chart draws curves over a logarithmic scale from the first of ticks to the last.
-func chart(title, x, y string, ticks []float64, curves []curve) ([]byte, error) {
+// chart draws the columns, in units, over the logarithm of the first one. The last two, which are bounds, are dashed.
+func (t Table) chart(x, y string, unit float64) ([]byte, error) {
 	face, err := canvas.NewTypeface(goregular.TTF, textSize)
 	if err != nil {
 		return nil, err
 	}
+	var ticks []float64
+	curves := make([]curve, len(t.Columns)-1)
 	most := 0.0
-	for _, cv := range curves {
-		for _, p := range cv.at {
-			most = max(most, p.y)
+	for _, row := range t.Rows {
+		at, _ := row[0].(float64)
+		ticks = append(ticks, at)
+		for i := range curves {
+			curves[i].name, curves[i].dash = t.Columns[1+i].Name, i >= len(curves)-2
+			if v, ok := row[1+i].(float64); ok {
+				curves[i].at = append(curves[i].at, point{at, v * unit})
+				most = max(most, v*unit)
+			}
 		}
 	}
+	curves = slices.DeleteFunc(curves, func(c curve) bool { return len(c.at) == 0 })
 	values, labels := output.Ticks(0, most, 6)
 	line := face.LineHeight()
 	left, top := margin+face.Widest(labels)+canvas.TickGap, margin+(3+len(curves))*line
 	plot := image.Rect(left, top, left+plotWidth, top+plotHeight)
 	c := canvas.New(plot.Max.X+margin, plot.Max.Y+3*line)
-	c.Text(face, title, left, margin+face.CapHeight(), canvas.RightOf, canvas.Ink)
+	c.Text(face, t.Title, left, margin+face.CapHeight(), canvas.RightOf, canvas.Ink)
 	c.Text(face, y, left, top-canvas.TickGap, canvas.RightOf, canvas.Ink)
 	c.Text(face, x, (plot.Min.X+plot.Max.X)/2, plot.Max.Y+2*line+canvas.TickGap, canvas.Centred, canvas.Ink)
 	place := func(p point) (float64, float64) {

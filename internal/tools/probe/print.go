@@ -66,7 +66,11 @@ func (p *Printer) draw(r Report) error {
 	if p.Pictures == "" || r.Data == nil || i < 0 || Parts()[i].Draw == nil {
 		return nil
 	}
-	png, err := Parts()[i].Draw(r.Data)
+	var tables []Table
+	if err := json.Unmarshal(r.Data, &tables); err != nil {
+		return fmt.Errorf("draw %s on %s: %w", r.Part, r.Host, err)
+	}
+	png, err := Parts()[i].Draw(tables)
 	if err != nil {
 		return fmt.Errorf("draw %s on %s: %w", r.Part, r.Host, err)
 	}

@@ -2,11 +2,12 @@
 //
 //	parts.go      the list of parts, in the order in which they run
 //	machine.go    what a part measures: the devices of one node, and the way to the others
-//	result.go     what a part returns; report.go: the same with its node, as it travels to the launcher
+//	result.go     what a part returns, and the same with its node, as it travels to the launcher
+//	table.go      the tables of a result; ways.go: of ways to do the same work, such as sums
 //	request.go    what a user asks for, as it travels to the ranks
 //	expect.go     bounds for the acceptance of a machine
-//	print.go      the terminal and JSON
-//	gpu/          opening and timing a GPU
+//	print.go      the terminal and JSON; picture.go: pictures
+//	gpu/          opening and timing GPUs
 //
 // Every part has a file of its name. internal/tools/tasks runs the parts, one after the other, on one rank of each
 // node.
@@ -41,6 +42,9 @@ func (p Part) Run(ctx context.Context, m *Machine) Report {
 	r := Report{Part: p.Name, Host: m.Host, Node: m.Node}
 	began := time.Now()
 	result, err := p.Measure(ctx, m)
+	if result.Data == nil && len(result.Tables) > 0 {
+		result.Data = result.Tables
+	}
 	if err == nil && result.Data != nil {
 		r.Data, err = json.Marshal(result.Data)
 	}

@@ -2,10 +2,12 @@ package probe
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
-	"strings"
+	"runtime"
 
-	"jacobi/internal/tools/probe/reduction"
+	"jacobi/internal/tools/probe/gpu"
+	"jacobi/solver"
 )
 
 // Numbers of values of the part reductions.
@@ -15,109 +17,152 @@ const (
 	cpuValues  = 1 << 25 // on the CPU, besides fewValues
 )
 
-// reductionsReport is the data of the part reductions.
-type reductionsReport struct {
-	GPUs   []stepsReport    `json:"gpus"`
-	Over   []reduction.Over `json:"over_gpus"`
-	NoNATS string           `json:"no_nats,omitempty"`
-	CPU    []reduction.Step `json:"cpu"`
-}
-
-// stepsReport holds the steps of a GPU.
-type stepsReport struct {
-	Index int              `json:"index"` // CUDA's
-	Steps []reduction.Step `json:"steps"`
-}
-
-// reductions measures the sum of an array within each GPU, over several GPUs, and on the CPU.
+// reductions measures the sum of an array within each GPU, over several GPUs, and on the CPU. The values follow from
+// their index, so the CPU knows every sum exactly.
 func reductions(ctx context.Context, m *Machine) (r Result, err error) {
-	d := reductionsReport{GPUs: []stepsReport{}, Over: []reduction.Over{}}
-	var text strings.Builder
+	add := func(device, figures string, k kind, n int, rows []row) {
+		r.showRows(fmt.Sprintf("%s, %d values of %s", device, n, k), figures, rows)
+	}
 	for i := range m.GPUs {
-		report := stepsReport{Index: m.GPUs[i].Index}
 		for _, n := range []int{fewValues, manyValues} {
-			for _, kind := range reduction.Types() {
-				found, err := reduction.OnGPU(ctx, &m.GPUs[i], kind, n)
+			for _, k := range kinds() {
+				rows, err := addOnGPU(ctx, &m.GPUs[i], k, n)
 				if err != nil {
 					return r, err
 				}
-				report.Steps = append(report.Steps, found...)
-				r.addSteps(&text, fmt.Sprintf("GPU %d", report.Index), fmt.Sprintf("gpu%d", report.Index), found)
+				index := m.GPUs[i].Index
+				add(fmt.Sprintf("GPU %d", index), fmt.Sprintf("reductions.gpu%d.%s.%d", index, k, n), k, n, rows)
 			}
 		}
-		d.GPUs = append(d.GPUs, report)
 	}
-	kind := reduction.Type(m.DType)
+	of := kind(m.DType)
 	if len(m.GPUs) > 0 {
-		post, hangUp, err := sumsPost(ctx, m)
-		if err != nil {
-			return r, err
-		}
-		defer hangUp()
-		if post == nil {
-			d.NoNATS = "a run of one rank has no server"
-		}
-		if d.Over, err = reduction.OverGPUs(ctx, m.GPUs, kind, manyValues, post); err != nil {
-			return r, err
-		}
-		r.addOver(&text, d)
-	} else {
-		r.NotRun = fmt.Sprintf("no GPU: %v; the CPU was measured", m.NoGPU)
-	}
-	for _, n := range []int{fewValues, cpuValues} {
-		for _, k := range reduction.Types() {
-			if n == cpuValues && k != kind {
-				continue
-			}
-			found, err := reduction.OnCPU(ctx, k, n)
+		var by *post
+		if m.Dial != nil {
+			conn, hangUp, err := m.Dial(ctx)
 			if err != nil {
 				return r, err
 			}
-			d.CPU = append(d.CPU, found...)
-			r.addSteps(&text, "the CPU", "cpu", found)
+			defer hangUp()
+			by = &post{conn: conn, subject: m.Echo(m.Node) + ".sums"}
+		} else {
+			r.skip("sums over NATS: a run of one rank has no server")
+		}
+		rows, err := addOverGPUs(ctx, m.GPUs, of, manyValues, by)
+		if err != nil {
+			return r, err
+		}
+		add("over GPUs", "reductions.over", of, manyValues, rows)
+	} else {
+		r.skip("no GPU: %v; the CPU was measured", m.NoGPU)
+	}
+	for _, n := range []int{fewValues, cpuValues} {
+		for _, k := range kinds() {
+			if n == cpuValues && k != of {
+				continue
+			}
+			rows, err := addOnCPU(ctx, k, n)
+			if err != nil {
+				return r, err
+			}
+			add("the CPU", fmt.Sprintf("reductions.cpu.%s.%d", k, n), k, n, rows)
 		}
 	}
-	r.Data, r.Text = d, text.String()
 	return r, nil
 }
 
-// addSteps adds steps of one device, type and number of values to the text and the figures.
-func (r *Result) addSteps(text *strings.Builder, device, key string, steps []reduction.Step) {
-	rows := "step\ttime\tGB/s\tstep\tin all\tof copy\terror\n"
-	for _, s := range steps {
-		rows += fmt.Sprintf("%s\t%s\t%s\t%.2f\t%.2f\t%.0f%%\t%.1g\n", s.Name, seconds(s.Seconds), digits(s.Rate/1e9),
-			s.StepUp, s.SpeedUp, 100*s.OfCopy, s.Error)
-		r.add(s.Rate, "B/s", "reductions.%s.%s.%d.%s", key, s.Type, s.Values, strings.ReplaceAll(s.Name, " ", "_"))
+// addOnCPU measures sums in Go: serial, with four sums at a time, on all cores, and exact, on one core.
+func addOnCPU(ctx context.Context, k kind, n int) ([]row, error) {
+	switch k {
+	case "int32":
+		return addOnCPUOf[int32](ctx, k, n)
+	case "int64":
+		return addOnCPUOf[int64](ctx, k, n)
+	case "float32":
+		return addOnCPUOf[float32](ctx, k, n)
 	}
-	fmt.Fprintf(text, "  %s, %d values of %s\n%s", device, steps[0].Values, steps[0].Type, table(rows))
+	return addOnCPUOf[float64](ctx, k, n)
 }
 
-// addOver adds the sums over several GPUs to the text and the figures.
-func (r *Result) addOver(text *strings.Builder, d reductionsReport) {
-	rows := "GPUs\tgathered by\ttime\tGB/s\tspeed-up\tefficiency\terror\n"
-	for _, o := range d.Over {
-		way := o.Gather
-		if o.Exact {
-			way += ", exact"
+func addOnCPUOf[T number](ctx context.Context, k kind, n int) ([]row, error) {
+	values, out := make([]T, n), make([]T, n)
+	onCores(n, func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if v := k.fixed(uint64(i)); k.float() {
+				values[i] = T(float64(v) * 0x1p-53)
+			} else {
+				values[i] = T(v)
+			}
 		}
-		rows += fmt.Sprintf("%d\t%s\t%s\t%s\t%.2f\t%.0f%%\t%.1g\n", o.GPUs, way, seconds(o.Seconds),
-			digits(o.Rate/1e9), o.SpeedUp, 100*o.Efficiency, o.Error)
-		r.add(o.Rate, "B/s", "reductions.over%d.%s", o.GPUs, strings.ReplaceAll(way, ", ", "_"))
+	})
+	copied, err := gpu.Fastest(ctx, wayTries, gpu.Wall(func() error {
+		onCores(n, func(_, lo, hi int) { copy(out[lo:hi], values[lo:hi]) })
+		return nil
+	}))
+	if err != nil {
+		return nil, err
 	}
-	if d.NoNATS != "" {
-		rows += "not gathered by NATS: " + d.NoNATS + "\n"
+	want := sumOf(k, n)
+	plain := func(name string, add func([]T) T) way {
+		var sum T
+		return way{name, gpu.Wall(func() error { sum = add(values); return nil }), func() (float64, error) {
+			bytes, err := binary.Append(nil, binary.LittleEndian, sum)
+			if err != nil {
+				return 0, err
+			}
+			return k.compare(bytes, want, n)
+		}}
 	}
-	fmt.Fprintf(text, "  over GPUs, %d values of %s\n%s", d.Over[0].Values, d.Over[0].Type, table(rows))
+	ways := []way{plain("serial", serial[T]), plain("unrolled", unrolled[T]), plain("all cores", byCores[T])}
+	if k.float() {
+		var sum solver.Sum
+		ways = append(ways, way{"exact", gpu.Wall(func() error { sum = exactly(values); return nil }),
+			func() (float64, error) { return compareExact(sum, want) }})
+	}
+	rows, err := measure(ctx, int64(n*k.size()), ways)
+	if err != nil {
+		return nil, fmt.Errorf("on the CPU, %d values of %s: %w", n, k, err)
+	}
+	return relate(rows, 2*float64(n*k.size())/copied.Seconds()), nil
 }
 
-// sumsPost connects to the server of the run to gather sums; post is nil without one. hangUp ends the connection.
-func sumsPost(ctx context.Context, m *Machine) (post *reduction.Post, hangUp func(), err error) {
-	if m.Dial == nil {
-		return nil, func() {}, nil
+// number is a Go type of values.
+type number interface {
+	int32 | int64 | float32 | float64
+}
+
+// serial adds values one after the other: each addition waits for the one before.
+func serial[T number](values []T) (sum T) {
+	for _, v := range values {
+		sum += v
 	}
-	conn, hangUp, err := m.Dial(ctx)
-	if err != nil {
-		return nil, func() {}, err
+	return sum
+}
+
+// unrolled adds values to four sums, whose additions do not wait for each other.
+func unrolled[T number](values []T) T {
+	var a, b, c, d T
+	for len(values) >= 4 {
+		a += values[0]
+		b += values[1]
+		c += values[2]
+		d += values[3]
+		values = values[4:]
 	}
-	return &reduction.Post{Conn: conn, Subject: m.Echo(m.Node) + ".sums"}, hangUp, nil
+	return a + b + c + d + serial(values)
+}
+
+// byCores adds a part of the values on each core.
+func byCores[T number](values []T) T {
+	parts := make([]T, runtime.GOMAXPROCS(0))
+	onCores(len(values), func(core, lo, hi int) { parts[core] = unrolled(values[lo:hi]) })
+	return serial(parts)
+}
+
+// exactly adds values as the norm of a run is added.
+func exactly[T number](values []T) (sum solver.Sum) {
+	for _, v := range values {
+		sum.Add(float64(v), 0)
+	}
+	return sum
 }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,8 +9,9 @@ import (
 
 // Result is what a part found on one node. A part returns what it has together with an error.
 type Result struct {
-	Data     any      // for JSON, under the name of the part
-	Text     string   // for a terminal, in lines of at most 100 columns
+	Tables   []Table  // for JSON and pictures
+	Data     any      // for JSON in place of Tables
+	Text     string   // the same for a terminal, in lines of at most 100 columns
 	Findings []string // what is slow or missing, one sentence each
 	Figures  []Figure // that bounds can be given for
 	NotRun   string   // why the part, or some of it, did not run here; "" if all of it did
@@ -22,9 +24,42 @@ type Figure struct {
 	Unit  string  `json:"unit"` // B/s, s, GLUP/s or a plain number: ""
 }
 
+// Report is a Result with its node, as it travels from there to whoever prints it.
+type Report struct {
+	Part     string          `json:"part"`
+	Host     string          `json:"host"`
+	Node     int             `json:"node"`
+	Seconds  float64         `json:"seconds"`        // that the part took
+	Data     json.RawMessage `json:"data,omitempty"` // tables, but for devices
+	Text     string          `json:"text,omitempty"`
+	Findings []string        `json:"findings,omitempty"`
+	Figures  []Figure        `json:"figures,omitempty"`
+	NotRun   string          `json:"not_run,omitempty"`
+	Fault    string          `json:"fault,omitempty"`
+}
+
+// Event is what the ranks publish for the launcher: that a part begins, or what it found on one node.
+type Event struct {
+	Begins string  `json:"begins,omitempty"` // name of the part
+	Report *Report `json:"report,omitempty"`
+}
+
 // add adds a figure whose name is formatted.
 func (r *Result) add(value float64, unit, format string, args ...any) {
 	r.Figures = append(r.Figures, Figure{Name: fmt.Sprintf(format, args...), Value: value, Unit: unit})
+}
+
+// show adds a table that has rows.
+func (r *Result) show(t Table) {
+	if len(t.Rows) > 0 {
+		r.Tables = append(r.Tables, t)
+		r.Text += t.text()
+	}
+}
+
+// say adds a line to the text.
+func (r *Result) say(format string, args ...any) {
+	r.Text += "  " + fmt.Sprintf(format, args...) + "\n"
 }
 
 // find adds a finding.
@@ -43,20 +78,16 @@ func (r *Result) skip(format string, args ...any) {
 // fair is the least part of the median of its peers that a device reaches without being called slow.
 const fair = 0.9
 
-// compare adds a finding for each GPU whose rate is well below the median of all. Rates are in bytes a second.
-func (r *Result) compare(what string, rates map[int]float64) {
-	r.compareIn(what, rates, rate)
-}
-
-// compareIn is compare for values of another unit.
-func (r *Result) compareIn(what string, values map[int]float64, text func(float64) string) {
+// compare adds a finding for each GPU whose value, in the given unit, is well below the median of all.
+func (r *Result) compare(what, unit string, values map[int]float64) {
 	if len(values) < 2 {
 		return
 	}
 	typical := median(slices.Collect(maps.Values(values)))
 	for _, i := range slices.Sorted(maps.Keys(values)) {
 		if values[i] < fair*typical {
-			r.find("GPU %d: %s reach %s; the median of the GPUs is %s.", i, what, text(values[i]), text(typical))
+			r.find("GPU %d: %s reach %s; the median of the GPUs is %s.", i, what, inUnit(values[i], unit),
+				inUnit(typical, unit))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/compute/cpu"
+	"jacobi/internal/tools/probe/gpu"
 	"jacobi/solver"
 )
 
@@ -24,22 +25,13 @@ const (
 	sweepPasses  = 24  // of one try at most; a backend keeps the sums of that many
 )
 
-// SweepReport has the speed of one backend alone, in updates of points a second.
-type SweepReport struct {
-	Device string  `json:"device"` // "GPU 0" or "CPU"
-	Mesh   int     `json:"mesh"`   // rows and columns
-	One    float64 `json:"one_sweep_a_pass"`
-	Depth  int     `json:"sweeps"` // of a deep pass
-	Deep   float64 `json:"deep_passes"`
-	NotRun string  `json:"not_run,omitempty"`
-	sum    solver.Sum
-}
-
-// sweepReport is the data of the part sweep.
-type sweepReport struct {
-	DType     string           `json:"dtype"`
-	Sweeps    []SweepReport    `json:"sweeps"`
-	Exchanges []ExchangeReport `json:"exchanges"`
+// swept is the speed of one backend alone, in updates of points a second.
+type swept struct {
+	device    string // "GPU 0" or "CPU"
+	index     int    // CUDA's
+	depth     int    // sweeps of a deep pass
+	one, deep float64
+	sum       solver.Sum // of the first sweep
 }
 
 // ripples is a field whose neighbouring values differ.
@@ -72,96 +64,70 @@ func (r ripples) Row(iy int, dst []byte) error {
 
 // sweep measures passes on every GPU alone, or on the CPU, and the exchange of halos between neighbours alone.
 func sweep(ctx context.Context, m *Machine) (r Result, err error) {
-	d := sweepReport{DType: m.DType, Sweeps: []SweepReport{}, Exchanges: []ExchangeReport{}}
 	side := sweepGPU
 	if m.NoGPU != nil {
 		side = sweepCPU
 		r.skip("GPUs: %v", m.NoGPU)
 	}
 	for i := range m.GPUs {
-		if free := m.sweepRoom(i); free < side {
-			side = free
-		}
+		_ = gpu.With(&m.GPUs[i], func(g *gpu.GPU) error { // what fails here fails below, too
+			free, err := g.Room(1)
+			for err == nil && side > sweepLeast && 3*int64(side)*int64(side)*8 > free {
+				side /= 2
+			}
+			return err
+		})
 	}
 	mesh := solver.Mesh{NX: side, NY: side, DType: solver.Float32}
 	if m.DType == "float64" {
 		mesh.DType = solver.Float64
 	}
 	l := solver.Layout{Mesh: mesh, Stripe: mesh.Interior(), Depth: 1, Magnitude: solver.MagnitudeOf(1)}
-	reference, err := sweepCPUs(ctx, l, m.NoGPU != nil)
+	b, err := cpu.New(l, cpu.Options{Threads: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return r, err
 	}
-	depth := reference.Depth
-	if m.NoGPU != nil {
-		d.Sweeps = append(d.Sweeps, reference)
-	} else {
+	reference := swept{device: "CPU", depth: b.Limits().MaxSweeps}
+	if err := errors.Join(reference.measure(ctx, b, mesh, m.NoGPU != nil), b.Close()); err != nil {
+		return r, err
+	}
+	all, depth := []swept{reference}, reference.depth
+	if m.NoGPU == nil {
 		depth = cuda.MaxSweeps(mesh)
-		err = d.onGPUs(ctx, m, l, reference.sum, &r)
+		all, err = sweepGPUs(ctx, m, l, reference.sum, &r)
 	}
+	r.judgeSweeps(fmt.Sprintf("mesh of %d x %d, %s", side, side, m.DType), all)
 	if err == nil {
-		d.Exchanges, err = exchanges(ctx, m, depth*mesh.RowBytes(), &r)
+		err = r.exchanges(ctx, m, depth*mesh.RowBytes())
 	}
-	d.judge(&r)
-	r.Data, r.Text = d, d.text()
 	return r, err
 }
 
-// sweepRoom returns the side of the largest mesh that GPU i has room for, a power of two.
-func (m *Machine) sweepRoom(i int) int {
-	free := m.GPUs[i].TotalBytes
-	if c, err := m.GPUs[i].Retain(0); err == nil {
-		if c.Bind() == nil {
-			if n, _, err := c.Memory(); err == nil {
-				free = n
-			}
-			_ = c.Unbind() // the next call that needs the context reports what is wrong with it
-		}
-		_ = c.Close()
-	}
-	side := sweepGPU
-	for side > sweepLeast && 3*int64(side)*int64(side)*8 > free {
-		side /= 2
-	}
-	return side
-}
-
-// onGPUs sweeps on every GPU. A GPU whose sums differ from the CPU's is a fault.
-func (d *sweepReport) onGPUs(ctx context.Context, m *Machine, l solver.Layout, want solver.Sum, r *Result) error {
-	var wrong []error
+// sweepGPUs sweeps on every GPU. A GPU whose sums differ from the CPU's is a fault.
+func sweepGPUs(ctx context.Context, m *Machine, l solver.Layout, want solver.Sum, r *Result) (all []swept, err error) {
 	for i := range m.GPUs {
-		s := SweepReport{Device: fmt.Sprintf("GPU %d", m.GPUs[i].Index), Mesh: l.Mesh.NX, Depth: cuda.MaxSweeps(l.Mesh)}
-		b, err := cuda.New(m.Driver, l, cuda.Options{Device: i, Sole: true})
-		if err == nil {
-			err = s.measure(ctx, b, l.Mesh, true)
-			err = errors.Join(err, b.Close())
+		s := swept{device: fmt.Sprintf("GPU %d", m.GPUs[i].Index), index: m.GPUs[i].Index,
+			depth: cuda.MaxSweeps(l.Mesh)}
+		b, failed := cuda.New(m.Driver, l, cuda.Options{Device: i, Sole: true})
+		if failed == nil {
+			failed = errors.Join(s.measure(ctx, b, l.Mesh, true), b.Close())
 		}
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			s.NotRun = err.Error()
-			r.skip("%s: %v", s.Device, err)
+			return nil, context.Cause(ctx)
+		case failed != nil:
+			r.skip("%s: %v", s.device, failed)
+			continue
 		case s.sum != want:
-			wrong = append(wrong, fmt.Errorf("%s computes another norm than the CPU", s.Device))
+			err = errors.Join(err, fmt.Errorf("%s computes another norm than the CPU", s.device))
 		}
-		d.Sweeps = append(d.Sweeps, s)
+		all = append(all, s)
 	}
-	return errors.Join(wrong...)
+	return all, err
 }
 
-// sweepCPUs sweeps on all cores. Without timed it only computes the sum.
-func sweepCPUs(ctx context.Context, l solver.Layout, timed bool) (s SweepReport, err error) {
-	b, err := cpu.New(l, cpu.Options{Threads: runtime.GOMAXPROCS(0)})
-	if err != nil {
-		return s, err
-	}
-	s = SweepReport{Device: "CPU", Mesh: l.Mesh.NX, Depth: b.Limits().MaxSweeps}
-	return s, errors.Join(s.measure(ctx, b, l.Mesh, timed), b.Close())
-}
-
-// measure does one sweep, whose sum it keeps, and then times passes.
-func (s *SweepReport) measure(ctx context.Context, b solver.Backend, mesh solver.Mesh, timed bool) error {
+// measure does one sweep, whose sum it keeps, and then times passes if that is asked for.
+func (s *swept) measure(ctx context.Context, b solver.Backend, mesh solver.Mesh, timed bool) error {
 	if err := b.Load(ctx, newRipples(mesh)); err != nil {
 		return err
 	}
@@ -170,13 +136,12 @@ func (s *SweepReport) measure(ctx context.Context, b solver.Backend, mesh solver
 	if err != nil {
 		return err
 	}
-	s.sum = sums[0]
-	if !timed {
+	if s.sum = sums[0]; !timed {
 		return nil
 	}
 	points := float64(mesh.NX-2) * float64(mesh.NY-2)
-	if s.One, err = p.fastest(ctx, 1, points); err == nil {
-		s.Deep, err = p.fastest(ctx, s.Depth, points)
+	if s.one, err = p.fastest(ctx, 1, points); err == nil {
+		s.deep, err = p.fastest(ctx, s.depth, points)
 	}
 	return err
 }
@@ -217,34 +182,19 @@ func (p *passes) fastest(ctx context.Context, sweeps int, points float64) (best 
 	return best, nil
 }
 
-// judge adds figures, and GPUs that are slower than the others.
-func (d sweepReport) judge(r *Result) {
+// judgeSweeps adds a table, figures, and GPUs that are slower than the others.
+func (r *Result) judgeSweeps(title string, all []swept) {
+	t := Table{Title: title, Columns: []Column{{"device", ""}, {"one sweep a pass", "GLUP/s"},
+		{"many sweeps a pass", "GLUP/s"}, {"sweeps", ""}}}
 	one, deep := map[int]float64{}, map[int]float64{}
-	for i, s := range d.Sweeps {
-		if s.NotRun != "" {
-			continue
-		}
-		name := strings.ReplaceAll(strings.ToLower(s.Device), " ", "")
-		r.add(s.One/1e9, "GLUP/s", "sweep.%s.one", name)
-		r.add(s.Deep/1e9, "GLUP/s", "sweep.%s.deep", name)
-		one[i], deep[i] = s.One, s.Deep
+	for _, s := range all {
+		name := strings.ReplaceAll(strings.ToLower(s.device), " ", "")
+		one[s.index], deep[s.index] = s.one/1e9, s.deep/1e9
+		r.add(s.one/1e9, "GLUP/s", "sweep.%s.one", name)
+		r.add(s.deep/1e9, "GLUP/s", "sweep.%s.deep", name)
+		t.row(s.device, s.one/1e9, s.deep/1e9, s.depth)
 	}
-	glups := func(v float64) string { return digits(v/1e9) + " GLUP/s" }
-	r.compareIn("passes of one sweep", one, glups)
-	r.compareIn("deep passes", deep, glups)
-}
-
-// text returns the tables of the part.
-func (d sweepReport) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "device\tmesh, %s\tone sweep a pass\tmany sweeps a pass\n", d.DType)
-	for _, s := range d.Sweeps {
-		fmt.Fprintf(&b, "%s\t%d x %d\t%s GLUP/s\t%s GLUP/s, %d\n", s.Device, s.Mesh, s.Mesh, digits(s.One/1e9),
-			digits(s.Deep/1e9), s.Depth)
-	}
-	text := table(b.String())
-	for _, e := range d.Exchanges {
-		text += fmt.Sprintf("  halos of %s between %s: %s\n", size(int64(e.Bytes)), e.Between, seconds(e.Seconds))
-	}
-	return text
+	r.compare("passes of one sweep", "GLUP/s", one)
+	r.compare("deep passes", "GLUP/s", deep)
+	r.show(t)
 }

@@ -4,20 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"jacobi/cuda/driver"
 )
 
 // Crew is several GPUs, each with a goroutine of its own, which work at the same time.
 type Crew struct {
-	GPUs  []*GPU
-	Peers bool // every GPU can access the memory of every other one
-	jobs  []chan func()
+	GPUs   []*GPU
+	Access [][]bool // GPU i maps the memory of GPU j
+	jobs   []chan func()
 }
 
-// OpenCrew opens the devices, and access between them where all of them have it.
-func OpenCrew(devices []driver.Device) (*Crew, error) {
-	c := &Crew{GPUs: make([]*GPU, len(devices))}
+// WithCrew opens the devices, and access between them where they have it, calls do and closes them.
+func WithCrew(devices []driver.Device, do func(c *Crew) error) error {
+	c := &Crew{GPUs: make([]*GPU, len(devices)), Access: make([][]bool, len(devices))}
 	for range devices {
 		jobs := make(chan func())
 		c.jobs = append(c.jobs, jobs)
@@ -27,47 +28,65 @@ func OpenCrew(devices []driver.Device) (*Crew, error) {
 			}
 		}()
 	}
-	err := c.Each(func(i int) (err error) {
-		c.GPUs[i], err = Open(&devices[i])
-		return err
+	err := c.Each(func(i int) error {
+		c.GPUs[i] = openGPU(&devices[i])
+		return c.GPUs[i].err
 	})
 	if err == nil {
-		err = c.connect()
+		err = c.Each(c.connect)
 	}
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
+	if err == nil {
+		err = do(c)
 	}
-	return c, nil
-}
-
-// connect opens the access to peers.
-func (c *Crew) connect() error {
-	for i, g := range c.GPUs {
-		for j, peer := range c.GPUs {
-			if i == j {
-				continue
-			}
-			if can, err := g.CanAccessPeer(peer.Device); err != nil || !can {
-				return err
-			}
+	idle := c.Each(func(i int) error {
+		if len(c.GPUs[i].closers) < 2 {
+			return nil
 		}
-	}
-	c.Peers = true
-	return c.Each(func(i int) error {
-		for j, peer := range c.GPUs {
-			if i == j {
-				continue
-			}
-			err := c.GPUs[i].Context.EnablePeer(peer.Context)
-			if err != nil && !errors.Is(err, driver.ErrPeerAccessEnabled) {
-				return fmt.Errorf("access from %v to %v: %w", c.GPUs[i].Device, peer.Device, err)
-			}
-		}
-		return nil
+		return c.GPUs[i].Context.Synchronize() // no GPU may use the memory of one that is closed
 	})
+	err = errors.Join(err, idle, c.Each(func(i int) error { return c.GPUs[i].close() }))
+	for _, jobs := range c.jobs {
+		close(jobs)
+	}
+	return err
 }
 
-// Each runs do for every GPU at the same time, on the GPU's goroutine, and waits.
+// connect opens the access of GPU i to all others. A container or a virtual machine may prevent it.
+func (c *Crew) connect(i int) error {
+	g := c.GPUs[i]
+	c.Access[i] = make([]bool, len(c.GPUs))
+	for j, peer := range c.GPUs {
+		can, err := i != j, error(nil)
+		if can {
+			can, err = g.CanAccessPeer(peer.Device)
+		}
+		if can && err == nil {
+			err = g.Context.EnablePeer(peer.Context)
+		}
+		switch {
+		case errors.Is(err, driver.ErrPeerAccessUnsupported):
+			can = false
+		case err != nil && !errors.Is(err, driver.ErrPeerAccessEnabled):
+			return fmt.Errorf("access from %v to %v: %w", g.Device, peer.Device, err)
+		}
+		c.Access[i][j] = can
+	}
+	return nil
+}
+
+// Peers reports whether every GPU has access to every other one.
+func (c *Crew) Peers() bool {
+	for i := range c.Access {
+		for j, can := range c.Access[i] {
+			if i != j && !can {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Each calls do for every GPU at the same time, on the GPU's goroutine, and waits.
 func (c *Crew) Each(do func(i int) error) error {
 	errs := make([]error, len(c.jobs))
 	var wg sync.WaitGroup
@@ -82,30 +101,29 @@ func (c *Crew) Each(do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
+// On calls do on the goroutine of GPU i. It may use the contexts of other GPUs there, and leaves that of its own.
+func (c *Crew) On(i int, do func() error) error {
+	return c.Each(func(k int) error {
+		if k != i {
+			return nil
+		}
+		return errors.Join(do(), c.GPUs[i].Context.Use())
+	})
+}
+
 // Synchronize waits until all GPUs have done their work.
 func (c *Crew) Synchronize() error {
 	return c.Each(func(i int) error { return c.GPUs[i].Context.Synchronize() })
 }
 
-// Close closes the GPUs once all of them have done their work.
-func (c *Crew) Close() error {
-	idle := c.Each(func(i int) error {
-		if c.GPUs[i] == nil || len(c.GPUs[i].closers) == 0 {
-			return nil
+// Timed returns a function that does work once all GPUs are idle, and returns how long that took.
+func (c *Crew) Timed(work func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		if err := c.Synchronize(); err != nil {
+			return 0, err
 		}
-		return c.GPUs[i].Context.Synchronize()
-	})
-	err := c.Each(func(i int) error {
-		if c.GPUs[i] == nil {
-			return nil
-		}
-		return c.GPUs[i].Close()
-	})
-	for _, jobs := range c.jobs {
-		close(jobs)
+		return Wall(work)()
 	}
-	c.jobs = nil
-	return errors.Join(idle, err)
 }
 
 // Counts returns 1, 2, 4... below n, and n: the numbers of GPUs on which work is measured.

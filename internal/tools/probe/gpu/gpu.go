@@ -1,5 +1,5 @@
-// Package gpu opens a GPU for a measurement: memory, streams and events that last until Close, and the shortest time of
-// several runs. Every part of the probe that uses a GPU stands on it.
+// Package gpu opens GPUs for measurements: memory, streams, events and kernels of the probe, which last until the
+// measurement ends, and the shortest time of several runs. Every part of the probe that uses a GPU stands on it.
 package gpu
 
 import (
@@ -8,156 +8,192 @@ import (
 	"fmt"
 	"time"
 
+	"jacobi/cuda"
 	"jacobi/cuda/driver"
 )
 
-// GPU is a GPU that is being measured. The goroutine that opened it stays on its thread until Close, and it alone uses
-// the GPU.
+// GPU is a GPU that is being measured. The goroutine that opened it stays on its thread until it is closed. The methods
+// that open something return nothing useful after one of them has failed, and Err says why.
 type GPU struct {
 	*driver.Device
 	Context *driver.Context
-	closers []func() error
+	Stream  *driver.Stream // for work that needs no other
+	module  *driver.Module
 	marks   [2]*driver.Event
+	closers []func() error
+	err     error
 }
 
-// Open opens v and binds it to the calling goroutine. Errors name the GPU.
-func Open(v *driver.Device) (*GPU, error) {
-	g := &GPU{Device: v}
-	err := g.open()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%v: %w", v, err), g.Close())
+// With opens v, calls do and closes v. Errors name the GPU.
+func With(v *driver.Device, do func(g *GPU) error) error {
+	g := openGPU(v)
+	err := g.err
+	if err == nil {
+		err = do(g)
 	}
-	return g, nil
-}
-
-func (g *GPU) open() (err error) {
-	if g.Context, err = g.Retain(driver.ScheduleSpin); err != nil {
-		return err
-	}
-	g.OnClose(g.Context.Close)
-	if err := g.Context.Bind(); err != nil {
-		return err
-	}
-	g.OnClose(g.Context.Unbind)
-	for i := range g.marks {
-		if g.marks[i], err = g.Context.NewEvent(true); err != nil {
-			return err
-		}
-		g.OnClose(g.marks[i].Close)
+	if err = errors.Join(err, g.close()); err != nil {
+		return fmt.Errorf("%v: %w", v, err)
 	}
 	return nil
 }
 
-// OnClose makes Close call f, before what was opened earlier is closed.
-func (g *GPU) OnClose(f func() error) { g.closers = append(g.closers, f) }
+// openGPU binds v to the calling goroutine.
+func openGPU(v *driver.Device) *GPU {
+	g := &GPU{Device: v}
+	g.Context = open(g, func() (*driver.Context, error) { return v.Retain(driver.ScheduleSpin) },
+		(*driver.Context).Close)
+	open(g, func() (*driver.Context, error) { return g.Context, g.Context.Bind() }, (*driver.Context).Unbind)
+	g.Stream = g.NewStream()
+	for i := range g.marks {
+		g.marks[i] = g.NewEvent()
+	}
+	return g
+}
 
-// Close frees all that was opened. A second call does nothing.
-func (g *GPU) Close() error {
+// open opens something that is closed with the GPU.
+func open[T any](g *GPU, open func() (T, error), closeIt func(T) error) (t T) {
+	if g.err != nil {
+		return t
+	}
+	opened, err := open()
+	if g.err = err; err != nil {
+		return t
+	}
+	g.closers = append(g.closers, func() error { return closeIt(opened) })
+	return opened
+}
+
+// close frees all that was opened, the last first.
+func (g *GPU) close() error {
 	var errs []error
-	if g.Context != nil && len(g.closers) > 1 {
+	if len(g.closers) > 1 {
 		errs = append(errs, g.Context.Synchronize()) // after an error, work may still use the memory
 	}
 	for i := len(g.closers) - 1; i >= 0; i-- {
 		errs = append(errs, g.closers[i]())
 	}
-	g.closers = nil
 	return errors.Join(errs...)
 }
 
-// Closed closes the GPU and returns err, which it names the GPU in, or else the error of closing.
-func (g *GPU) Closed(err error) error {
-	failed := g.Close()
-	if err == nil {
-		err = failed
-	}
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%v: %w", g.Device, err)
+// Err returns why something could not be opened.
+func (g *GPU) Err() error { return g.err }
+
+// Alloc allocates n bytes of the GPU's memory.
+func (g *GPU) Alloc(n int64) driver.DevicePtr {
+	return open(g, func() (driver.DevicePtr, error) { return g.Context.Alloc(n) }, g.Context.Free)
 }
 
-// Alloc allocates n bytes of the GPU's memory until Close.
-func (g *GPU) Alloc(n int64) (driver.DevicePtr, error) {
-	p, err := g.Context.Alloc(n)
-	if err == nil {
-		g.OnClose(func() error { return g.Context.Free(p) })
-	}
-	return p, err
-}
-
-// Pinned allocates n bytes of page-locked host memory until Close.
+// Pinned allocates n bytes of page-locked host memory. Err does not tell of a failure: there may be little of it.
 func (g *GPU) Pinned(n int) (*driver.HostMemory, error) {
-	h, err := g.Context.AllocHost(n)
-	if err == nil {
-		g.OnClose(h.Free)
-	}
+	before := g.err
+	h := open(g, func() (*driver.HostMemory, error) { return g.Context.AllocHost(n) }, (*driver.HostMemory).Free)
+	err := g.err
+	g.err = before
 	return h, err
 }
 
-// Pageable allocates n bytes of host memory without locking its pages, until Close.
+// Pageable allocates n bytes of host memory without locking its pages.
 func (g *GPU) Pageable(n int) (*driver.HostMemory, error) {
-	h, err := g.Context.AllocPageable(n)
-	if err == nil {
-		g.OnClose(h.Free)
-	}
-	return h, err
+	return open(g, func() (*driver.HostMemory, error) { return g.Context.AllocPageable(n) },
+		(*driver.HostMemory).Free), g.err
 }
 
-// Stream creates a stream until Close.
-func (g *GPU) Stream() (*driver.Stream, error) {
-	s, err := g.Context.NewStream(0)
-	if err == nil {
-		g.OnClose(s.Close)
-	}
-	return s, err
+// NewStream creates a stream.
+func (g *GPU) NewStream() *driver.Stream {
+	return open(g, func() (*driver.Stream, error) { return g.Context.NewStream(0) }, (*driver.Stream).Close)
 }
 
-// Event creates an event with timing until Close.
-func (g *GPU) Event() (*driver.Event, error) {
-	e, err := g.Context.NewEvent(true)
-	if err == nil {
-		g.OnClose(e.Close)
-	}
-	return e, err
+// NewEvent creates an event with timing.
+func (g *GPU) NewEvent() *driver.Event {
+	return open(g, func() (*driver.Event, error) { return g.Context.NewEvent(true) }, (*driver.Event).Close)
 }
 
-// Room returns how many bytes a measurement may allocate at most: a share of what is free.
+// Kernel is a kernel of the probe with its arguments.
+type Kernel struct {
+	*driver.Function
+	args *driver.Args
+}
+
+// Kernel returns a kernel. The arguments are pointers to variables, whose values count when the kernel is launched.
+func (g *GPU) Kernel(name string, args ...any) (k Kernel) {
+	if g.module == nil && g.err == nil {
+		g.module, g.err = g.Context.Load(cuda.ProbeModule(g.Device))
+	}
+	if g.err == nil {
+		k.Function, g.err = g.module.Function(name)
+	}
+	if g.err == nil {
+		k.args, g.err = k.Args(args...)
+	}
+	return k
+}
+
+// Threads is the size of a block of every kernel of the probe but the ping-pong.
+const Threads = 256
+
+// Queue launches blocks of Threads threads: x, or x times y.
+func (k Kernel) Queue(s *driver.Stream, x, y int) error {
+	return k.Launch(s, driver.Dim{X: x, Y: y}, driver.Dim{X: Threads}, 0, k.args)
+}
+
+// AtOnce returns how many blocks of k the GPU runs at the same time, at least 1.
+func (g *GPU) AtOnce(k Kernel) int {
+	blocks := 0
+	if g.err == nil {
+		blocks, g.err = k.BlocksPerSM(Threads, 0)
+	}
+	return max(1, blocks*g.SMs)
+}
+
+// QueueOne launches a single thread.
+func (k Kernel) QueueOne(s *driver.Stream) error {
+	return k.Launch(s, driver.Dim{X: 1}, driver.Dim{X: 1}, 0, k.args)
+}
+
+// Room returns a share of the GPU's free memory, in bytes.
 func (g *GPU) Room(share float64) (int64, error) {
 	free, _, err := g.Context.Memory()
 	return int64(share * float64(free)), err
 }
 
-// Fastest queues work on s tries times, each time after the one before has ended, and returns the shortest time on the
-// GPU. One run before them, which warms caches up, does not count.
-func (g *GPU) Fastest(ctx context.Context, s *driver.Stream, tries int, queue func() error) (time.Duration, error) {
-	best := time.Duration(-1)
+// Timed returns a function that queues work on s, waits for it and returns how long the GPU took.
+func (g *GPU) Timed(s *driver.Stream, queue func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		for _, step := range []func() error{
+			func() error { return g.marks[0].Record(s) }, queue,
+			func() error { return g.marks[1].Record(s) }, g.marks[1].Synchronize,
+		} {
+			if err := step(); err != nil {
+				return 0, err
+			}
+		}
+		return driver.Elapsed(g.marks[0], g.marks[1])
+	}
+}
+
+// Wall returns a function that does work and returns how long that took.
+func Wall(work func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		begin := time.Now()
+		err := work()
+		return time.Since(begin), err
+	}
+}
+
+// Fastest calls once tries times and returns the shortest time. One call before them, which touches memory for the
+// first time, does not count. The error may be the cause of the end of ctx.
+func Fastest(ctx context.Context, tries int, once func() (time.Duration, error)) (best time.Duration, err error) {
 	for try := range tries + 1 {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
-		took, err := g.once(s, queue)
+		took, err := once()
 		if err != nil {
 			return 0, err
 		}
-		if try > 0 && (best < 0 || took < best) {
+		if try <= 1 || took < best {
 			best = took
 		}
 	}
 	return best, nil
-}
-
-func (g *GPU) once(s *driver.Stream, queue func() error) (time.Duration, error) {
-	if err := g.marks[0].Record(s); err != nil {
-		return 0, err
-	}
-	if err := queue(); err != nil {
-		return 0, err
-	}
-	if err := g.marks[1].Record(s); err != nil {
-		return 0, err
-	}
-	if err := g.marks[1].Synchronize(); err != nil {
-		return 0, err
-	}
-	return driver.Elapsed(g.marks[0], g.marks[1])
 }
