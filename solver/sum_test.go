@@ -147,8 +147,8 @@ func TestMagnitudeOf(t *testing.T) {
 	}
 }
 
-// A sum is rounded once when it becomes a float64, also where the result is denormal.
-func TestSumRoundsOnce(t *testing.T) {
+// An integer is rounded once when it becomes a float64, also where the result is denormal.
+func TestIntegerRoundsOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100000 {
 		var s Sum
@@ -161,8 +161,13 @@ func TestSumRoundsOnce(t *testing.T) {
 		exp := []int{-UnitBits, 0, -1074 - random.IntN(200)}[random.IntN(3)]
 		f := new(big.Float).SetInt(limbsOf(s))
 		want, _ := f.SetMantExp(f, exp).Float64()
-		if got := s.float(exp); got != want {
-			t.Fatalf("%x * 2^%d = %b, want %b", s.Limbs, exp, got, want)
+		x, minus := make(Integer, 4), make(Integer, 4)
+		for i, limb := range s.Limbs {
+			x.AddScaled(limb, 64*i)
+			minus.SubScaled(limb, 64*i)
+		}
+		if got, negated := x.Float(exp), minus.Float(exp); got != want || negated != -want {
+			t.Fatalf("%x * 2^%d = %b, negated %b; want %b", s.Limbs, exp, got, negated, want)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package multigrid
 
 import (
 	"math"
-	"math/big"
-	"math/bits"
 
 	"jacobi/solver"
 )
@@ -30,61 +28,18 @@ const (
 
 // Add adds a term.
 func (d *Dot) Add(v float64, e solver.Magnitude) {
-	b := math.Float64bits(v)
-	exp, mant := int(b>>52&0x7ff), b&(1<<52-1)
-	switch {
-	case exp == 0x7ff:
+	if !solver.Integer(d.limbs[:]).AddFloat(v, 2*int(e)-DotUnit, DotBits) {
 		d.bad = true
-		return
-	case exp == 0:
-		exp = 1
-	default:
-		mant |= 1 << 52
-	}
-	shift := exp - 1075 + DotUnit - 2*int(e) // |v| = mant * 2^(exp-1075)
-	if shift < 0 {
-		if shift <= -64 {
-			return
-		}
-		mant, shift = mant>>-shift, 0
-	}
-	if mant == 0 {
-		return
-	}
-	if shift+bits.Len64(mant) > DotBits {
-		d.bad = true
-		return
-	}
-	var t [7]uint64
-	word, bit := shift/64, uint(shift%64)
-	t[word] = mant << bit
-	t[word+1] = mant >> 1 >> (63 - bit)
-	var c uint64
-	if b>>63 == 0 {
-		for i := word; i < len(d.limbs); i++ {
-			d.limbs[i], c = bits.Add64(d.limbs[i], t[i], c)
-		}
-		return
-	}
-	for i := word; i < len(d.limbs); i++ {
-		d.limbs[i], c = bits.Sub64(d.limbs[i], t[i], c)
 	}
 }
 
 // AddScaled adds n * 2^shift units, 0 <= shift < 384. Kernels that collect terms in words of their own use it.
 func (d *Dot) AddScaled(n int64, shift int) {
-	var t [7]uint64
-	for i := range t { // the sign fills all limbs above
-		t[i] = uint64(n >> 63)
+	if n < 0 {
+		solver.Integer(d.limbs[:]).SubScaled(-uint64(n), shift)
+		return
 	}
-	word, bit := shift/64, uint(shift%64)
-	clear(t[:word])
-	t[word] = uint64(n) << bit
-	t[word+1] = uint64(n >> 1 >> (63 - bit))
-	var c uint64
-	for i := range d.limbs {
-		d.limbs[i], c = bits.Add64(d.limbs[i], t[i], c)
-	}
+	solver.Integer(d.limbs[:]).AddScaled(uint64(n), shift)
 }
 
 // DotTerms adds many terms to a Dot, up to 2^31 between two calls of Total. It keeps a sum for each exponent, so a term
@@ -136,10 +91,7 @@ func (d *Dot) Spoil() { d.bad = true }
 
 // Merge adds other to d.
 func (d *Dot) Merge(other Dot) {
-	var c uint64
-	for i := range d.limbs {
-		d.limbs[i], c = bits.Add64(d.limbs[i], other.limbs[i], c)
-	}
+	solver.Integer(d.limbs[:]).Add(other.limbs[:])
 	d.bad = d.bad || other.bad
 }
 
@@ -154,10 +106,8 @@ func (d Dot) sums() (s [DotSums]solver.Sum) {
 // dotOf returns the Dot of sums that were added over ranks.
 func dotOf(s []solver.Sum) (d Dot) {
 	for i, part := range s {
-		var shifted Dot
-		copy(shifted.limbs[2*i:], part.Limbs[:])
-		shifted.bad = part.Bad
-		d.Merge(shifted)
+		solver.Integer(d.limbs[2*i:]).Add(part.Limbs[:])
+		d.bad = d.bad || part.Bad
 	}
 	return d
 }
@@ -167,19 +117,5 @@ func (d Dot) Float(e solver.Magnitude) float64 {
 	if d.bad {
 		return math.NaN()
 	}
-	sign := 1
-	if d.limbs[5]>>63 != 0 {
-		sign = -1
-		var c uint64
-		for i, l := range d.limbs {
-			d.limbs[i], c = bits.Sub64(0, l, c)
-		}
-	}
-	words := make([]big.Word, 0, len(d.limbs))
-	for _, l := range d.limbs {
-		words = append(words, big.Word(l))
-	}
-	f := new(big.Float).SetInt(new(big.Int).SetBits(words))
-	v, _ := f.SetMantExp(f, 2*int(e)-DotUnit).Float64()
-	return float64(sign) * v
+	return solver.Integer(d.limbs[:]).Float(2*int(e) - DotUnit)
 }

@@ -98,7 +98,7 @@ func (e *Equations) Adrift(p Problem) (at int, ok bool) {
 			from := queue[0]
 			for _, c := range e.couplings(from%m.NX, from/m.NX) {
 				switch {
-				case c.w.hi == 0:
+				case c.w[0] == 0:
 				case !e.free[c.at]:
 					held = true
 				case !seen[c.at]:

@@ -6,6 +6,7 @@ package oracle
 import (
 	"math"
 
+	"jacobi/internal/compute/results"
 	"jacobi/solver"
 )
 
@@ -92,10 +93,10 @@ func (e *Equations) round(v float64) float64 {
 // Free reports whether a point is unknown: neither given nor a copy.
 func (e *Equations) Free(at int) bool { return e.free[at] }
 
-// coupling is a neighbour of a point, and its weight in J.
+// coupling is a neighbour of a point, and its weight in J: the exact sum of w.
 type coupling struct {
 	at int
-	w  pair
+	w  [3]float64
 }
 
 // couplings returns the four neighbours of a point: beyond a Neumann wall the mirror point, beyond a periodic one the
@@ -106,11 +107,11 @@ func (e *Equations) couplings(ix, iy int) [4]coupling {
 	north, south := beside(iy, m.NY, m.PeriodicRows())
 	if e.weights != nil {
 		w := e.weights[iy*m.NX+ix]
-		return [4]coupling{{iy*m.NX + west, pair{hi: w[0]}}, {iy*m.NX + east, pair{hi: w[1]}},
-			{north*m.NX + ix, pair{hi: w[2]}}, {south*m.NX + ix, pair{hi: w[3]}}}
+		return [4]coupling{{iy*m.NX + west, [3]float64{w[0]}}, {iy*m.NX + east, [3]float64{w[1]}},
+			{north*m.NX + ix, [3]float64{w[2]}}, {south*m.NX + ix, [3]float64{w[3]}}}
 	}
-	wy := product(e.h, e.q)
-	wx := wy.minus(e.h)
+	high, low := product(e.h, e.q)
+	wx, wy := [3]float64{e.h, -high, -low}, [3]float64{high, low}
 	return [4]coupling{{iy*m.NX + west, wx}, {iy*m.NX + east, wx}, {north*m.NX + ix, wy}, {south*m.NX + ix, wy}}
 }
 
@@ -131,18 +132,30 @@ func beside(i, n int, periodic bool) (before, after int) {
 	return before, after
 }
 
-// Defect returns d of the field u at all points, 0 where u is given. It is computed with twice the digits of float64.
+// Defect returns d of the field u at all points, 0 where u is given. It is computed exactly and rounded once.
 func (e *Equations) Defect(u []float64) []float64 {
 	d := make([]float64, len(u))
 	for at := range u {
 		if !e.free[at] {
 			continue
 		}
-		sum := pair{hi: e.b[at]}.add(pair{hi: -u[at]})
+		var sum results.Sum
+		sum.Add(e.b[at])
+		sum.Add(-u[at])
 		for _, c := range e.couplings(at%e.mesh.NX, at/e.mesh.NX) {
-			sum = sum.add(c.w.times(u[c.at]))
+			for _, w := range c.w {
+				high, low := product(w, u[c.at])
+				sum.Add(high)
+				sum.Add(low)
+			}
 		}
-		d[at] = sum.hi
+		d[at] = sum.Value()
 	}
 	return d
+}
+
+// product returns a*b as the sum of two numbers, exactly if nothing underflows.
+func product(a, b float64) (high, low float64) {
+	high = float64(a * b)
+	return high, math.FMA(a, b, -high)
 }

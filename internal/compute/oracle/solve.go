@@ -112,7 +112,7 @@ func (e *Equations) factorize() (blas64.TriangularBand, bool) {
 				continue
 			}
 			if j := e.place(c.at); j <= i { // that of j has the others
-				a.Data[j*a.Stride+i-j] -= w * c.w.hi
+				a.Data[j*a.Stride+i-j] -= w * (c.w[0] + c.w[1] + c.w[2])
 			}
 		}
 	}
