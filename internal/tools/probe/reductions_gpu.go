@@ -207,7 +207,7 @@ type sums struct {
 
 // ways returns the ways to gather the partial sums: every GPU sends its sum to the host, writes it into the memory of
 // the first GPU, or publishes it. The host adds them, as it adds the exact sums.
-func (s *sums) ways(ctx context.Context, want sum) []way {
+func (s *sums) ways(ctx context.Context, want solver.Sum) []way {
 	gathered := func(name string, gather func() (float64, error)) way {
 		var got float64
 		return way{name, s.Timed(func() (err error) { got, err = gather(); return err }),

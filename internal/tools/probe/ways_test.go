@@ -13,6 +13,7 @@ import (
 	"jacobi/cuda/emulate/emulatetest"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/tools/probe/gpu"
+	"jacobi/solver"
 )
 
 // bus is a connection that delivers a message at once to the subscriber of its subject.
@@ -119,20 +120,22 @@ func TestSumOf(t *testing.T) {
 			scaled, _ := new(big.Float).SetFloat64(math.Ldexp(value, 53)).Int(nil)
 			total.Add(total, scaled)
 		}
-		got := sumOf(k, n)
-		want := new(big.Int).SetUint64(got.hi)
-		want.Lsh(want, 64).Add(want, new(big.Int).SetUint64(got.lo))
-		if total.Cmp(want) != 0 {
-			t.Errorf("%s: %v, want %v", k, want, total)
+		got := new(big.Int)
+		for i, limb := range sumOf(k, n).Limbs {
+			got.Add(got, new(big.Int).Lsh(new(big.Int).SetUint64(limb), uint(64*i)))
+		}
+		if want := total.Lsh(total, solver.UnitBits-53); got.Cmp(want) != 0 {
+			t.Errorf("%s: %v, want %v", k, got, want)
 		}
 	}
 }
 
 func TestWrongSumsAreRefused(t *testing.T) {
 	for k, value := range map[kind]any{"int32": int32(7), "int64": int64(7), "float32": float32(7), "float64": 7.0} {
-		eight := sum{lo: 8}
+		eight := solver.Sum{Limbs: [3]uint64{8}}
 		if k.float() {
-			eight.lo <<= 53
+			eight = solver.Sum{}
+			eight.Add(8, 0)
 		}
 		got, err := binary.Append(nil, binary.LittleEndian, value)
 		if err == nil {
