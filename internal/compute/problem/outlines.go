@@ -1,6 +1,9 @@
 package problem
 
-import "math"
+import (
+	"context"
+	"math"
+)
 
 const (
 	outlineCells  = 512     // rows and columns of points that are looked at
@@ -11,8 +14,8 @@ const (
 
 // Outlines returns the lines around fixed points and points outside the material, and the interfaces of materials: x
 // and y of both ends, in points of the mesh. It looks at evenly spread points. If there are too many lines to help, it
-// returns none.
-func (p *Problem) Outlines() (lines [][4]float64, err error) {
+// returns none. It stops when ctx ends.
+func (p *Problem) Outlines(ctx context.Context) (lines [][4]float64, err error) {
 	if p.fixed.none() && !p.Porous() {
 		return nil, nil
 	}
@@ -21,6 +24,9 @@ func (p *Problem) Outlines() (lines [][4]float64, err error) {
 	var above []look
 	down := make([]int, len(columns)) // by column: the place, from 1, of the line that reaches this row; 0 for none
 	for j, iy := range rows {
+		if err := ended(ctx); err != nil {
+			return nil, err
+		}
 		here, err := p.lookAt(iy, columns)
 		if err != nil {
 			return nil, err

@@ -22,18 +22,18 @@ func TestOutlines(t *testing.T) {
 		{configs.Problem{Fixed: "ix == 2 and iy != 2"}, "[[1.5 -0.5 1.5 1.5] [2.5 -0.5 2.5 1.5] " +
 			"[1.5 1.5 2.5 1.5] [1.5 2.5 1.5 4.5] [2.5 2.5 2.5 4.5] [1.5 2.5 2.5 2.5]]"},
 	} {
-		lines, err := open(t, config(5, 5, "float64", c.p)).Outlines()
+		lines, err := open(t, config(5, 5, "float64", c.p)).Outlines(t.Context())
 		if got := fmt.Sprint(lines); err != nil || got != c.want {
 			t.Errorf("%+v: %s, %v; want %s", c.p, got, err, c.want)
 		}
 	}
 	comb := open(t, config(512, 512, "float64", configs.Problem{Fixed: "ix%16 < 8 and iy > 8"}))
-	if lines, err := comb.Outlines(); len(lines) != 63+32 || err != nil {
+	if lines, err := comb.Outlines(t.Context()); len(lines) != 63+32 || err != nil {
 		t.Errorf("%d lines around a comb, %v; want 63 down and 32 across", len(lines), err)
 	}
 	random := configs.Problem{Coefficient: "(ix*7919+iy*104729)%13 < 6 ? 1 : 100"}
 	large := open(t, config(5000, 3000, "float64", random))
-	if lines, err := large.Outlines(); lines != nil || err != nil {
+	if lines, err := large.Outlines(t.Context()); lines != nil || err != nil {
 		t.Errorf("%d lines of points at random, %v", len(lines), err)
 	}
 }

@@ -55,23 +55,23 @@ type Comm struct {
 	conn    Conn // nil for a run of one rank without a server
 	id      string
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	post   *post
-	stop   chan struct{}
-	sweeps atomic.Int64
-	clock  *awake.Clock // of the process; that of ctx stands still while ranks are at work
-	work   work
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	post    *post
+	asked   context.Context // ends when the launcher asks all ranks to stop
+	askStop context.CancelFunc
+	sweeps  atomic.Int64
+	clock   *awake.Clock // of the process; that of ctx stands still while ranks are at work
+	work    work
 
 	parent *Comm  // the session; nil for a comm of its own
 	number int    // of the run in its session
 	scope  string // begins the tags of the run
 
-	mu       sync.Mutex
-	runs     subRuns // of a session
-	subs     []pubsub.Subscription
-	aborts   []*AbortError
-	stopOnce sync.Once
+	mu     sync.Mutex
+	runs   subRuns // of a session
+	subs   []pubsub.Subscription
+	aborts []*AbortError
 
 	watching sync.Mutex  // held while watch is called
 	watch    func(Event) // of a run without a server; nil: nobody watches
@@ -79,8 +79,9 @@ type Comm struct {
 
 // newComm subscribes to the subjects that every rank reads. The comm has no members yet.
 func newComm(ctx context.Context, conn Conn, self Member) (*Comm, error) {
-	t := &Comm{self: self, working: self.Size, conn: conn, id: rand.Text(), stop: make(chan struct{})}
+	t := &Comm{self: self, working: self.Size, conn: conn, id: rand.Text()}
 	t.clock = awake.Of(ctx)
+	t.asked, t.askStop = context.WithCancel(context.WithoutCancel(ctx))
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.ctx = awake.Start(t.ctx, t.work.goesOn)
 	if conn == nil {
@@ -168,8 +169,8 @@ func (t *Comm) Prefix() string { return prefix(t.self.RunID) }
 // aborted the run, and ErrClosed after Close. Its clock stands still while a rank is at work; see Worked.
 func (t *Comm) Context() context.Context { return t.ctx }
 
-// StopRequested returns a channel that is closed when the launcher asks all ranks to stop.
-func (t *Comm) StopRequested() <-chan struct{} { return t.stop }
+// StopRequested returns a context that ends when the launcher asks all ranks to stop.
+func (t *Comm) StopRequested() context.Context { return t.asked }
 
 // Cause returns the abort that explains the end of the run, or nil: the first one that is no consequence of others,
 // else the first. The result may change while messages of failing ranks arrive.
@@ -191,7 +192,8 @@ func (t *Comm) Cause() *AbortError {
 // the launcher alone. It returns when the server has the message, after at most 2 s.
 func (t *Comm) Abort(cause error) error {
 	abort := &AbortError{Rank: t.self.Rank, Host: t.self.Host, Cause: clip(cause.Error()),
-		Consequence: IsConsequence(cause)}
+		Consequence: IsConsequence(cause), Stopped: errors.Is(cause, ErrStopped),
+		Cancelled: errors.Is(cause, ErrCancelled)}
 	defer t.cancel(abort)
 	_, told := errors.AsType[*AbortError](cause)
 	if !told {

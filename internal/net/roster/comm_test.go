@@ -322,7 +322,7 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, comm := range comms {
-		<-comm.StopRequested()
+		<-comm.StopRequested().Done()
 		if err := comm.Context().Err(); err != nil {
 			t.Errorf("a stop ended the context: %v", err)
 		}

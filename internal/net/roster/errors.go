@@ -33,7 +33,20 @@ type AbortError struct {
 	Cause string `json:"cause"`
 	// Consequence means that the rank failed because others had failed before (see IsConsequence).
 	Consequence bool `json:"consequence,omitempty"`
-	Run         int  `json:"run,omitempty"` // of a session, which goes on; 0: the abort ends everything
+	Run         int  `json:"run,omitempty"`       // of a session, which goes on; 0: the abort ends everything
+	Stopped     bool `json:"stopped,omitempty"`   // the cause is ErrStopped
+	Cancelled   bool `json:"cancelled,omitempty"` // the cause is ErrCancelled
+}
+
+// Why a run ended before its first iteration: a rank was told to end, or the launcher does not want the run any more.
+var (
+	ErrStopped   = errors.New("the rank was told to end")
+	ErrCancelled = errors.New("the request was cancelled")
+)
+
+// Is makes errors.Is tell ErrStopped and ErrCancelled.
+func (e *AbortError) Is(target error) bool {
+	return e.Stopped && target == ErrStopped || e.Cancelled && target == ErrCancelled
 }
 
 func (e *AbortError) Error() string {

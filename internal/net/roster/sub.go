@@ -43,7 +43,8 @@ func (t *Comm) Alone(number int) *Comm {
 // sub returns the comm of a run, in which this rank is self.
 func (t *Comm) sub(number int, self Member) *Comm {
 	sub := &Comm{self: self, working: self.Size, conn: t.conn, id: t.id, parent: t, number: number,
-		scope: scopeOf(number), post: t.post, stop: make(chan struct{})}
+		scope: scopeOf(number), post: t.post}
+	sub.asked, sub.askStop = context.WithCancel(context.WithoutCancel(t.ctx))
 	sub.ctx, sub.cancel = context.WithCancelCause(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,8 +64,6 @@ func (t *Comm) sub(number int, self Member) *Comm {
 }
 
 func scopeOf(number int) string { return strconv.Itoa(number) + "/" }
-
-func (t *Comm) askStop() { t.stopOnce.Do(func() { close(t.stop) }) }
 
 // receiveStop takes a request to stop: of a run whose number it holds, or of everything.
 func (t *Comm) receiveStop(m pubsub.Message) {

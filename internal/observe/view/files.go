@@ -63,7 +63,7 @@ func Open(ctx context.Context, dir string, board *Board) (*Files, error) {
 	if err := f.know(ctx, report); err != nil {
 		warnings = append(warnings, unknown(err))
 	}
-	run, progress := f.describe(dir, report)
+	run, progress := f.describe(ctx, dir, report)
 	if report != nil {
 		for _, fault := range report.Failed {
 			warnings = append(warnings, show.Text(fault.Name+" was not written: "+fault.Error))
@@ -115,7 +115,7 @@ func holds(m solver.Mesh, r output.MeshReport) bool {
 }
 
 // describe returns what the page says of a finished run.
-func (f *Files) describe(dir string, r *output.Report) (Run, Progress) {
+func (f *Files) describe(ctx context.Context, dir string, r *output.Report) (Run, Progress) {
 	if r == nil {
 		m := f.field.mesh
 		return Run{Title: show.Text(filepath.Base(dir)), NX: m.NX, NY: m.NY, DType: m.DType.String(), HX: f.field.hx,
@@ -124,7 +124,7 @@ func (f *Files) describe(dir string, r *output.Report) (Run, Progress) {
 	}
 	run := RunOf(*r)
 	if f.problem != nil {
-		run.Outlines, _ = f.problem.Outlines() // or none
+		run.Outlines, _ = f.problem.Outlines(ctx) // or none
 	}
 	if f.none != nil {
 		run.NoField = show.Text(f.none.Error())

@@ -324,10 +324,11 @@ func (l *Live) EndIn(dir string) {
 		err = f.open(dir, nil, l.tale.report)
 	}
 	if err == nil {
-		if err := f.know(context.Background(), l.tale.report); err != nil {
+		ctx := context.Background()
+		if err := f.know(ctx, l.tale.report); err != nil {
 			l.tale.warn(unknown(err))
 		}
-		l.tale.outline(f.problem)
+		l.tale.outline(ctx, f.problem)
 		l.number++
 		l.files, l.final = f, l.number
 	} else if l.tale.run != nil {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,12 +149,12 @@ func (t *tale) finish(r output.Report) {
 }
 
 // outline outlines p in the field of a run that is over, if rank 0 has not told of its outlines.
-func (t *tale) outline(p *problem.Problem) {
+func (t *tale) outline(ctx context.Context, p *problem.Problem) {
 	if p == nil || t.run.Outlines != nil {
 		return
 	}
 	run := *t.run
-	run.Outlines, _ = p.Outlines() // or none
+	run.Outlines, _ = p.Outlines(ctx) // or none
 	t.run = &run
 	t.changed[TopicRun] = true
 }

@@ -135,6 +135,9 @@ func (s *source) residuals(ctx context.Context) (*residuals, error) {
 		}
 		sums := make([]problem.Residual, hi-lo)
 		err = parallel.Each(len(sums), func(i int) (err error) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			sums[i], err = s.Problem.Residual(lo+i, rows[i], rows[i+1], rows[i+2])
 			return err
 		})

@@ -109,15 +109,15 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := o.Comm.Barrier(ctx, "ready"); err != nil {
-		return err
-	}
 	if o.id.Rank == 0 && (!o.Many || o.Config.Output.Picture != "") {
-		if o.outlines, err = o.Problem.Outlines(); err != nil {
+		if o.outlines, err = o.Problem.Outlines(ctx); err != nil {
 			return err
 		}
 	}
 	if o.edges, err = readEdges(o.Problem, o.Layout.Stripe); err != nil {
+		return err
+	}
+	if err := o.Comm.Barrier(ctx, "ready"); err != nil {
 		return err
 	}
 	if err := o.addObservers(); err != nil {

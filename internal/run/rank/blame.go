@@ -20,10 +20,10 @@ func (r *run) fail(err error) error {
 	return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 }
 
-// blame returns the cause of err. The cause of the comm's end replaces it: the abort of another rank, the silence of a
+// blame returns the cause of err. The cause of the job's end replaces it: the abort of another rank, the silence of a
 // rank or the server, or a request to stop before the first sweep.
 func (r *run) blame(err error) error {
-	cause := context.Cause(r.comm.Context())
+	cause := context.Cause(r.ctx)
 	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
 		return abort
 	}
@@ -33,8 +33,8 @@ func (r *run) blame(err error) error {
 	if silent, ok := errors.AsType[*roster.ServerError](cause); ok {
 		return silent
 	}
-	if stop, ok := errors.AsType[*StopError](cause); ok {
-		return stop
+	if errors.Is(cause, roster.ErrStopped) || errors.Is(cause, roster.ErrCancelled) {
+		return cause
 	}
 	return r.namingTimeout(r.withFault(err))
 }
@@ -61,10 +61,10 @@ func (c *connection) withFault(err error) error {
 	return err
 }
 
-// abortOthers tells the other ranks why this one ends. After a signal under a launcher it does nothing: the launcher
-// has signalled all ranks, and it reports the end of the run.
+// abortOthers tells the other ranks why this one ends. After a signal that ends the run of a launcher it does nothing:
+// the launcher has signalled all ranks, and it reports the end of the run.
 func (r *run) abortOthers(err error) error {
-	if _, stop := errors.AsType[*StopError](err); stop && r.launched() {
+	if _, stop := errors.AsType[*StopError](err); stop && r.launched() && !r.Ordered {
 		return nil
 	}
 	return r.comm.Abort(err)

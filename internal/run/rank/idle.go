@@ -66,7 +66,7 @@ type ending struct {
 // stop goes on to them.
 func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
 	if !r.keepOn() {
-		return w, context.Cause(r.Stop)
+		return w, r.stopped()
 	}
 	defer context.AfterFunc(r.Stop, func() {
 		if err := roster.RequestStop(ctx, r.conn, r.runID); err != nil && ctx.Err() == nil {

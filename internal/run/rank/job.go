@@ -21,6 +21,10 @@ type run struct {
 	open      closers        // of what the phases of the job have opened
 	startedAt time.Time
 	order     desk.Order // of a job that was ordered
+	// ctx is that of the job. It ends when the job is stopped before its first sweep; keepOn then returns false, and
+	// is called before that sweep.
+	ctx    context.Context
+	keepOn func() bool
 
 	prepared
 	membership
@@ -62,17 +66,16 @@ func (s *session) only() (solver.Result, error) {
 
 // among does the job among the ranks of comm.
 func (r *run) among(comm *roster.Comm) (w written, err error) {
-	ctx := comm.Context()
-	if err := r.enter(ctx, comm); err != nil {
+	if err := r.enter(r.ctx, comm); err != nil {
 		return w, err
 	}
 	switch {
 	case r.idle():
-		return r.awaitEnd(ctx)
+		return r.awaitEnd(r.ctx)
 	case r.Task != nil:
-		return r.task(ctx)
+		return r.task(r.ctx)
 	}
-	return r.solveAll(ctx)
+	return r.solveAll(r.ctx)
 }
 
 // enter takes the phases in which the ranks of comm agree on the job and take their places. If some cannot take part,

@@ -63,7 +63,7 @@ func (s *session) obey(ctx context.Context) (result solver.Result, err error) {
 		if err != nil {
 			return result, err
 		}
-		if s.self.Rank == 0 || order.Alone {
+		if answer != nil && (s.self.Rank == 0 || order.Alone) {
 			if err := c.desk.Send(ctx, answer); err != nil {
 				return result, err
 			}
@@ -115,9 +115,10 @@ func (c *crew) end(ctx context.Context, stopped bool) error {
 	return c.all.Barrier(ctx, "end")
 }
 
-// one does one job. An error ends the session.
-func (c *crew) one(ctx context.Context, order desk.Order) (answer desk.Answer, err error) {
-	answer.Number = order.Number
+// one does one job. A job that a signal has stopped before its first sweep has no answer: it has not begun. An error
+// ends the session.
+func (c *crew) one(ctx context.Context, order desk.Order) (answer *desk.Answer, err error) {
+	answer = &desk.Answer{Number: order.Number}
 	on, sub := c.session, c.all.Sub
 	if order.Alone {
 		on, sub = c.solo, c.all.Alone
@@ -130,6 +131,10 @@ func (c *crew) one(ctx context.Context, order desk.Order) (answer desk.Answer, e
 	}
 	r := on.newRun(job)
 	r.order = order
+	var cancel context.CancelCauseFunc
+	r.ctx, cancel = context.WithCancelCause(comm.Context())
+	r.keepOn = c.untilStopped(comm, cancel)
+	r.open.add(func() error { cancel(nil); return nil })
 	defer func() {
 		r.open.close()
 		if c.gpu != nil && err == nil {
@@ -150,7 +155,14 @@ func (c *crew) one(ctx context.Context, order desk.Order) (answer desk.Answer, e
 	case errors.Is(err, driver.ErrContextLost):
 		return answer, err
 	default:
-		answer.Failed = r.fail(err).Error()
+		switch err := r.fail(err); {
+		case errors.Is(err, roster.ErrStopped):
+			return nil, nil
+		case errors.Is(err, roster.ErrCancelled):
+			answer.Refused = roster.ErrCancelled.Error()
+		default:
+			answer.Failed = err.Error()
+		}
 	}
 	return answer, nil
 }

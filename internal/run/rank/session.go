@@ -43,7 +43,7 @@ func (o Options) start(cancel context.CancelCauseFunc) *session {
 // newRun returns a job of the session, of which no phase is done.
 func (s *session) newRun(job configs.Planned) *run {
 	return &run{session: s, Config: job.Config, open: closers{log: s.Log}, startedAt: time.Now(),
-		prepared:   prepared{planned: job.Contents},
+		ctx: s.all.Context(), keepOn: s.keepOn, prepared: prepared{planned: job.Contents},
 		membership: membership{id: s.self.Identity, comm: s.all, working: s.Origin.Size}}
 }
 

@@ -28,7 +28,7 @@ func (r *run) solve(ctx context.Context) error {
 		return err
 	}
 	if !r.keepOn() {
-		return context.Cause(r.Stop)
+		return r.stopped()
 	}
 	shown := progress.Start(ctx, r.progressOptions())
 	recorder := progress.NewRecorder(func(first int, norms []float64) error {

@@ -65,7 +65,7 @@ func (m *Member) Dial(ctx context.Context) (halo.OwnConn, error) { return m.run.
 // KeepOn is called before the first sweep. It returns the cause of a request to stop that has come before.
 func (m *Member) KeepOn() error {
 	if !m.run.keepOn() {
-		return context.Cause(m.run.Stop)
+		return m.run.stopped()
 	}
 	return nil
 }
