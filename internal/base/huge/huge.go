@@ -2,6 +2,8 @@
 // processor finds their addresses sooner.
 package huge
 
+import "golang.org/x/sys/unix"
+
 // Page is the size of a huge page.
 const Page = 2 << 20
 
@@ -9,6 +11,6 @@ const Page = 2 << 20
 // program is slower but still right, so an error does not matter.
 func Advise(memory []byte) {
 	if len(memory) >= 2*Page {
-		advise(memory)
+		_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
 	}
 }
