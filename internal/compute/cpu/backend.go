@@ -34,7 +34,6 @@ type Backend struct {
 	columns   rowLayout
 	sweepable solver.Stripe // rows that a sweep may update: all but the fixed rows and the outermost row of a halo
 	kernel    kernel.Kernel
-	masks     edgeMasks
 	operator  *operator
 	functions kernel.Functions // for the operator
 	plans     []plan           // by number of sweeps
@@ -66,15 +65,11 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 	}
 	b := &Backend{layout: l, kernel: k, sweepAll: o.ThreadsPerCore > 1}
 	b.columns = newRowLayout(l.Mesh, k)
-	b.masks = newEdgeMasks(l.Mesh, b.columns)
 	b.sweepable = sweepable(l, l.Held())
 	var scratch int
 	b.plans, scratch = newPlans(l, b.columns, o.Cache)
 	b.operator = newOperator(l, b.columns)
 	b.functions = k.Sweeps[b.operator.kind]
-	if b.functions.Edge == nil {
-		b.functions.Edge = b.functions.Masked.Sweep
-	}
 	b.fields = newFields(l, b.columns, b.operator)
 	b.now, b.next = b.fields[0], b.fields[1]
 	b.stream = b.functions.Whole.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache

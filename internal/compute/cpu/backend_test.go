@@ -48,10 +48,10 @@ func TestMemoryBytes(t *testing.T) {
 		more     int64
 	}{
 		{solver.Operator{}, 0},
-		{solver.Operator{Fixed: rows{}}, rowsHeld*masks + 128},
-		{solver.Operator{Scale: 0.5, Blend: 0.5}, stride + masks + 2*128},
-		{solver.Operator{Scale: 0.5, Blend: 0.5, Values: rows{}, Fixed: rows{}}, rowsHeld*(stride+masks) + 2*128},
-		{solver.Operator{Weighted: true, Values: rows{}}, rowsHeld*(stride+termsStride) + masks + 3*128},
+		{solver.Operator{Fixed: rows{}}, (rowsHeld - 1) * masks},
+		{solver.Operator{Scale: 0.5, Blend: 0.5}, stride + 128},
+		{solver.Operator{Scale: 0.5, Blend: 0.5, Values: rows{}, Fixed: rows{}}, rowsHeld*(stride+masks) - masks + 128},
+		{solver.Operator{Weighted: true, Values: rows{}}, rowsHeld*(stride+termsStride) + 2*128},
 	} {
 		l.Operator = test.operator
 		need, err := MemoryBytes(l, o)

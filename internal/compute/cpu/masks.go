@@ -9,26 +9,6 @@ import (
 	"jacobi/solver"
 )
 
-// edgeMasks mark the columns of a row's first and last block that are swept: for each value of the block all bits set,
-// or all clear. The columns of fixed walls, the copies of periodic columns and the padding are not swept.
-type edgeMasks struct{ first, last []byte }
-
-func newEdgeMasks(m solver.Mesh, l rowLayout) edgeMasks {
-	all := make([]byte, l.blocks*l.blockBytes())
-	lo, hi := m.InteriorColumns()
-	for c := lo; c < hi; c++ {
-		at := l.index(c) * l.size
-		for i := range l.size {
-			all[at+i] = 0xff
-		}
-	}
-	n := l.blockBytes()
-	return edgeMasks{first: append([]byte(nil), all[:n]...), last: append([]byte(nil), all[len(all)-n:]...)}
-}
-
-func (b *Backend) firstMask() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b.masks.first)) }
-func (b *Backend) lastMask() unsafe.Pointer  { return unsafe.Pointer(unsafe.SliceData(b.masks.last)) }
-
 // A row of sweptRows holds one bit for each column, set if the column is swept: for each block 4 masks of
 // kernel.MaskBytes, one for each vector, with a bit for each lane.
 type sweptRows struct {

@@ -49,9 +49,6 @@ func (v *valueRows) at(y int) unsafe.Pointer { return v.same[y-v.rows.Lo] }
 func newOperator(l solver.Layout, columns rowLayout) *operator {
 	rows := l.Held()
 	o := &operator{Operator: l.Operator, kind: kernel.OperatorOf(l.Operator), first: rows.Lo}
-	if o.kind == kernel.Plain && o.Fixed == nil {
-		return o
-	}
 	o.swept.columns = columns
 	o.swept.lo, o.swept.hi = l.Mesh.InteriorColumns()
 	o.swept.field = newSharedRow(rows, columns.maskStride())
@@ -84,10 +81,7 @@ func (o *operator) fields() (fields []*field) {
 	for _, v := range o.values() {
 		fields = append(fields, v.field)
 	}
-	if o.swept.field != nil {
-		fields = append(fields, o.swept.field)
-	}
-	return fields
+	return append(fields, o.swept.field)
 }
 
 // values returns the values of points that the operator has.
@@ -107,7 +101,7 @@ func (o *operator) open() {
 			v.same[i] = v.row(v.rows.Lo + i)
 		}
 	}
-	if o.Fixed == nil && o.swept.field != nil {
+	if o.Fixed == nil {
 		o.swept.set(o.first, nil)
 	}
 }
@@ -180,9 +174,6 @@ func (o *operator) masked(y, n int) (blocks blockRange) {
 // operators with values need.
 func (o *operator) place(t *task, y, left int) {
 	t.masked = o.masked(y, t.Rows)
-	if o.kind == kernel.Plain && t.masked == (blockRange{}) {
-		return
-	}
 	columns := o.swept.columns
 	at := left * columns.blockBytes()
 	for i := range t.Rows {

@@ -198,8 +198,7 @@ func (w *windowPass) unmasked(t *task, from, to int) {
 	}
 	x, end, blocks := from, to, w.b.columns.blocks
 	if x == 0 {
-		t.Masks = w.b.firstMask()
-		w.call(w.b.functions.Edge, t, x, 1)
+		w.call(w.b.functions.Masked.Sweep, t, x, 1)
 		x++
 	}
 	if end == blocks && blocks > 1 {
@@ -213,8 +212,7 @@ func (w *windowPass) unmasked(t *task, from, to int) {
 		w.call(w.function(t, whole), t, x, end-x)
 	}
 	if end < to {
-		t.Masks = w.b.lastMask()
-		w.call(w.b.functions.Edge, t, end, 1)
+		w.call(w.b.functions.Masked.Sweep, t, end, 1)
 	}
 }
 

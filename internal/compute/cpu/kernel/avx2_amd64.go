@@ -8,7 +8,6 @@ func kernelAVX2F32() Kernel {
 	t := Kernel{Lanes: 8}
 	t.Sweeps[Plain].Whole.Sweep = sweepAVX2F32
 	t.Sweeps[Plain].Whole.Stream = streamAVX2F32
-	t.Sweeps[Plain].Edge = edgeAVX2F32
 	t.Sweeps[Plain].Masked.Sweep = fixedAVX2F32
 	t.Sweeps[Plain].Masked.Stream = streamFixedAVX2F32
 	t.Sweeps[General].Whole.Sweep = wholeAVX2F32
@@ -34,9 +33,6 @@ func sweepAVX2F32(s *Span)
 
 //go:noescape
 func streamAVX2F32(s *Span)
-
-//go:noescape
-func edgeAVX2F32(s *Span)
 
 //go:noescape
 func fixedAVX2F32(s *Span)
@@ -93,7 +89,6 @@ func kernelAVX2F64() Kernel {
 	t := Kernel{Lanes: 4}
 	t.Sweeps[Plain].Whole.Sweep = sweepAVX2F64
 	t.Sweeps[Plain].Whole.Stream = streamAVX2F64
-	t.Sweeps[Plain].Edge = edgeAVX2F64
 	t.Sweeps[Plain].Masked.Sweep = fixedAVX2F64
 	t.Sweeps[Plain].Masked.Stream = streamFixedAVX2F64
 	t.Sweeps[General].Whole.Sweep = wholeAVX2F64
@@ -119,9 +114,6 @@ func sweepAVX2F64(s *Span)
 
 //go:noescape
 func streamAVX2F64(s *Span)
-
-//go:noescape
-func edgeAVX2F64(s *Span)
 
 //go:noescape
 func fixedAVX2F64(s *Span)

@@ -11,18 +11,18 @@ TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
-	MOVQ         184(AX), R8
+	MOVQ         176(AX), R8
 	SHRQ         $0x01, R8
 	MOVQ         8(AX)(R8*8), R8
 	VMOVUPS      (R8)(CX*1), Y12
@@ -194,33 +194,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -593,33 +593,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 DATA quarterAVX2F32<>+0(SB)/4, $(0.25)
@@ -719,18 +719,18 @@ TEXT ·streamAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
-	MOVQ         184(AX), R8
+	MOVQ         176(AX), R8
 	SHRQ         $0x01, R8
 	MOVQ         8(AX)(R8*8), R8
 	VMOVUPS      (R8)(CX*1), Y12
@@ -902,33 +902,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -1301,700 +1301,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
-	JMP     tiny_row_0
-
-// func edgeAVX2F32(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·edgeAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ s+0(FP), AX
-	MOVQ 144(AX), CX
-	MOVQ 160(AX), DX
-	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 176(AX), SI
-
-block:
-	MOVQ         216(AX), DI
-	LEAQ         -1(DI), DI
-	VMOVQ        DI, X12
-	VPBROADCASTQ X12, Y12
-	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
-	SHLQ         $0x03, DI
-	MOVQ         DX, R8
-	MOVQ         184(AX), R9
-	SHRQ         $0x01, R9
-	MOVQ         8(AX)(R9*8), R9
-	VMOVUPS      (R9)(CX*1), Y12
-	VANDPS       magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VMOVUPS      tinyAVX2F32<>+0(SB), Y13
-	VPCMPGTD     Y12, Y13, Y13
-	VPCMPGTD     zeroAVX2F32<>+0(SB), Y12, Y12
-	VPTEST       Y12, Y13
-	JNE          tiny
-	MOVQ         168(AX), R10
-	XORQ         R9, R9
-	MOVQ         (AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         8(AX), R12
-	VMOVUPS      (R12)(CX*1), Y4
-	VMOVUPS      32(R12)(CX*1), Y5
-	VMOVUPS      64(R12)(CX*1), Y6
-	VMOVUPS      96(R12)(CX*1), Y7
-
-row_0:
-	MOVQ        16(AX)(R9*1), R13
-	VMOVUPS     (R13)(CX*1), Y8
-	VMOVUPS     32(R13)(CX*1), Y9
-	VMOVUPS     64(R13)(CX*1), Y10
-	VMOVUPS     96(R13)(CX*1), Y11
-	MOVQ        80(AX)(R9*1), R11
-	VADDPS      Y8, Y0, Y0
-	VADDPS      Y9, Y1, Y1
-	VADDPS      Y10, Y2, Y2
-	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, (R10)(R9*4), Y7, Y12
-	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
-	VPALIGNR    $0x04, Y4, Y13, Y13
-	VADDPS      Y5, Y12, Y12
-	VADDPS      Y12, Y0, Y0
-	VADDPS      Y13, Y6, Y13
-	VADDPS      Y13, Y3, Y3
-	VADDPS      Y6, Y4, Y12
-	VADDPS      Y12, Y1, Y1
-	VADDPS      Y7, Y5, Y13
-	VADDPS      Y13, Y2, Y2
-	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPS      Y4, Y0, Y0
-	VSUBPS      Y5, Y1, Y1
-	VSUBPS      Y6, Y2, Y2
-	VSUBPS      Y7, Y3, Y3
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS Y1, Y1, Y0
-	VFMADD231PS Y3, Y3, Y2
-	VADDPS      Y2, Y0, Y0
-	VADDPS      Y0, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          end_0
-
-row_1:
-	MOVQ        16(AX)(R9*1), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        80(AX)(R9*1), R12
-	VADDPS      Y0, Y4, Y4
-	VADDPS      Y1, Y5, Y5
-	VADDPS      Y2, Y6, Y6
-	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, (R10)(R9*4), Y11, Y12
-	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
-	VPALIGNR    $0x04, Y8, Y13, Y13
-	VADDPS      Y9, Y12, Y12
-	VADDPS      Y12, Y4, Y4
-	VADDPS      Y13, Y10, Y13
-	VADDPS      Y13, Y7, Y7
-	VADDPS      Y10, Y8, Y12
-	VADDPS      Y12, Y5, Y5
-	VADDPS      Y11, Y9, Y13
-	VADDPS      Y13, Y6, Y6
-	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
-	VSUBPS      Y8, Y4, Y4
-	VSUBPS      Y9, Y5, Y5
-	VSUBPS      Y10, Y6, Y6
-	VSUBPS      Y11, Y7, Y7
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS Y5, Y5, Y4
-	VFMADD231PS Y7, Y7, Y6
-	VADDPS      Y6, Y4, Y4
-	VADDPS      Y4, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          end_1
-
-row_2:
-	MOVQ        16(AX)(R9*1), R12
-	VMOVUPS     (R12)(CX*1), Y4
-	VMOVUPS     32(R12)(CX*1), Y5
-	VMOVUPS     64(R12)(CX*1), Y6
-	VMOVUPS     96(R12)(CX*1), Y7
-	MOVQ        80(AX)(R9*1), R13
-	VADDPS      Y4, Y8, Y8
-	VADDPS      Y5, Y9, Y9
-	VADDPS      Y6, Y10, Y10
-	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, (R10)(R9*4), Y3, Y12
-	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
-	VPALIGNR    $0x04, Y0, Y13, Y13
-	VADDPS      Y1, Y12, Y12
-	VADDPS      Y12, Y8, Y8
-	VADDPS      Y13, Y2, Y13
-	VADDPS      Y13, Y11, Y11
-	VADDPS      Y2, Y0, Y12
-	VADDPS      Y12, Y9, Y9
-	VADDPS      Y3, Y1, Y13
-	VADDPS      Y13, Y10, Y10
-	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R13)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R13)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R13)(CX*1)
-	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R13)(CX*1)
-	VSUBPS      Y0, Y8, Y8
-	VSUBPS      Y1, Y9, Y9
-	VSUBPS      Y2, Y10, Y10
-	VSUBPS      Y3, Y11, Y11
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS Y9, Y9, Y8
-	VFMADD231PS Y11, Y11, Y10
-	VADDPS      Y10, Y8, Y8
-	VADDPS      Y8, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          end_2
-	JMP         row_0
-
-rows_done:
-	VMOVUPS Y14, (R8)
-	ADDQ    $0x00000020, DX
-	ADDQ    $0x00000080, CX
-	DECQ    BX
-	JNZ     block
-	VZEROUPPER
-	RET
-
-end_0:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     row_1
-
-end_1:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     row_2
-
-end_2:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     row_0
-
-tiny:
-	MOVQ    168(AX), R10
-	XORQ    R9, R9
-	MOVQ    (AX), R11
-	VMOVUPS (R11)(CX*1), Y0
-	VMOVUPS 32(R11)(CX*1), Y1
-	VMOVUPS 64(R11)(CX*1), Y2
-	VMOVUPS 96(R11)(CX*1), Y3
-	MOVQ    8(AX), R12
-	VMOVUPS (R12)(CX*1), Y4
-	VMOVUPS 32(R12)(CX*1), Y5
-	VMOVUPS 64(R12)(CX*1), Y6
-	VMOVUPS 96(R12)(CX*1), Y7
-
-tiny_row_0:
-	MOVQ        16(AX)(R9*1), R13
-	VMOVUPS     (R13)(CX*1), Y8
-	VMOVUPS     32(R13)(CX*1), Y9
-	VMOVUPS     64(R13)(CX*1), Y10
-	VMOVUPS     96(R13)(CX*1), Y11
-	MOVQ        80(AX)(R9*1), R11
-	VADDPS      Y8, Y0, Y0
-	VADDPS      Y9, Y1, Y1
-	VADDPS      Y10, Y2, Y2
-	VADDPS      Y11, Y3, Y3
-	VPERM2F128  $0x03, (R10)(R9*4), Y7, Y12
-	VPALIGNR    $0x0c, Y12, Y7, Y12
-	VMOVUPS     Y7, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
-	VPALIGNR    $0x04, Y4, Y13, Y13
-	VADDPS      Y5, Y12, Y12
-	VADDPS      Y12, Y0, Y0
-	VADDPS      Y13, Y6, Y13
-	VADDPS      Y13, Y3, Y3
-	VADDPS      Y6, Y4, Y12
-	VADDPS      Y12, Y1, Y1
-	VADDPS      Y7, Y5, Y13
-	VADDPS      Y13, Y2, Y2
-	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y0, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y0, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y0, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y0, Y0
-	VMULPS      quarterAVX2F32<>+0(SB), Y0, Y0
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y0, Y0
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y1, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y1, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y1, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y1, Y1
-	VMULPS      quarterAVX2F32<>+0(SB), Y1, Y1
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y1, Y1
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y2, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y2, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y2, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y2, Y2
-	VMULPS      quarterAVX2F32<>+0(SB), Y2, Y2
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y2, Y2
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y3, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y3, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y3, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y3, Y3
-	VMULPS      quarterAVX2F32<>+0(SB), Y3, Y3
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y3, Y3
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
-	VORPS       Y0, Y4, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y0, Y0
-	VANDPS      Y12, Y4, Y13
-	VSUBPS      Y13, Y0, Y0
-	VORPS       Y1, Y5, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y1, Y1
-	VANDPS      Y12, Y5, Y13
-	VSUBPS      Y13, Y1, Y1
-	VORPS       Y2, Y6, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y2, Y2
-	VANDPS      Y12, Y6, Y13
-	VSUBPS      Y13, Y2, Y2
-	VORPS       Y3, Y7, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y3, Y3
-	VANDPS      Y12, Y7, Y13
-	VSUBPS      Y13, Y3, Y3
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y0, Y0
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y2, Y2
-	VFMADD231PS Y1, Y1, Y0
-	VFMADD231PS Y3, Y3, Y2
-	VADDPS      Y2, Y0, Y0
-	VADDPS      Y0, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          tiny_end_0
-
-tiny_row_1:
-	MOVQ        16(AX)(R9*1), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        80(AX)(R9*1), R12
-	VADDPS      Y0, Y4, Y4
-	VADDPS      Y1, Y5, Y5
-	VADDPS      Y2, Y6, Y6
-	VADDPS      Y3, Y7, Y7
-	VPERM2F128  $0x03, (R10)(R9*4), Y11, Y12
-	VPALIGNR    $0x0c, Y12, Y11, Y12
-	VMOVUPS     Y11, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
-	VPALIGNR    $0x04, Y8, Y13, Y13
-	VADDPS      Y9, Y12, Y12
-	VADDPS      Y12, Y4, Y4
-	VADDPS      Y13, Y10, Y13
-	VADDPS      Y13, Y7, Y7
-	VADDPS      Y10, Y8, Y12
-	VADDPS      Y12, Y5, Y5
-	VADDPS      Y11, Y9, Y13
-	VADDPS      Y13, Y6, Y6
-	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y4, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y4, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y4, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y4, Y4
-	VMULPS      quarterAVX2F32<>+0(SB), Y4, Y4
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y4, Y4
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y5, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y5, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y5, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y5, Y5
-	VMULPS      quarterAVX2F32<>+0(SB), Y5, Y5
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y5, Y5
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y6, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y6, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y6, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y6, Y6
-	VMULPS      quarterAVX2F32<>+0(SB), Y6, Y6
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y6, Y6
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y7, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y7, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y7, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y7, Y7
-	VMULPS      quarterAVX2F32<>+0(SB), Y7, Y7
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y7, Y7
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
-	VORPS       Y4, Y8, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y4, Y4
-	VANDPS      Y12, Y8, Y13
-	VSUBPS      Y13, Y4, Y4
-	VORPS       Y5, Y9, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y5, Y5
-	VANDPS      Y12, Y9, Y13
-	VSUBPS      Y13, Y5, Y5
-	VORPS       Y6, Y10, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y6, Y6
-	VANDPS      Y12, Y10, Y13
-	VSUBPS      Y13, Y6, Y6
-	VORPS       Y7, Y11, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y7, Y7
-	VANDPS      Y12, Y11, Y13
-	VSUBPS      Y13, Y7, Y7
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y4, Y4
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y6, Y6
-	VFMADD231PS Y5, Y5, Y4
-	VFMADD231PS Y7, Y7, Y6
-	VADDPS      Y6, Y4, Y4
-	VADDPS      Y4, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          tiny_end_1
-
-tiny_row_2:
-	MOVQ        16(AX)(R9*1), R12
-	VMOVUPS     (R12)(CX*1), Y4
-	VMOVUPS     32(R12)(CX*1), Y5
-	VMOVUPS     64(R12)(CX*1), Y6
-	VMOVUPS     96(R12)(CX*1), Y7
-	MOVQ        80(AX)(R9*1), R13
-	VADDPS      Y4, Y8, Y8
-	VADDPS      Y5, Y9, Y9
-	VADDPS      Y6, Y10, Y10
-	VADDPS      Y7, Y11, Y11
-	VPERM2F128  $0x03, (R10)(R9*4), Y3, Y12
-	VPALIGNR    $0x0c, Y12, Y3, Y12
-	VMOVUPS     Y3, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
-	VPALIGNR    $0x04, Y0, Y13, Y13
-	VADDPS      Y1, Y12, Y12
-	VADDPS      Y12, Y8, Y8
-	VADDPS      Y13, Y2, Y13
-	VADDPS      Y13, Y11, Y11
-	VADDPS      Y2, Y0, Y12
-	VADDPS      Y12, Y9, Y9
-	VADDPS      Y3, Y1, Y13
-	VADDPS      Y13, Y10, Y10
-	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y8, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y8, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y8, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y8, Y8
-	VMULPS      quarterAVX2F32<>+0(SB), Y8, Y8
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y8, Y8
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R13)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y9, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y9, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y9, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y9, Y9
-	VMULPS      quarterAVX2F32<>+0(SB), Y9, Y9
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y9, Y9
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R13)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y10, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y10, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y10, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y10, Y10
-	VMULPS      quarterAVX2F32<>+0(SB), Y10, Y10
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y10, Y10
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R13)(CX*1)
-	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
-	VORPS       smallAVX2F32<>+0(SB), Y12, Y13
-	VADDPS      Y11, Y13, Y13
-	VMULPS      quarterAVX2F32<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F32<>+0(SB), Y12, Y12
-	VPSUBD      Y12, Y13, Y13
-	VANDPS      signAVX2F32<>+0(SB), Y11, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y11, Y12
-	VPCMPGTD    below124_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y11, Y11
-	VMULPS      quarterAVX2F32<>+0(SB), Y11, Y11
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y11, Y11
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R13)(CX*1)
-	VORPS       Y8, Y0, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y8, Y8
-	VANDPS      Y12, Y0, Y13
-	VSUBPS      Y13, Y8, Y8
-	VORPS       Y9, Y1, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y9, Y9
-	VANDPS      Y12, Y1, Y13
-	VSUBPS      Y13, Y9, Y9
-	VORPS       Y10, Y2, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y10, Y10
-	VANDPS      Y12, Y2, Y13
-	VSUBPS      Y13, Y10, Y10
-	VORPS       Y11, Y3, Y12
-	VANDPS      magnitudeAVX2F32<>+0(SB), Y12, Y12
-	VPCMPGTD    below95_AVX2F32<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y11, Y11
-	VANDPS      Y12, Y3, Y13
-	VSUBPS      Y13, Y11, Y11
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y8, Y8
-	VFMADD213PS smallestAVX2F32<>+0(SB), Y10, Y10
-	VFMADD231PS Y9, Y9, Y8
-	VFMADD231PS Y11, Y11, Y10
-	VADDPS      Y10, Y8, Y8
-	VADDPS      Y8, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          tiny_end_2
-	JMP         tiny_row_0
-
-tiny_end_0:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     tiny_row_1
-
-tiny_end_1:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     tiny_row_2
-
-tiny_end_2:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 // func fixedAVX2F32(s *Span)
@@ -2004,19 +1337,19 @@ TEXT ·fixedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
-	MOVQ         184(AX), R9
+	MOVQ         176(AX), R9
 	SHRQ         $0x01, R9
 	MOVQ         8(AX)(R9*8), R9
 	VMOVUPS      (R9)(CX*1), Y12
@@ -2046,7 +1379,7 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -2109,7 +1442,7 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -2172,7 +1505,7 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -2240,33 +1573,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -2290,7 +1623,7 @@ tiny_row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -2425,7 +1758,7 @@ tiny_row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -2560,7 +1893,7 @@ tiny_row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -2690,33 +2023,33 @@ tiny_row_2:
 	JMP          tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 DATA lanesAVX2F32<>+0(SB)/4, $0x00000001
@@ -2736,19 +2069,19 @@ TEXT ·streamFixedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
-	MOVQ         184(AX), R9
+	MOVQ         176(AX), R9
 	SHRQ         $0x01, R9
 	MOVQ         8(AX)(R9*8), R9
 	VMOVUPS      (R9)(CX*1), Y12
@@ -2778,7 +2111,7 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -2841,7 +2174,7 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -2904,7 +2237,7 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -2972,33 +2305,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -3022,7 +2355,7 @@ tiny_row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -3157,7 +2490,7 @@ tiny_row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -3292,7 +2625,7 @@ tiny_row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -3422,33 +2755,33 @@ tiny_row_2:
 	JMP          tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 // func wholeAVX2F32(s *Span)
@@ -3458,17 +2791,17 @@ TEXT ·wholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -3491,7 +2824,7 @@ row_0:
 	VMOVUPS     64(R13)(CX*1), Y10
 	VMOVUPS     96(R13)(CX*1), Y11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -3542,7 +2875,7 @@ row_1:
 	VMOVUPS     64(R11)(CX*1), Y2
 	VMOVUPS     96(R11)(CX*1), Y3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -3593,7 +2926,7 @@ row_2:
 	VMOVUPS     64(R12)(CX*1), Y6
 	VMOVUPS     96(R12)(CX*1), Y7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -3648,33 +2981,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamWholeAVX2F32(s *Span)
@@ -3684,17 +3017,17 @@ TEXT ·streamWholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -3717,7 +3050,7 @@ row_0:
 	VMOVUPS     64(R13)(CX*1), Y10
 	VMOVUPS     96(R13)(CX*1), Y11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -3768,7 +3101,7 @@ row_1:
 	VMOVUPS     64(R11)(CX*1), Y2
 	VMOVUPS     96(R11)(CX*1), Y3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -3819,7 +3152,7 @@ row_2:
 	VMOVUPS     64(R12)(CX*1), Y6
 	VMOVUPS     96(R12)(CX*1), Y7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -3874,33 +3207,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func generalAVX2F32(s *Span)
@@ -3910,18 +3243,18 @@ TEXT ·generalAVX2F32(SB), NOSPLIT, $8-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
-	MOVQ    352(AX), DI
+	MOVQ    344(AX), DI
 
 block:
-	MOVQ         216(AX), R8
+	MOVQ         208(AX), R8
 	LEAQ         -1(R8), R8
 	VMOVQ        R8, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), R8
+	MOVQ         184(AX), R8
 	SHLQ         $0x03, R8
 	MOVQ         DX, R9
 	MOVQ         168(AX), R11
@@ -3944,8 +3277,8 @@ row_0:
 	VMOVUPS      64(R14)(CX*1), Y10
 	VMOVUPS      96(R14)(CX*1), Y11
 	MOVQ         80(AX)(R10*1), R12
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -4012,8 +3345,8 @@ row_1:
 	VMOVUPS      64(R12)(CX*1), Y2
 	VMOVUPS      96(R12)(CX*1), Y3
 	MOVQ         80(AX)(R10*1), R13
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -4080,8 +3413,8 @@ row_2:
 	VMOVUPS      64(R13)(CX*1), Y6
 	VMOVUPS      96(R13)(CX*1), Y7
 	MOVQ         80(AX)(R10*1), R14
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -4153,33 +3486,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_0
 
 // func streamGeneralAVX2F32(s *Span)
@@ -4189,18 +3522,18 @@ TEXT ·streamGeneralAVX2F32(SB), NOSPLIT, $8-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
-	MOVQ    352(AX), DI
+	MOVQ    344(AX), DI
 
 block:
-	MOVQ         216(AX), R8
+	MOVQ         208(AX), R8
 	LEAQ         -1(R8), R8
 	VMOVQ        R8, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), R8
+	MOVQ         184(AX), R8
 	SHLQ         $0x03, R8
 	MOVQ         DX, R9
 	MOVQ         168(AX), R11
@@ -4223,8 +3556,8 @@ row_0:
 	VMOVUPS      64(R14)(CX*1), Y10
 	VMOVUPS      96(R14)(CX*1), Y11
 	MOVQ         80(AX)(R10*1), R12
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y9, Y1, Y1
 	VADDPS       Y10, Y2, Y2
@@ -4291,8 +3624,8 @@ row_1:
 	VMOVUPS      64(R12)(CX*1), Y2
 	VMOVUPS      96(R12)(CX*1), Y3
 	MOVQ         80(AX)(R10*1), R13
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPS       Y0, Y4, Y4
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y2, Y6, Y6
@@ -4359,8 +3692,8 @@ row_2:
 	VMOVUPS      64(R13)(CX*1), Y6
 	VMOVUPS      96(R13)(CX*1), Y7
 	MOVQ         80(AX)(R10*1), R14
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPS       Y4, Y8, Y8
 	VADDPS       Y5, Y9, Y9
 	VADDPS       Y6, Y10, Y10
@@ -4432,33 +3765,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_0
 
 // func bareAVX2F32(s *Span)
@@ -4468,12 +3801,12 @@ TEXT ·bareAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPS  (DI)(CX*1), Y12
@@ -4891,12 +4224,12 @@ TEXT ·streamBareAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPS  (DI)(CX*1), Y12
@@ -5314,12 +4647,12 @@ TEXT ·bareWholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	MOVQ    168(AX), R9
 	XORQ    R8, R8
@@ -5341,7 +4674,7 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -5380,7 +4713,7 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -5419,7 +4752,7 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -5469,12 +4802,12 @@ TEXT ·streamBareWholeAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	MOVQ    168(AX), R9
 	XORQ    R8, R8
@@ -5496,7 +4829,7 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPS      Y8, Y0, Y0
 	VADDPS      Y9, Y1, Y1
 	VADDPS      Y10, Y2, Y2
@@ -5535,7 +4868,7 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPS      Y0, Y4, Y4
 	VADDPS      Y1, Y5, Y5
 	VADDPS      Y2, Y6, Y6
@@ -5574,7 +4907,7 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPS      Y4, Y8, Y8
 	VADDPS      Y5, Y9, Y9
 	VADDPS      Y6, Y10, Y10
@@ -5624,15 +4957,15 @@ TEXT ·weightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
 	MOVQ         168(AX), R9
@@ -5655,11 +4988,11 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
@@ -5711,11 +5044,11 @@ row_1:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
@@ -5767,11 +5100,11 @@ row_2:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
@@ -5827,33 +5160,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func streamWeightedAVX2F32(s *Span)
@@ -5863,15 +5196,15 @@ TEXT ·streamWeightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
 	MOVQ         168(AX), R9
@@ -5894,11 +5227,11 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
@@ -5950,11 +5283,11 @@ row_1:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
@@ -6006,11 +5339,11 @@ row_2:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
@@ -6066,33 +5399,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func maskedWeightedAVX2F32(s *Span)
@@ -6102,16 +5435,16 @@ TEXT ·maskedWeightedAVX2F32(SB), NOSPLIT, $8-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -6134,12 +5467,12 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
@@ -6207,12 +5540,12 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
@@ -6280,12 +5613,12 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
@@ -6358,33 +5691,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamMaskedWeightedAVX2F32(s *Span)
@@ -6394,16 +5727,16 @@ TEXT ·streamMaskedWeightedAVX2F32(SB), NOSPLIT, $8-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -6426,12 +5759,12 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y7, Y12
 	VPALIGNR     $0x0c, Y12, Y7, Y12
@@ -6499,12 +5832,12 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y11, Y12
 	VPALIGNR     $0x0c, Y12, Y11, Y12
@@ -6572,12 +5905,12 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y3, Y12
 	VPALIGNR     $0x0c, Y12, Y3, Y12
@@ -6650,33 +5983,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func bareWeightedAVX2F32(s *Span)
@@ -6686,10 +6019,10 @@ TEXT ·bareWeightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -6711,11 +6044,11 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y10
 	VMOVUPS     96(R11)(CX*1), Y11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
@@ -6755,11 +6088,11 @@ row_0:
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
@@ -6799,11 +6132,11 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y6
 	VMOVUPS     96(R10)(CX*1), Y7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
@@ -6854,10 +6187,10 @@ TEXT ·streamBareWeightedAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -6879,11 +6212,11 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y10
 	VMOVUPS     96(R11)(CX*1), Y11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y7, Y12
 	VPALIGNR    $0x0c, Y12, Y7, Y12
@@ -6923,11 +6256,11 @@ row_0:
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y11, Y12
 	VPALIGNR    $0x0c, Y12, Y11, Y12
@@ -6967,11 +6300,11 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y6
 	VMOVUPS     96(R10)(CX*1), Y7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y3, Y12
 	VPALIGNR    $0x0c, Y12, Y3, Y12
@@ -7108,18 +6441,18 @@ TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
-	MOVQ         184(AX), R8
+	MOVQ         176(AX), R8
 	SHRQ         $0x01, R8
 	MOVQ         8(AX)(R8*8), R8
 	VMOVUPS      (R8)(CX*1), Y12
@@ -7291,33 +6624,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -7690,33 +7023,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 DATA quarterAVX2F64<>+0(SB)/8, $(0.25)
@@ -7780,18 +7113,18 @@ TEXT ·streamAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
-	MOVQ         184(AX), R8
+	MOVQ         176(AX), R8
 	SHRQ         $0x01, R8
 	MOVQ         8(AX)(R8*8), R8
 	VMOVUPS      (R8)(CX*1), Y12
@@ -7963,33 +7296,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -8362,700 +7695,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
-	JMP     tiny_row_0
-
-// func edgeAVX2F64(s *Span)
-// Requires: AVX, AVX2, FMA3
-TEXT ·edgeAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ s+0(FP), AX
-	MOVQ 144(AX), CX
-	MOVQ 160(AX), DX
-	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 176(AX), SI
-
-block:
-	MOVQ         216(AX), DI
-	LEAQ         -1(DI), DI
-	VMOVQ        DI, X12
-	VPBROADCASTQ X12, Y12
-	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
-	SHLQ         $0x03, DI
-	MOVQ         DX, R8
-	MOVQ         184(AX), R9
-	SHRQ         $0x01, R9
-	MOVQ         8(AX)(R9*8), R9
-	VMOVUPS      (R9)(CX*1), Y12
-	VANDPS       magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VMOVUPS      tinyAVX2F64<>+0(SB), Y13
-	VPCMPGTQ     Y12, Y13, Y13
-	VPCMPGTQ     zeroAVX2F64<>+0(SB), Y12, Y12
-	VPTEST       Y12, Y13
-	JNE          tiny
-	MOVQ         168(AX), R10
-	XORQ         R9, R9
-	MOVQ         (AX), R11
-	VMOVUPS      (R11)(CX*1), Y0
-	VMOVUPS      32(R11)(CX*1), Y1
-	VMOVUPS      64(R11)(CX*1), Y2
-	VMOVUPS      96(R11)(CX*1), Y3
-	MOVQ         8(AX), R12
-	VMOVUPS      (R12)(CX*1), Y4
-	VMOVUPS      32(R12)(CX*1), Y5
-	VMOVUPS      64(R12)(CX*1), Y6
-	VMOVUPS      96(R12)(CX*1), Y7
-
-row_0:
-	MOVQ        16(AX)(R9*1), R13
-	VMOVUPS     (R13)(CX*1), Y8
-	VMOVUPS     32(R13)(CX*1), Y9
-	VMOVUPS     64(R13)(CX*1), Y10
-	VMOVUPS     96(R13)(CX*1), Y11
-	MOVQ        80(AX)(R9*1), R11
-	VADDPD      Y8, Y0, Y0
-	VADDPD      Y9, Y1, Y1
-	VADDPD      Y10, Y2, Y2
-	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, (R10)(R9*4), Y7, Y12
-	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
-	VPALIGNR    $0x08, Y4, Y13, Y13
-	VADDPD      Y5, Y12, Y12
-	VADDPD      Y12, Y0, Y0
-	VADDPD      Y13, Y6, Y13
-	VADDPD      Y13, Y3, Y3
-	VADDPD      Y6, Y4, Y12
-	VADDPD      Y12, Y1, Y1
-	VADDPD      Y7, Y5, Y13
-	VADDPD      Y13, Y2, Y2
-	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
-	VSUBPD      Y4, Y0, Y0
-	VSUBPD      Y5, Y1, Y1
-	VSUBPD      Y6, Y2, Y2
-	VSUBPD      Y7, Y3, Y3
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
-	VFMADD231PD Y1, Y1, Y0
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y2, Y0, Y0
-	VADDPD      Y0, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          end_0
-
-row_1:
-	MOVQ        16(AX)(R9*1), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        80(AX)(R9*1), R12
-	VADDPD      Y0, Y4, Y4
-	VADDPD      Y1, Y5, Y5
-	VADDPD      Y2, Y6, Y6
-	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, (R10)(R9*4), Y11, Y12
-	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
-	VPALIGNR    $0x08, Y8, Y13, Y13
-	VADDPD      Y9, Y12, Y12
-	VADDPD      Y12, Y4, Y4
-	VADDPD      Y13, Y10, Y13
-	VADDPD      Y13, Y7, Y7
-	VADDPD      Y10, Y8, Y12
-	VADDPD      Y12, Y5, Y5
-	VADDPD      Y11, Y9, Y13
-	VADDPD      Y13, Y6, Y6
-	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
-	VSUBPD      Y8, Y4, Y4
-	VSUBPD      Y9, Y5, Y5
-	VSUBPD      Y10, Y6, Y6
-	VSUBPD      Y11, Y7, Y7
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
-	VFMADD231PD Y5, Y5, Y4
-	VFMADD231PD Y7, Y7, Y6
-	VADDPD      Y6, Y4, Y4
-	VADDPD      Y4, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          end_1
-
-row_2:
-	MOVQ        16(AX)(R9*1), R12
-	VMOVUPS     (R12)(CX*1), Y4
-	VMOVUPS     32(R12)(CX*1), Y5
-	VMOVUPS     64(R12)(CX*1), Y6
-	VMOVUPS     96(R12)(CX*1), Y7
-	MOVQ        80(AX)(R9*1), R13
-	VADDPD      Y4, Y8, Y8
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y6, Y10, Y10
-	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, (R10)(R9*4), Y3, Y12
-	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
-	VPALIGNR    $0x08, Y0, Y13, Y13
-	VADDPD      Y1, Y12, Y12
-	VADDPD      Y12, Y8, Y8
-	VADDPD      Y13, Y2, Y13
-	VADDPD      Y13, Y11, Y11
-	VADDPD      Y2, Y0, Y12
-	VADDPD      Y12, Y9, Y9
-	VADDPD      Y3, Y1, Y13
-	VADDPD      Y13, Y10, Y10
-	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R13)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R13)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R13)(CX*1)
-	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R13)(CX*1)
-	VSUBPD      Y0, Y8, Y8
-	VSUBPD      Y1, Y9, Y9
-	VSUBPD      Y2, Y10, Y10
-	VSUBPD      Y3, Y11, Y11
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
-	VFMADD231PD Y9, Y9, Y8
-	VFMADD231PD Y11, Y11, Y10
-	VADDPD      Y10, Y8, Y8
-	VADDPD      Y8, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          end_2
-	JMP         row_0
-
-rows_done:
-	VMOVUPS Y14, (R8)
-	ADDQ    $0x00000020, DX
-	ADDQ    $0x00000080, CX
-	DECQ    BX
-	JNZ     block
-	VZEROUPPER
-	RET
-
-end_0:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     row_1
-
-end_1:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     row_2
-
-end_2:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     row_0
-
-tiny:
-	MOVQ    168(AX), R10
-	XORQ    R9, R9
-	MOVQ    (AX), R11
-	VMOVUPS (R11)(CX*1), Y0
-	VMOVUPS 32(R11)(CX*1), Y1
-	VMOVUPS 64(R11)(CX*1), Y2
-	VMOVUPS 96(R11)(CX*1), Y3
-	MOVQ    8(AX), R12
-	VMOVUPS (R12)(CX*1), Y4
-	VMOVUPS 32(R12)(CX*1), Y5
-	VMOVUPS 64(R12)(CX*1), Y6
-	VMOVUPS 96(R12)(CX*1), Y7
-
-tiny_row_0:
-	MOVQ        16(AX)(R9*1), R13
-	VMOVUPS     (R13)(CX*1), Y8
-	VMOVUPS     32(R13)(CX*1), Y9
-	VMOVUPS     64(R13)(CX*1), Y10
-	VMOVUPS     96(R13)(CX*1), Y11
-	MOVQ        80(AX)(R9*1), R11
-	VADDPD      Y8, Y0, Y0
-	VADDPD      Y9, Y1, Y1
-	VADDPD      Y10, Y2, Y2
-	VADDPD      Y11, Y3, Y3
-	VPERM2F128  $0x03, (R10)(R9*4), Y7, Y12
-	VPALIGNR    $0x08, Y12, Y7, Y12
-	VMOVUPS     Y7, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R12)(CX*1), Y4, Y13
-	VPALIGNR    $0x08, Y4, Y13, Y13
-	VADDPD      Y5, Y12, Y12
-	VADDPD      Y12, Y0, Y0
-	VADDPD      Y13, Y6, Y13
-	VADDPD      Y13, Y3, Y3
-	VADDPD      Y6, Y4, Y12
-	VADDPD      Y12, Y1, Y1
-	VADDPD      Y7, Y5, Y13
-	VADDPD      Y13, Y2, Y2
-	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y0, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y0, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y0, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y0, Y0
-	VMULPD      quarterAVX2F64<>+0(SB), Y0, Y0
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y0, Y0
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y0, Y4, Y0
-	VMOVUPS     Y0, (R11)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y1, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y1, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y1, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y1, Y1
-	VMULPD      quarterAVX2F64<>+0(SB), Y1, Y1
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y1, Y1
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y1, Y5, Y1
-	VMOVUPS     Y1, 32(R11)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y2, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y2, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y2, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y2, Y2
-	VMULPD      quarterAVX2F64<>+0(SB), Y2, Y2
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y2, Y2
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y2, Y6, Y2
-	VMOVUPS     Y2, 64(R11)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y3, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y3, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y3, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y3, Y3
-	VMULPD      quarterAVX2F64<>+0(SB), Y3, Y3
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y3, Y3
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y3, Y7, Y3
-	VMOVUPS     Y3, 96(R11)(CX*1)
-	VORPS       Y0, Y4, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y0, Y0
-	VANDPS      Y12, Y4, Y13
-	VSUBPD      Y13, Y0, Y0
-	VORPS       Y1, Y5, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y1, Y1
-	VANDPS      Y12, Y5, Y13
-	VSUBPD      Y13, Y1, Y1
-	VORPS       Y2, Y6, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y2, Y2
-	VANDPS      Y12, Y6, Y13
-	VSUBPD      Y13, Y2, Y2
-	VORPS       Y3, Y7, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y3, Y3
-	VANDPS      Y12, Y7, Y13
-	VSUBPD      Y13, Y3, Y3
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y0, Y0
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y2, Y2
-	VFMADD231PD Y1, Y1, Y0
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y2, Y0, Y0
-	VADDPD      Y0, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          tiny_end_0
-
-tiny_row_1:
-	MOVQ        16(AX)(R9*1), R11
-	VMOVUPS     (R11)(CX*1), Y0
-	VMOVUPS     32(R11)(CX*1), Y1
-	VMOVUPS     64(R11)(CX*1), Y2
-	VMOVUPS     96(R11)(CX*1), Y3
-	MOVQ        80(AX)(R9*1), R12
-	VADDPD      Y0, Y4, Y4
-	VADDPD      Y1, Y5, Y5
-	VADDPD      Y2, Y6, Y6
-	VADDPD      Y3, Y7, Y7
-	VPERM2F128  $0x03, (R10)(R9*4), Y11, Y12
-	VPALIGNR    $0x08, Y12, Y11, Y12
-	VMOVUPS     Y11, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R13)(CX*1), Y8, Y13
-	VPALIGNR    $0x08, Y8, Y13, Y13
-	VADDPD      Y9, Y12, Y12
-	VADDPD      Y12, Y4, Y4
-	VADDPD      Y13, Y10, Y13
-	VADDPD      Y13, Y7, Y7
-	VADDPD      Y10, Y8, Y12
-	VADDPD      Y12, Y5, Y5
-	VADDPD      Y11, Y9, Y13
-	VADDPD      Y13, Y6, Y6
-	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y4, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y4, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y4, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y4, Y4
-	VMULPD      quarterAVX2F64<>+0(SB), Y4, Y4
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y4, Y4
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y4, Y8, Y4
-	VMOVUPS     Y4, (R12)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y5, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y5, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y5, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y5, Y5
-	VMULPD      quarterAVX2F64<>+0(SB), Y5, Y5
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y5, Y5
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y5, Y9, Y5
-	VMOVUPS     Y5, 32(R12)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y6, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y6, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y6, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y6, Y6
-	VMULPD      quarterAVX2F64<>+0(SB), Y6, Y6
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y6, Y6
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y6, Y10, Y6
-	VMOVUPS     Y6, 64(R12)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y7, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y7, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y7, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y7, Y7
-	VMULPD      quarterAVX2F64<>+0(SB), Y7, Y7
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y7, Y7
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y7, Y11, Y7
-	VMOVUPS     Y7, 96(R12)(CX*1)
-	VORPS       Y4, Y8, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y4, Y4
-	VANDPS      Y12, Y8, Y13
-	VSUBPD      Y13, Y4, Y4
-	VORPS       Y5, Y9, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y5, Y5
-	VANDPS      Y12, Y9, Y13
-	VSUBPD      Y13, Y5, Y5
-	VORPS       Y6, Y10, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y6, Y6
-	VANDPS      Y12, Y10, Y13
-	VSUBPD      Y13, Y6, Y6
-	VORPS       Y7, Y11, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y7, Y7
-	VANDPS      Y12, Y11, Y13
-	VSUBPD      Y13, Y7, Y7
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y4, Y4
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y6, Y6
-	VFMADD231PD Y5, Y5, Y4
-	VFMADD231PD Y7, Y7, Y6
-	VADDPD      Y6, Y4, Y4
-	VADDPD      Y4, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          tiny_end_1
-
-tiny_row_2:
-	MOVQ        16(AX)(R9*1), R12
-	VMOVUPS     (R12)(CX*1), Y4
-	VMOVUPS     32(R12)(CX*1), Y5
-	VMOVUPS     64(R12)(CX*1), Y6
-	VMOVUPS     96(R12)(CX*1), Y7
-	MOVQ        80(AX)(R9*1), R13
-	VADDPD      Y4, Y8, Y8
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y6, Y10, Y10
-	VADDPD      Y7, Y11, Y11
-	VPERM2F128  $0x03, (R10)(R9*4), Y3, Y12
-	VPALIGNR    $0x08, Y12, Y3, Y12
-	VMOVUPS     Y3, (R10)(R9*4)
-	VPERM2F128  $0x21, 128(R11)(CX*1), Y0, Y13
-	VPALIGNR    $0x08, Y0, Y13, Y13
-	VADDPD      Y1, Y12, Y12
-	VADDPD      Y12, Y8, Y8
-	VADDPD      Y13, Y2, Y13
-	VADDPD      Y13, Y11, Y11
-	VADDPD      Y2, Y0, Y12
-	VADDPD      Y12, Y9, Y9
-	VADDPD      Y3, Y1, Y13
-	VADDPD      Y13, Y10, Y10
-	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y8, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y8, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y8, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y8, Y8
-	VMULPD      quarterAVX2F64<>+0(SB), Y8, Y8
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y8, Y8
-	VMOVUPS     (SI), Y12
-	VBLENDVPS   Y12, Y8, Y0, Y8
-	VMOVUPS     Y8, (R13)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y9, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y9, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y9, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y9, Y9
-	VMULPD      quarterAVX2F64<>+0(SB), Y9, Y9
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y9, Y9
-	VMOVUPS     32(SI), Y12
-	VBLENDVPS   Y12, Y9, Y1, Y9
-	VMOVUPS     Y9, 32(R13)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y10, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y10, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y10, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y10, Y10
-	VMULPD      quarterAVX2F64<>+0(SB), Y10, Y10
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y10, Y10
-	VMOVUPS     64(SI), Y12
-	VBLENDVPS   Y12, Y10, Y2, Y10
-	VMOVUPS     Y10, 64(R13)(CX*1)
-	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
-	VORPS       smallAVX2F64<>+0(SB), Y12, Y13
-	VADDPD      Y11, Y13, Y13
-	VMULPD      quarterAVX2F64<>+0(SB), Y13, Y13
-	VORPS       smallestAVX2F64<>+0(SB), Y12, Y12
-	VPSUBQ      Y12, Y13, Y13
-	VANDPS      signAVX2F64<>+0(SB), Y11, Y12
-	VORPS       Y12, Y13, Y13
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y11, Y12
-	VPCMPGTQ    below1020_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y11, Y11
-	VMULPD      quarterAVX2F64<>+0(SB), Y11, Y11
-	VANDNPS     Y13, Y12, Y13
-	VORPS       Y13, Y11, Y11
-	VMOVUPS     96(SI), Y12
-	VBLENDVPS   Y12, Y11, Y3, Y11
-	VMOVUPS     Y11, 96(R13)(CX*1)
-	VORPS       Y8, Y0, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y8, Y8
-	VANDPS      Y12, Y0, Y13
-	VSUBPD      Y13, Y8, Y8
-	VORPS       Y9, Y1, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y9, Y9
-	VANDPS      Y12, Y1, Y13
-	VSUBPD      Y13, Y9, Y9
-	VORPS       Y10, Y2, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y10, Y10
-	VANDPS      Y12, Y2, Y13
-	VSUBPD      Y13, Y10, Y10
-	VORPS       Y11, Y3, Y12
-	VANDPS      magnitudeAVX2F64<>+0(SB), Y12, Y12
-	VPCMPGTQ    below959_AVX2F64<>+0(SB), Y12, Y12
-	VANDPS      Y12, Y11, Y11
-	VANDPS      Y12, Y3, Y13
-	VSUBPD      Y13, Y11, Y11
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y8, Y8
-	VFMADD213PD smallestAVX2F64<>+0(SB), Y10, Y10
-	VFMADD231PD Y9, Y9, Y8
-	VFMADD231PD Y11, Y11, Y10
-	VADDPD      Y10, Y8, Y8
-	VADDPD      Y8, Y14, Y14
-	ADDQ        $0x08, R9
-	CMPQ        R9, DI
-	JE          tiny_end_2
-	JMP         tiny_row_0
-
-tiny_end_0:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     tiny_row_1
-
-tiny_end_1:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
-	JMP     tiny_row_2
-
-tiny_end_2:
-	MOVQ    184(AX), DI
-	SHLQ    $0x03, DI
-	CMPQ    R9, DI
-	JE      rows_done
-	VMOVUPS Y14, (R8)
-	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 // func fixedAVX2F64(s *Span)
@@ -9065,19 +7731,19 @@ TEXT ·fixedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
-	MOVQ         184(AX), R9
+	MOVQ         176(AX), R9
 	SHRQ         $0x01, R9
 	MOVQ         8(AX)(R9*8), R9
 	VMOVUPS      (R9)(CX*1), Y12
@@ -9107,7 +7773,7 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -9170,7 +7836,7 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -9233,7 +7899,7 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -9301,33 +7967,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -9351,7 +8017,7 @@ tiny_row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -9486,7 +8152,7 @@ tiny_row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -9621,7 +8287,7 @@ tiny_row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -9751,33 +8417,33 @@ tiny_row_2:
 	JMP          tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 DATA lanesAVX2F64<>+0(SB)/8, $0x0000000000000001
@@ -9793,19 +8459,19 @@ TEXT ·streamFixedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
-	MOVQ         184(AX), R9
+	MOVQ         176(AX), R9
 	SHRQ         $0x01, R9
 	MOVQ         8(AX)(R9*8), R9
 	VMOVUPS      (R9)(CX*1), Y12
@@ -9835,7 +8501,7 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -9898,7 +8564,7 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -9961,7 +8627,7 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -10029,33 +8695,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -10079,7 +8745,7 @@ tiny_row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -10214,7 +8880,7 @@ tiny_row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -10349,7 +9015,7 @@ tiny_row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
+	MOVQ         216(AX)(R9*1), R14
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -10479,33 +9145,33 @@ tiny_row_2:
 	JMP          tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 // func wholeAVX2F64(s *Span)
@@ -10515,17 +9181,17 @@ TEXT ·wholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -10548,7 +9214,7 @@ row_0:
 	VMOVUPS     64(R13)(CX*1), Y10
 	VMOVUPS     96(R13)(CX*1), Y11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -10599,7 +9265,7 @@ row_1:
 	VMOVUPS     64(R11)(CX*1), Y2
 	VMOVUPS     96(R11)(CX*1), Y3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -10650,7 +9316,7 @@ row_2:
 	VMOVUPS     64(R12)(CX*1), Y6
 	VMOVUPS     96(R12)(CX*1), Y7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -10705,33 +9371,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamWholeAVX2F64(s *Span)
@@ -10741,17 +9407,17 @@ TEXT ·streamWholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -10774,7 +9440,7 @@ row_0:
 	VMOVUPS     64(R13)(CX*1), Y10
 	VMOVUPS     96(R13)(CX*1), Y11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -10825,7 +9491,7 @@ row_1:
 	VMOVUPS     64(R11)(CX*1), Y2
 	VMOVUPS     96(R11)(CX*1), Y3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -10876,7 +9542,7 @@ row_2:
 	VMOVUPS     64(R12)(CX*1), Y6
 	VMOVUPS     96(R12)(CX*1), Y7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        288(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R14
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -10931,33 +9597,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func generalAVX2F64(s *Span)
@@ -10967,18 +9633,18 @@ TEXT ·generalAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
-	MOVQ    352(AX), DI
+	MOVQ    344(AX), DI
 
 block:
-	MOVQ         216(AX), R8
+	MOVQ         208(AX), R8
 	LEAQ         -1(R8), R8
 	VMOVQ        R8, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), R8
+	MOVQ         184(AX), R8
 	SHLQ         $0x03, R8
 	MOVQ         DX, R9
 	MOVQ         168(AX), R11
@@ -11001,8 +9667,8 @@ row_0:
 	VMOVUPS      64(R14)(CX*1), Y10
 	VMOVUPS      96(R14)(CX*1), Y11
 	MOVQ         80(AX)(R10*1), R12
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -11069,8 +9735,8 @@ row_1:
 	VMOVUPS      64(R12)(CX*1), Y2
 	VMOVUPS      96(R12)(CX*1), Y3
 	MOVQ         80(AX)(R10*1), R13
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -11137,8 +9803,8 @@ row_2:
 	VMOVUPS      64(R13)(CX*1), Y6
 	VMOVUPS      96(R13)(CX*1), Y7
 	MOVQ         80(AX)(R10*1), R14
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -11210,33 +9876,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_0
 
 // func streamGeneralAVX2F64(s *Span)
@@ -11246,18 +9912,18 @@ TEXT ·streamGeneralAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
-	MOVQ    352(AX), DI
+	MOVQ    344(AX), DI
 
 block:
-	MOVQ         216(AX), R8
+	MOVQ         208(AX), R8
 	LEAQ         -1(R8), R8
 	VMOVQ        R8, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), R8
+	MOVQ         184(AX), R8
 	SHLQ         $0x03, R8
 	MOVQ         DX, R9
 	MOVQ         168(AX), R11
@@ -11280,8 +9946,8 @@ row_0:
 	VMOVUPS      64(R14)(CX*1), Y10
 	VMOVUPS      96(R14)(CX*1), Y11
 	MOVQ         80(AX)(R10*1), R12
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPD       Y8, Y0, Y0
 	VADDPD       Y9, Y1, Y1
 	VADDPD       Y10, Y2, Y2
@@ -11348,8 +10014,8 @@ row_1:
 	VMOVUPS      64(R12)(CX*1), Y2
 	VMOVUPS      96(R12)(CX*1), Y3
 	MOVQ         80(AX)(R10*1), R13
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPD       Y0, Y4, Y4
 	VADDPD       Y1, Y5, Y5
 	VADDPD       Y2, Y6, Y6
@@ -11416,8 +10082,8 @@ row_2:
 	VMOVUPS      64(R13)(CX*1), Y6
 	VMOVUPS      96(R13)(CX*1), Y7
 	MOVQ         80(AX)(R10*1), R14
-	MOVQ         224(AX)(R10*1), R15
-	MOVQ         288(AX)(R10*1), BP
+	MOVQ         216(AX)(R10*1), R15
+	MOVQ         280(AX)(R10*1), BP
 	VADDPD       Y4, Y8, Y8
 	VADDPD       Y5, Y9, Y9
 	VADDPD       Y6, Y10, Y10
@@ -11489,33 +10155,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), R8
+	MOVQ    176(AX), R8
 	SHLQ    $0x03, R8
 	CMPQ    R10, R8
 	JE      rows_done
 	VMOVUPS Y14, (R9)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R9
+	ADDQ    192(AX), R9
 	JMP     row_0
 
 // func bareAVX2F64(s *Span)
@@ -11525,12 +10191,12 @@ TEXT ·bareAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPS  (DI)(CX*1), Y12
@@ -11948,12 +10614,12 @@ TEXT ·streamBareAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPS  (DI)(CX*1), Y12
@@ -12371,12 +11037,12 @@ TEXT ·bareWholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	MOVQ    168(AX), R9
 	XORQ    R8, R8
@@ -12398,7 +11064,7 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12437,7 +11103,7 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -12476,7 +11142,7 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -12526,12 +11192,12 @@ TEXT ·streamBareWholeAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ    144(AX), CX
 	MOVQ    160(AX), DX
 	ADDQ    152(AX), DX
-	MOVQ    208(AX), BX
-	MOVQ    360(AX), SI
+	MOVQ    200(AX), BX
+	MOVQ    352(AX), SI
 	VMOVUPS (SI), Y15
 
 block:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	MOVQ    168(AX), R9
 	XORQ    R8, R8
@@ -12553,7 +11219,7 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPD      Y8, Y0, Y0
 	VADDPD      Y9, Y1, Y1
 	VADDPD      Y10, Y2, Y2
@@ -12592,7 +11258,7 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPD      Y0, Y4, Y4
 	VADDPD      Y1, Y5, Y5
 	VADDPD      Y2, Y6, Y6
@@ -12631,7 +11297,7 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VADDPD      Y4, Y8, Y8
 	VADDPD      Y5, Y9, Y9
 	VADDPD      Y6, Y10, Y10
@@ -12681,15 +11347,15 @@ TEXT ·weightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
 	MOVQ         168(AX), R9
@@ -12712,11 +11378,11 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
@@ -12768,11 +11434,11 @@ row_1:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
@@ -12824,11 +11490,11 @@ row_2:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
@@ -12884,33 +11550,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func streamWeightedAVX2F64(s *Span)
@@ -12920,15 +11586,15 @@ TEXT ·streamWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ         216(AX), SI
+	MOVQ         208(AX), SI
 	LEAQ         -1(SI), SI
 	VMOVQ        SI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), SI
+	MOVQ         184(AX), SI
 	SHLQ         $0x03, SI
 	MOVQ         DX, DI
 	MOVQ         168(AX), R9
@@ -12951,11 +11617,11 @@ row_0:
 	VMOVUPS     64(R12)(CX*1), Y10
 	VMOVUPS     96(R12)(CX*1), Y11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
@@ -13007,11 +11673,11 @@ row_1:
 	VMOVUPS     64(R10)(CX*1), Y2
 	VMOVUPS     96(R10)(CX*1), Y3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
@@ -13063,11 +11729,11 @@ row_2:
 	VMOVUPS     64(R11)(CX*1), Y6
 	VMOVUPS     96(R11)(CX*1), Y7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VPERM2F128  $0x03, (R9)(R8*4), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
@@ -13123,33 +11789,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Y14, (DI)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func maskedWeightedAVX2F64(s *Span)
@@ -13159,16 +11825,16 @@ TEXT ·maskedWeightedAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -13191,12 +11857,12 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
@@ -13264,12 +11930,12 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
@@ -13337,12 +12003,12 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
@@ -13415,33 +12081,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamMaskedWeightedAVX2F64(s *Span)
@@ -13451,16 +12117,16 @@ TEXT ·streamMaskedWeightedAVX2F64(SB), NOSPLIT, $8-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
-	MOVQ 352(AX), SI
+	MOVQ 200(AX), BX
+	MOVQ 344(AX), SI
 
 block:
-	MOVQ         216(AX), DI
+	MOVQ         208(AX), DI
 	LEAQ         -1(DI), DI
 	VMOVQ        DI, X12
 	VPBROADCASTQ X12, Y12
 	VANDPS       (DX), Y12, Y14
-	MOVQ         192(AX), DI
+	MOVQ         184(AX), DI
 	SHLQ         $0x03, DI
 	MOVQ         DX, R8
 	MOVQ         168(AX), R10
@@ -13483,12 +12149,12 @@ row_0:
 	VMOVUPS      64(R13)(CX*1), Y10
 	VMOVUPS      96(R13)(CX*1), Y11
 	MOVQ         80(AX)(R9*1), R11
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y7, Y12
 	VPALIGNR     $0x08, Y12, Y7, Y12
@@ -13556,12 +12222,12 @@ row_1:
 	VMOVUPS      64(R11)(CX*1), Y2
 	VMOVUPS      96(R11)(CX*1), Y3
 	MOVQ         80(AX)(R9*1), R12
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y11, Y12
 	VPALIGNR     $0x08, Y12, Y11, Y12
@@ -13629,12 +12295,12 @@ row_2:
 	VMOVUPS      64(R12)(CX*1), Y6
 	VMOVUPS      96(R12)(CX*1), Y7
 	MOVQ         80(AX)(R9*1), R13
-	MOVQ         224(AX)(R9*1), R14
-	MOVQ         432(AX)(R9*1), R15
+	MOVQ         216(AX)(R9*1), R14
+	MOVQ         424(AX)(R9*1), R15
 	PREFETCHT0   (R15)(CX*4)
 	PREFETCHT0   64(R15)(CX*4)
-	MOVQ         288(AX)(R9*1), R15
-	MOVQ         368(AX)(R9*1), BP
+	MOVQ         280(AX)(R9*1), R15
+	MOVQ         360(AX)(R9*1), BP
 	LEAQ         (BP)(CX*4), BP
 	VPERM2F128   $0x03, (R10)(R9*4), Y3, Y12
 	VPALIGNR     $0x08, Y12, Y3, Y12
@@ -13707,33 +12373,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Y14, (R8)
 	VXORPS  Y14, Y14, Y14
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func bareWeightedAVX2F64(s *Span)
@@ -13743,10 +12409,10 @@ TEXT ·bareWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -13768,11 +12434,11 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y10
 	VMOVUPS     96(R11)(CX*1), Y11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
@@ -13812,11 +12478,11 @@ row_0:
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
@@ -13856,11 +12522,11 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y6
 	VMOVUPS     96(R10)(CX*1), Y7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12
@@ -13911,10 +12577,10 @@ TEXT ·streamBareWeightedAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ 144(AX), CX
 	MOVQ 160(AX), DX
 	ADDQ 152(AX), DX
-	MOVQ 208(AX), BX
+	MOVQ 200(AX), BX
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -13936,11 +12602,11 @@ row_0:
 	VMOVUPS     64(R11)(CX*1), Y10
 	VMOVUPS     96(R11)(CX*1), Y11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y7, Y12
 	VPALIGNR    $0x08, Y12, Y7, Y12
@@ -13980,11 +12646,11 @@ row_0:
 	VMOVUPS     64(R9)(CX*1), Y2
 	VMOVUPS     96(R9)(CX*1), Y3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y11, Y12
 	VPALIGNR    $0x08, Y12, Y11, Y12
@@ -14024,11 +12690,11 @@ row_0:
 	VMOVUPS     64(R10)(CX*1), Y6
 	VMOVUPS     96(R10)(CX*1), Y7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VPERM2F128  $0x03, (R8)(DI*4), Y3, Y12
 	VPALIGNR    $0x08, Y12, Y3, Y12

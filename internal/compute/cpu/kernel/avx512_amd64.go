@@ -8,7 +8,6 @@ func kernelAVX512F32() Kernel {
 	t := Kernel{Lanes: 16}
 	t.Sweeps[Plain].Whole.Sweep = sweepAVX512F32
 	t.Sweeps[Plain].Whole.Stream = streamAVX512F32
-	t.Sweeps[Plain].Edge = edgeAVX512F32
 	t.Sweeps[Plain].Masked.Sweep = fixedAVX512F32
 	t.Sweeps[Plain].Masked.Stream = streamFixedAVX512F32
 	t.Sweeps[General].Whole.Sweep = wholeAVX512F32
@@ -36,9 +35,6 @@ func sweepAVX512F32(s *Span)
 
 //go:noescape
 func streamAVX512F32(s *Span)
-
-//go:noescape
-func edgeAVX512F32(s *Span)
 
 //go:noescape
 func fixedAVX512F32(s *Span)
@@ -101,7 +97,6 @@ func kernelAVX512F64() Kernel {
 	t := Kernel{Lanes: 8}
 	t.Sweeps[Plain].Whole.Sweep = sweepAVX512F64
 	t.Sweeps[Plain].Whole.Stream = streamAVX512F64
-	t.Sweeps[Plain].Edge = edgeAVX512F64
 	t.Sweeps[Plain].Masked.Sweep = fixedAVX512F64
 	t.Sweeps[Plain].Masked.Stream = streamFixedAVX512F64
 	t.Sweeps[General].Whole.Sweep = wholeAVX512F64
@@ -129,9 +124,6 @@ func sweepAVX512F64(s *Span)
 
 //go:noescape
 func streamAVX512F64(s *Span)
-
-//go:noescape
-func edgeAVX512F64(s *Span)
 
 //go:noescape
 func fixedAVX512F64(s *Span)

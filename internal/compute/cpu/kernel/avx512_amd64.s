@@ -11,7 +11,7 @@ TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
@@ -22,14 +22,14 @@ TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
-	MOVQ      184(AX), R8
+	MOVQ      176(AX), R8
 	SHRQ      $0x01, R8
 	MOVQ      8(AX)(R8*8), R8
 	VMOVUPS   (R8)(CX*1), Z12
@@ -197,33 +197,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -581,33 +581,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 DATA oneAVX512F32<>+0(SB)/4, $0x3f800000
@@ -638,7 +638,7 @@ TEXT ·streamAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
@@ -649,14 +649,14 @@ TEXT ·streamAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
-	MOVQ      184(AX), R8
+	MOVQ      176(AX), R8
 	SHRQ      $0x01, R8
 	MOVQ      8(AX)(R8*8), R8
 	VMOVUPS   (R8)(CX*1), Z12
@@ -824,33 +824,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -1208,672 +1208,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     tiny_row_0
-
-// func edgeAVX512F32(s *Span)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·edgeAVX512F32(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         176(AX), SI
-	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
-	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
-	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
-	VBROADCASTSS tinyAVX512F32<>+0(SB), Z21
-	VPTERNLOGD   $0xff, Z20, Z20, Z20
-	VBROADCASTSS signAVX512F32<>+0(SB), Z22
-	VBROADCASTSS smallAVX512F32<>+0(SB), Z23
-	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
-	VMOVUPS      (SI), Z12
-	VPMOVD2M     Z12, K1
-	VMOVUPS      64(SI), Z12
-	VPMOVD2M     Z12, K2
-	VMOVUPS      128(SI), Z12
-	VPMOVD2M     Z12, K3
-	VMOVUPS      192(SI), Z12
-	VPMOVD2M     Z12, K4
-
-block:
-	MOVQ      216(AX), SI
-	LEAQ      -1(SI), SI
-	KMOVW     SI, K5
-	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
-	SHLQ      $0x03, SI
-	MOVQ      DX, DI
-	MOVQ      184(AX), R8
-	SHRQ      $0x01, R8
-	MOVQ      8(AX)(R8*8), R8
-	VMOVUPS   (R8)(CX*1), Z12
-	VPADDD    Z12, Z12, Z12
-	VPADDD    Z20, Z12, Z12
-	VPCMPUD   $0x01, Z21, Z12, K6
-	KORTESTW  K6, K6
-	JNE       tiny
-	MOVQ      168(AX), R9
-	XORQ      R8, R8
-	MOVQ      (AX), R10
-	VMOVUPS   (R10)(CX*1), Z0
-	VMOVUPS   64(R10)(CX*1), Z1
-	VMOVUPS   128(R10)(CX*1), Z2
-	VMOVUPS   192(R10)(CX*1), Z3
-	MOVQ      8(AX), R11
-	VMOVUPS   (R11)(CX*1), Z4
-	VMOVUPS   64(R11)(CX*1), Z5
-	VMOVUPS   128(R11)(CX*1), Z6
-	VMOVUPS   192(R11)(CX*1), Z7
-
-row_0:
-	MOVQ          16(AX)(R8*1), R12
-	VMOVUPS       (R12)(CX*1), Z8
-	VMOVUPS       64(R12)(CX*1), Z9
-	VMOVUPS       128(R12)(CX*1), Z10
-	VMOVUPS       192(R12)(CX*1), Z11
-	MOVQ          80(AX)(R8*1), R10
-	VMOVUPS       256(R11)(CX*1), Z15
-	VALIGND       $0x01, Z4, Z15, Z15
-	VALIGND       $0x0f, (R9)(R8*8), Z7, Z12
-	VMOVUPS       Z7, (R9)(R8*8)
-	VFMADD213PS   Z5, Z29, Z12
-	VADDPS        Z6, Z4, Z13
-	VADDPS        Z7, Z5, Z14
-	VFMADD213PS   Z6, Z29, Z15
-	VADDPS        Z8, Z0, Z0
-	VADDPS        Z9, Z1, Z1
-	VADDPS        Z10, Z2, Z2
-	VADDPS        Z11, Z3, Z3
-	VADDPS        Z0, Z12, Z12
-	VADDPS        Z1, Z13, Z13
-	VADDPS        Z2, Z14, Z14
-	VADDPS        Z3, Z15, Z15
-	VMOVUPS       Z4, Z0
-	VMULPS        Z17, Z12, K1, Z0
-	VMOVUPS       Z0, (R10)(CX*1)
-	VMOVUPS       Z5, Z1
-	VMULPS        Z17, Z13, K2, Z1
-	VMOVUPS       Z1, 64(R10)(CX*1)
-	VMOVUPS       Z6, Z2
-	VMULPS        Z17, Z14, K3, Z2
-	VMOVUPS       Z2, 128(R10)(CX*1)
-	VMOVUPS       Z7, Z3
-	VMULPS        Z17, Z15, K4, Z3
-	VMOVUPS       Z3, 192(R10)(CX*1)
-	VFMSUB213PS.Z Z4, Z17, K1, Z12
-	VFMSUB213PS.Z Z5, Z17, K2, Z13
-	VFMSUB213PS.Z Z6, Z17, K3, Z14
-	VFMSUB213PS.Z Z7, Z17, K4, Z15
-	VFMADD213PS   Z19, Z12, Z12
-	VFMADD213PS   Z19, Z14, Z14
-	VFMADD231PS   Z13, Z13, Z12
-	VFMADD231PS   Z15, Z15, Z14
-	VADDPS        Z14, Z12, Z12
-	VADDPS        Z12, Z16, Z16
-	ADDQ          $0x08, R8
-	CMPQ          R8, SI
-	JE            end_0
-
-row_1:
-	MOVQ          16(AX)(R8*1), R10
-	VMOVUPS       (R10)(CX*1), Z0
-	VMOVUPS       64(R10)(CX*1), Z1
-	VMOVUPS       128(R10)(CX*1), Z2
-	VMOVUPS       192(R10)(CX*1), Z3
-	MOVQ          80(AX)(R8*1), R11
-	VMOVUPS       256(R12)(CX*1), Z15
-	VALIGND       $0x01, Z8, Z15, Z15
-	VALIGND       $0x0f, (R9)(R8*8), Z11, Z12
-	VMOVUPS       Z11, (R9)(R8*8)
-	VFMADD213PS   Z9, Z29, Z12
-	VADDPS        Z10, Z8, Z13
-	VADDPS        Z11, Z9, Z14
-	VFMADD213PS   Z10, Z29, Z15
-	VADDPS        Z0, Z4, Z4
-	VADDPS        Z1, Z5, Z5
-	VADDPS        Z2, Z6, Z6
-	VADDPS        Z3, Z7, Z7
-	VADDPS        Z4, Z12, Z12
-	VADDPS        Z5, Z13, Z13
-	VADDPS        Z6, Z14, Z14
-	VADDPS        Z7, Z15, Z15
-	VMOVUPS       Z8, Z4
-	VMULPS        Z17, Z12, K1, Z4
-	VMOVUPS       Z4, (R11)(CX*1)
-	VMOVUPS       Z9, Z5
-	VMULPS        Z17, Z13, K2, Z5
-	VMOVUPS       Z5, 64(R11)(CX*1)
-	VMOVUPS       Z10, Z6
-	VMULPS        Z17, Z14, K3, Z6
-	VMOVUPS       Z6, 128(R11)(CX*1)
-	VMOVUPS       Z11, Z7
-	VMULPS        Z17, Z15, K4, Z7
-	VMOVUPS       Z7, 192(R11)(CX*1)
-	VFMSUB213PS.Z Z8, Z17, K1, Z12
-	VFMSUB213PS.Z Z9, Z17, K2, Z13
-	VFMSUB213PS.Z Z10, Z17, K3, Z14
-	VFMSUB213PS.Z Z11, Z17, K4, Z15
-	VFMADD213PS   Z19, Z12, Z12
-	VFMADD213PS   Z19, Z14, Z14
-	VFMADD231PS   Z13, Z13, Z12
-	VFMADD231PS   Z15, Z15, Z14
-	VADDPS        Z14, Z12, Z12
-	VADDPS        Z12, Z16, Z16
-	ADDQ          $0x08, R8
-	CMPQ          R8, SI
-	JE            end_1
-
-row_2:
-	MOVQ          16(AX)(R8*1), R11
-	VMOVUPS       (R11)(CX*1), Z4
-	VMOVUPS       64(R11)(CX*1), Z5
-	VMOVUPS       128(R11)(CX*1), Z6
-	VMOVUPS       192(R11)(CX*1), Z7
-	MOVQ          80(AX)(R8*1), R12
-	VMOVUPS       256(R10)(CX*1), Z15
-	VALIGND       $0x01, Z0, Z15, Z15
-	VALIGND       $0x0f, (R9)(R8*8), Z3, Z12
-	VMOVUPS       Z3, (R9)(R8*8)
-	VFMADD213PS   Z1, Z29, Z12
-	VADDPS        Z2, Z0, Z13
-	VADDPS        Z3, Z1, Z14
-	VFMADD213PS   Z2, Z29, Z15
-	VADDPS        Z4, Z8, Z8
-	VADDPS        Z5, Z9, Z9
-	VADDPS        Z6, Z10, Z10
-	VADDPS        Z7, Z11, Z11
-	VADDPS        Z8, Z12, Z12
-	VADDPS        Z9, Z13, Z13
-	VADDPS        Z10, Z14, Z14
-	VADDPS        Z11, Z15, Z15
-	VMOVUPS       Z0, Z8
-	VMULPS        Z17, Z12, K1, Z8
-	VMOVUPS       Z8, (R12)(CX*1)
-	VMOVUPS       Z1, Z9
-	VMULPS        Z17, Z13, K2, Z9
-	VMOVUPS       Z9, 64(R12)(CX*1)
-	VMOVUPS       Z2, Z10
-	VMULPS        Z17, Z14, K3, Z10
-	VMOVUPS       Z10, 128(R12)(CX*1)
-	VMOVUPS       Z3, Z11
-	VMULPS        Z17, Z15, K4, Z11
-	VMOVUPS       Z11, 192(R12)(CX*1)
-	VFMSUB213PS.Z Z0, Z17, K1, Z12
-	VFMSUB213PS.Z Z1, Z17, K2, Z13
-	VFMSUB213PS.Z Z2, Z17, K3, Z14
-	VFMSUB213PS.Z Z3, Z17, K4, Z15
-	VFMADD213PS   Z19, Z12, Z12
-	VFMADD213PS   Z19, Z14, Z14
-	VFMADD231PS   Z13, Z13, Z12
-	VFMADD231PS   Z15, Z15, Z14
-	VADDPS        Z14, Z12, Z12
-	VADDPS        Z12, Z16, Z16
-	ADDQ          $0x08, R8
-	CMPQ          R8, SI
-	JE            end_2
-	JMP           row_0
-
-rows_done:
-	VMOVUPS Z16, (DI)
-	ADDQ    $0x00000040, DX
-	ADDQ    $0x00000100, CX
-	DECQ    BX
-	JNZ     block
-	VZEROUPPER
-	RET
-
-end_0:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPS Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     row_1
-
-end_1:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPS Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     row_2
-
-end_2:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPS Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     row_0
-
-tiny:
-	MOVQ    168(AX), R9
-	XORQ    R8, R8
-	MOVQ    (AX), R10
-	VMOVUPS (R10)(CX*1), Z0
-	VMOVUPS 64(R10)(CX*1), Z1
-	VMOVUPS 128(R10)(CX*1), Z2
-	VMOVUPS 192(R10)(CX*1), Z3
-	MOVQ    8(AX), R11
-	VMOVUPS (R11)(CX*1), Z4
-	VMOVUPS 64(R11)(CX*1), Z5
-	VMOVUPS 128(R11)(CX*1), Z6
-	VMOVUPS 192(R11)(CX*1), Z7
-
-tiny_row_0:
-	MOVQ        16(AX)(R8*1), R12
-	VMOVUPS     (R12)(CX*1), Z8
-	VMOVUPS     64(R12)(CX*1), Z9
-	VMOVUPS     128(R12)(CX*1), Z10
-	VMOVUPS     192(R12)(CX*1), Z11
-	MOVQ        80(AX)(R8*1), R10
-	VMOVUPS     256(R11)(CX*1), Z15
-	VALIGND     $0x01, Z4, Z15, Z15
-	VALIGND     $0x0f, (R9)(R8*8), Z7, Z12
-	VMOVUPS     Z7, (R9)(R8*8)
-	VFMADD213PS Z5, Z29, Z12
-	VADDPS      Z6, Z4, Z13
-	VADDPS      Z7, Z5, Z14
-	VFMADD213PS Z6, Z29, Z15
-	VADDPS      Z8, Z0, Z0
-	VADDPS      Z9, Z1, Z1
-	VADDPS      Z10, Z2, Z2
-	VADDPS      Z11, Z3, Z3
-	VADDPS      Z0, Z12, Z12
-	VADDPS      Z1, Z13, Z13
-	VADDPS      Z2, Z14, Z14
-	VADDPS      Z3, Z15, Z15
-	VMOVUPS     Z12, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z12, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z12, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z0
-	VPSUBD      Z0, Z25, Z25
-	VPORD       Z24, Z25, Z0
-	VMULPS      Z17, Z12, K7, Z0
-	VBLENDMPS   Z0, Z4, K1, Z0
-	VMOVUPS     Z0, (R10)(CX*1)
-	VMOVUPS     Z13, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z13, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z13, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z1
-	VPSUBD      Z1, Z25, Z25
-	VPORD       Z24, Z25, Z1
-	VMULPS      Z17, Z13, K7, Z1
-	VBLENDMPS   Z1, Z5, K2, Z1
-	VMOVUPS     Z1, 64(R10)(CX*1)
-	VMOVUPS     Z14, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z14, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z14, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z2
-	VPSUBD      Z2, Z25, Z25
-	VPORD       Z24, Z25, Z2
-	VMULPS      Z17, Z14, K7, Z2
-	VBLENDMPS   Z2, Z6, K3, Z2
-	VMOVUPS     Z2, 128(R10)(CX*1)
-	VMOVUPS     Z15, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z15, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z15, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z3
-	VPSUBD      Z3, Z25, Z25
-	VPORD       Z24, Z25, Z3
-	VMULPS      Z17, Z15, K7, Z3
-	VBLENDMPS   Z3, Z7, K4, Z3
-	VMOVUPS     Z3, 192(R10)(CX*1)
-	VPORD       Z0, Z4, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z4, Z0, K7, Z12
-	VPORD       Z1, Z5, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z5, Z1, K7, Z13
-	VPORD       Z2, Z6, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z6, Z2, K7, Z14
-	VPORD       Z3, Z7, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z7, Z3, K7, Z15
-	VFMADD213PS Z19, Z12, Z12
-	VFMADD213PS Z19, Z14, Z14
-	VFMADD231PS Z13, Z13, Z12
-	VFMADD231PS Z15, Z15, Z14
-	VADDPS      Z14, Z12, Z12
-	VADDPS      Z12, Z16, Z16
-	ADDQ        $0x08, R8
-	CMPQ        R8, SI
-	JE          tiny_end_0
-
-tiny_row_1:
-	MOVQ        16(AX)(R8*1), R10
-	VMOVUPS     (R10)(CX*1), Z0
-	VMOVUPS     64(R10)(CX*1), Z1
-	VMOVUPS     128(R10)(CX*1), Z2
-	VMOVUPS     192(R10)(CX*1), Z3
-	MOVQ        80(AX)(R8*1), R11
-	VMOVUPS     256(R12)(CX*1), Z15
-	VALIGND     $0x01, Z8, Z15, Z15
-	VALIGND     $0x0f, (R9)(R8*8), Z11, Z12
-	VMOVUPS     Z11, (R9)(R8*8)
-	VFMADD213PS Z9, Z29, Z12
-	VADDPS      Z10, Z8, Z13
-	VADDPS      Z11, Z9, Z14
-	VFMADD213PS Z10, Z29, Z15
-	VADDPS      Z0, Z4, Z4
-	VADDPS      Z1, Z5, Z5
-	VADDPS      Z2, Z6, Z6
-	VADDPS      Z3, Z7, Z7
-	VADDPS      Z4, Z12, Z12
-	VADDPS      Z5, Z13, Z13
-	VADDPS      Z6, Z14, Z14
-	VADDPS      Z7, Z15, Z15
-	VMOVUPS     Z12, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z12, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z12, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z4
-	VPSUBD      Z4, Z25, Z25
-	VPORD       Z24, Z25, Z4
-	VMULPS      Z17, Z12, K7, Z4
-	VBLENDMPS   Z4, Z8, K1, Z4
-	VMOVUPS     Z4, (R11)(CX*1)
-	VMOVUPS     Z13, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z13, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z13, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z5
-	VPSUBD      Z5, Z25, Z25
-	VPORD       Z24, Z25, Z5
-	VMULPS      Z17, Z13, K7, Z5
-	VBLENDMPS   Z5, Z9, K2, Z5
-	VMOVUPS     Z5, 64(R11)(CX*1)
-	VMOVUPS     Z14, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z14, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z14, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z6
-	VPSUBD      Z6, Z25, Z25
-	VPORD       Z24, Z25, Z6
-	VMULPS      Z17, Z14, K7, Z6
-	VBLENDMPS   Z6, Z10, K3, Z6
-	VMOVUPS     Z6, 128(R11)(CX*1)
-	VMOVUPS     Z15, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z15, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z15, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z7
-	VPSUBD      Z7, Z25, Z25
-	VPORD       Z24, Z25, Z7
-	VMULPS      Z17, Z15, K7, Z7
-	VBLENDMPS   Z7, Z11, K4, Z7
-	VMOVUPS     Z7, 192(R11)(CX*1)
-	VPORD       Z4, Z8, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z8, Z4, K7, Z12
-	VPORD       Z5, Z9, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z9, Z5, K7, Z13
-	VPORD       Z6, Z10, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z10, Z6, K7, Z14
-	VPORD       Z7, Z11, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z11, Z7, K7, Z15
-	VFMADD213PS Z19, Z12, Z12
-	VFMADD213PS Z19, Z14, Z14
-	VFMADD231PS Z13, Z13, Z12
-	VFMADD231PS Z15, Z15, Z14
-	VADDPS      Z14, Z12, Z12
-	VADDPS      Z12, Z16, Z16
-	ADDQ        $0x08, R8
-	CMPQ        R8, SI
-	JE          tiny_end_1
-
-tiny_row_2:
-	MOVQ        16(AX)(R8*1), R11
-	VMOVUPS     (R11)(CX*1), Z4
-	VMOVUPS     64(R11)(CX*1), Z5
-	VMOVUPS     128(R11)(CX*1), Z6
-	VMOVUPS     192(R11)(CX*1), Z7
-	MOVQ        80(AX)(R8*1), R12
-	VMOVUPS     256(R10)(CX*1), Z15
-	VALIGND     $0x01, Z0, Z15, Z15
-	VALIGND     $0x0f, (R9)(R8*8), Z3, Z12
-	VMOVUPS     Z3, (R9)(R8*8)
-	VFMADD213PS Z1, Z29, Z12
-	VADDPS      Z2, Z0, Z13
-	VADDPS      Z3, Z1, Z14
-	VFMADD213PS Z2, Z29, Z15
-	VADDPS      Z4, Z8, Z8
-	VADDPS      Z5, Z9, Z9
-	VADDPS      Z6, Z10, Z10
-	VADDPS      Z7, Z11, Z11
-	VADDPS      Z8, Z12, Z12
-	VADDPS      Z9, Z13, Z13
-	VADDPS      Z10, Z14, Z14
-	VADDPS      Z11, Z15, Z15
-	VMOVUPS     Z12, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z12, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z12, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z8
-	VPSUBD      Z8, Z25, Z25
-	VPORD       Z24, Z25, Z8
-	VMULPS      Z17, Z12, K7, Z8
-	VBLENDMPS   Z8, Z0, K1, Z8
-	VMOVUPS     Z8, (R12)(CX*1)
-	VMOVUPS     Z13, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z13, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z13, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z9
-	VPSUBD      Z9, Z25, Z25
-	VPORD       Z24, Z25, Z9
-	VMULPS      Z17, Z13, K7, Z9
-	VBLENDMPS   Z9, Z1, K2, Z9
-	VMOVUPS     Z9, 64(R12)(CX*1)
-	VMOVUPS     Z14, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z14, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z14, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z10
-	VPSUBD      Z10, Z25, Z25
-	VPORD       Z24, Z25, Z10
-	VMULPS      Z17, Z14, K7, Z10
-	VBLENDMPS   Z10, Z2, K3, Z10
-	VMOVUPS     Z10, 128(R12)(CX*1)
-	VMOVUPS     Z15, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z15, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPS      Z15, Z25, Z25
-	VMULPS      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z11
-	VPSUBD      Z11, Z25, Z25
-	VPORD       Z24, Z25, Z11
-	VMULPS      Z17, Z15, K7, Z11
-	VBLENDMPS   Z11, Z3, K4, Z11
-	VMOVUPS     Z11, 192(R12)(CX*1)
-	VPORD       Z8, Z0, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z0, Z8, K7, Z12
-	VPORD       Z9, Z1, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z1, Z9, K7, Z13
-	VPORD       Z10, Z2, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z2, Z10, K7, Z14
-	VPORD       Z11, Z3, Z24
-	VPADDD      Z24, Z24, Z24
-	VPADDD      Z20, Z24, Z24
-	VPCMPUD     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPS.Z    Z3, Z11, K7, Z15
-	VFMADD213PS Z19, Z12, Z12
-	VFMADD213PS Z19, Z14, Z14
-	VFMADD231PS Z13, Z13, Z12
-	VFMADD231PS Z15, Z15, Z14
-	VADDPS      Z14, Z12, Z12
-	VADDPS      Z12, Z16, Z16
-	ADDQ        $0x08, R8
-	CMPQ        R8, SI
-	JE          tiny_end_2
-	JMP         tiny_row_0
-
-tiny_end_0:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPS Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     tiny_row_1
-
-tiny_end_1:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPS Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     tiny_row_2
-
-tiny_end_2:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPS Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 // func fixedAVX512F32(s *Span)
@@ -1883,7 +1244,7 @@ TEXT ·fixedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
@@ -1892,17 +1253,17 @@ TEXT ·fixedAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS signAVX512F32<>+0(SB), Z22
 	VBROADCASTSS smallAVX512F32<>+0(SB), Z23
 	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
-	MOVQ      184(AX), R9
+	MOVQ      176(AX), R9
 	SHRQ      $0x01, R9
 	MOVQ      8(AX)(R9*8), R9
 	VMOVUPS   (R9)(CX*1), Z12
@@ -1931,7 +1292,7 @@ row_0:
 	VMOVUPS       128(R13)(CX*1), Z10
 	VMOVUPS       192(R13)(CX*1), Z11
 	MOVQ          80(AX)(R9*1), R11
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPS       256(R12)(CX*1), Z15
 	VALIGND       $0x01, Z4, Z15, Z15
 	VALIGND       $0x0f, (R10)(R9*8), Z7, Z12
@@ -1985,7 +1346,7 @@ row_1:
 	VMOVUPS       128(R11)(CX*1), Z2
 	VMOVUPS       192(R11)(CX*1), Z3
 	MOVQ          80(AX)(R9*1), R12
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPS       256(R13)(CX*1), Z15
 	VALIGND       $0x01, Z8, Z15, Z15
 	VALIGND       $0x0f, (R10)(R9*8), Z11, Z12
@@ -2039,7 +1400,7 @@ row_2:
 	VMOVUPS       128(R12)(CX*1), Z6
 	VMOVUPS       192(R12)(CX*1), Z7
 	MOVQ          80(AX)(R9*1), R13
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPS       256(R11)(CX*1), Z15
 	VALIGND       $0x01, Z0, Z15, Z15
 	VALIGND       $0x0f, (R10)(R9*8), Z3, Z12
@@ -2098,33 +1459,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -2148,7 +1509,7 @@ tiny_row_0:
 	VMOVUPS     128(R13)(CX*1), Z10
 	VMOVUPS     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z7, Z12
@@ -2270,7 +1631,7 @@ tiny_row_1:
 	VMOVUPS     128(R11)(CX*1), Z2
 	VMOVUPS     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPS     256(R13)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z11, Z12
@@ -2392,7 +1753,7 @@ tiny_row_2:
 	VMOVUPS     128(R12)(CX*1), Z6
 	VMOVUPS     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z3, Z12
@@ -2509,33 +1870,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 // func streamFixedAVX512F32(s *Span)
@@ -2545,7 +1906,7 @@ TEXT ·streamFixedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
@@ -2554,17 +1915,17 @@ TEXT ·streamFixedAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS signAVX512F32<>+0(SB), Z22
 	VBROADCASTSS smallAVX512F32<>+0(SB), Z23
 	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
-	MOVQ      184(AX), R9
+	MOVQ      176(AX), R9
 	SHRQ      $0x01, R9
 	MOVQ      8(AX)(R9*8), R9
 	VMOVUPS   (R9)(CX*1), Z12
@@ -2593,7 +1954,7 @@ row_0:
 	VMOVUPS       128(R13)(CX*1), Z10
 	VMOVUPS       192(R13)(CX*1), Z11
 	MOVQ          80(AX)(R9*1), R11
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPS       256(R12)(CX*1), Z15
 	VALIGND       $0x01, Z4, Z15, Z15
 	VALIGND       $0x0f, (R10)(R9*8), Z7, Z12
@@ -2647,7 +2008,7 @@ row_1:
 	VMOVUPS       128(R11)(CX*1), Z2
 	VMOVUPS       192(R11)(CX*1), Z3
 	MOVQ          80(AX)(R9*1), R12
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPS       256(R13)(CX*1), Z15
 	VALIGND       $0x01, Z8, Z15, Z15
 	VALIGND       $0x0f, (R10)(R9*8), Z11, Z12
@@ -2701,7 +2062,7 @@ row_2:
 	VMOVUPS       128(R12)(CX*1), Z6
 	VMOVUPS       192(R12)(CX*1), Z7
 	MOVQ          80(AX)(R9*1), R13
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPS       256(R11)(CX*1), Z15
 	VALIGND       $0x01, Z0, Z15, Z15
 	VALIGND       $0x0f, (R10)(R9*8), Z3, Z12
@@ -2760,33 +2121,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -2810,7 +2171,7 @@ tiny_row_0:
 	VMOVUPS     128(R13)(CX*1), Z10
 	VMOVUPS     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z7, Z12
@@ -2932,7 +2293,7 @@ tiny_row_1:
 	VMOVUPS     128(R11)(CX*1), Z2
 	VMOVUPS     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPS     256(R13)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z11, Z12
@@ -3054,7 +2415,7 @@ tiny_row_2:
 	VMOVUPS     128(R12)(CX*1), Z6
 	VMOVUPS     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z3, Z12
@@ -3171,33 +2532,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 // func wholeAVX512F32(s *Span)
@@ -3207,19 +2568,19 @@ TEXT ·wholeAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VMOVUPS      (SI), Z17
 	VMOVUPS      64(SI), Z18
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -3242,7 +2603,7 @@ row_0:
 	VMOVUPS     128(R12)(CX*1), Z10
 	VMOVUPS     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R9)(R8*8), Z7, Z12
@@ -3292,7 +2653,7 @@ row_1:
 	VMOVUPS     128(R10)(CX*1), Z2
 	VMOVUPS     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R9)(R8*8), Z11, Z12
@@ -3342,7 +2703,7 @@ row_2:
 	VMOVUPS     128(R11)(CX*1), Z6
 	VMOVUPS     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R9)(R8*8), Z3, Z12
@@ -3396,33 +2757,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func streamWholeAVX512F32(s *Span)
@@ -3432,19 +2793,19 @@ TEXT ·streamWholeAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VMOVUPS      (SI), Z17
 	VMOVUPS      64(SI), Z18
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -3467,7 +2828,7 @@ row_0:
 	VMOVUPS     128(R12)(CX*1), Z10
 	VMOVUPS     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R9)(R8*8), Z7, Z12
@@ -3517,7 +2878,7 @@ row_1:
 	VMOVUPS     128(R10)(CX*1), Z2
 	VMOVUPS     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R9)(R8*8), Z11, Z12
@@ -3567,7 +2928,7 @@ row_2:
 	VMOVUPS     128(R11)(CX*1), Z6
 	VMOVUPS     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R9)(R8*8), Z3, Z12
@@ -3621,33 +2982,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func generalAVX512F32(s *Span)
@@ -3657,20 +3018,20 @@ TEXT ·generalAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VMOVUPS      (SI), Z17
 	VMOVUPS      64(SI), Z18
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -3693,8 +3054,8 @@ row_0:
 	VMOVUPS     128(R13)(CX*1), Z10
 	VMOVUPS     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z7, Z12
@@ -3752,8 +3113,8 @@ row_1:
 	VMOVUPS     128(R11)(CX*1), Z2
 	VMOVUPS     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPS     256(R13)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z11, Z12
@@ -3811,8 +3172,8 @@ row_2:
 	VMOVUPS     128(R12)(CX*1), Z6
 	VMOVUPS     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z3, Z12
@@ -3875,33 +3236,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamGeneralAVX512F32(s *Span)
@@ -3911,20 +3272,20 @@ TEXT ·streamGeneralAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VMOVUPS      (SI), Z17
 	VMOVUPS      64(SI), Z18
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -3947,8 +3308,8 @@ row_0:
 	VMOVUPS     128(R13)(CX*1), Z10
 	VMOVUPS     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z7, Z12
@@ -4006,8 +3367,8 @@ row_1:
 	VMOVUPS     128(R11)(CX*1), Z2
 	VMOVUPS     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPS     256(R13)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z11, Z12
@@ -4065,8 +3426,8 @@ row_2:
 	VMOVUPS     128(R12)(CX*1), Z6
 	VMOVUPS     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R10)(R9*8), Z3, Z12
@@ -4129,33 +3490,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func bareAVX512F32(s *Span)
@@ -4165,7 +3526,7 @@ TEXT ·bareAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
@@ -4176,9 +3537,9 @@ TEXT ·bareAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPS  (DI)(CX*1), Z12
@@ -4577,7 +3938,7 @@ TEXT ·streamBareAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS quarterAVX512F32<>+0(SB), Z17
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
@@ -4588,9 +3949,9 @@ TEXT ·streamBareAVX512F32(SB), NOSPLIT, $0-8
 	VBROADCASTSS doubleSmallAVX512F32<>+0(SB), Z28
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPS  (DI)(CX*1), Z12
@@ -4989,15 +4350,15 @@ TEXT ·bareWholeAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VMOVUPS      (SI), Z17
 	VMOVUPS      64(SI), Z18
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -5019,7 +4380,7 @@ row_0:
 	VMOVUPS     128(R11)(CX*1), Z10
 	VMOVUPS     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R8)(DI*8), Z7, Z12
@@ -5057,7 +4418,7 @@ row_0:
 	VMOVUPS     128(R9)(CX*1), Z2
 	VMOVUPS     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R8)(DI*8), Z11, Z12
@@ -5095,7 +4456,7 @@ row_0:
 	VMOVUPS     128(R10)(CX*1), Z6
 	VMOVUPS     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R8)(DI*8), Z3, Z12
@@ -5144,15 +4505,15 @@ TEXT ·streamBareWholeAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VMOVUPS      (SI), Z17
 	VMOVUPS      64(SI), Z18
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -5174,7 +4535,7 @@ row_0:
 	VMOVUPS     128(R11)(CX*1), Z10
 	VMOVUPS     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
 	VALIGND     $0x0f, (R8)(DI*8), Z7, Z12
@@ -5212,7 +4573,7 @@ row_0:
 	VMOVUPS     128(R9)(CX*1), Z2
 	VMOVUPS     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
 	VALIGND     $0x0f, (R8)(DI*8), Z11, Z12
@@ -5250,7 +4611,7 @@ row_0:
 	VMOVUPS     128(R10)(CX*1), Z6
 	VMOVUPS     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
 	VALIGND     $0x0f, (R8)(DI*8), Z3, Z12
@@ -5299,16 +4660,16 @@ TEXT ·weightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -5331,11 +4692,11 @@ row_0:
 	VMOVUPS     128(R12)(CX*1), Z10
 	VMOVUPS     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
@@ -5386,11 +4747,11 @@ row_1:
 	VMOVUPS     128(R10)(CX*1), Z2
 	VMOVUPS     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
@@ -5441,11 +4802,11 @@ row_2:
 	VMOVUPS     128(R11)(CX*1), Z6
 	VMOVUPS     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
@@ -5500,33 +4861,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func streamWeightedAVX512F32(s *Span)
@@ -5536,16 +4897,16 @@ TEXT ·streamWeightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -5568,11 +4929,11 @@ row_0:
 	VMOVUPS     128(R12)(CX*1), Z10
 	VMOVUPS     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
@@ -5623,11 +4984,11 @@ row_1:
 	VMOVUPS     128(R10)(CX*1), Z2
 	VMOVUPS     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
@@ -5678,11 +5039,11 @@ row_2:
 	VMOVUPS     128(R11)(CX*1), Z6
 	VMOVUPS     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
@@ -5737,33 +5098,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPS Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func maskedWeightedAVX512F32(s *Span)
@@ -5773,17 +5134,17 @@ TEXT ·maskedWeightedAVX512F32(SB), NOSPLIT, $8-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -5806,12 +5167,12 @@ row_0:
 	VMOVUPS     128(R13)(CX*1), Z10
 	VMOVUPS     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
@@ -5870,12 +5231,12 @@ row_1:
 	VMOVUPS     128(R11)(CX*1), Z2
 	VMOVUPS     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPS     256(R13)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
@@ -5934,12 +5295,12 @@ row_2:
 	VMOVUPS     128(R12)(CX*1), Z6
 	VMOVUPS     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
@@ -6003,33 +5364,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamMaskedWeightedAVX512F32(s *Span)
@@ -6039,17 +5400,17 @@ TEXT ·streamMaskedWeightedAVX512F32(SB), NOSPLIT, $8-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPS.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -6072,12 +5433,12 @@ row_0:
 	VMOVUPS     128(R13)(CX*1), Z10
 	VMOVUPS     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPS     256(R12)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
@@ -6136,12 +5497,12 @@ row_1:
 	VMOVUPS     128(R11)(CX*1), Z2
 	VMOVUPS     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPS     256(R13)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
@@ -6200,12 +5561,12 @@ row_2:
 	VMOVUPS     128(R12)(CX*1), Z6
 	VMOVUPS     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
@@ -6269,33 +5630,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPS Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func bareWeightedAVX512F32(s *Span)
@@ -6305,12 +5666,12 @@ TEXT ·bareWeightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -6332,11 +5693,11 @@ row_0:
 	VMOVUPS     128(R11)(CX*1), Z10
 	VMOVUPS     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
@@ -6375,11 +5736,11 @@ row_0:
 	VMOVUPS     128(R9)(CX*1), Z2
 	VMOVUPS     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
@@ -6418,11 +5779,11 @@ row_0:
 	VMOVUPS     128(R10)(CX*1), Z6
 	VMOVUPS     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
@@ -6472,12 +5833,12 @@ TEXT ·streamBareWeightedAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSS oneAVX512F32<>+0(SB), Z29
 	VBROADCASTSS smallestAVX512F32<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -6499,11 +5860,11 @@ row_0:
 	VMOVUPS     128(R11)(CX*1), Z10
 	VMOVUPS     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPS     256(R10)(CX*1), Z15
 	VALIGND     $0x01, Z4, Z15, Z15
@@ -6542,11 +5903,11 @@ row_0:
 	VMOVUPS     128(R9)(CX*1), Z2
 	VMOVUPS     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPS     256(R11)(CX*1), Z15
 	VALIGND     $0x01, Z8, Z15, Z15
@@ -6585,11 +5946,11 @@ row_0:
 	VMOVUPS     128(R10)(CX*1), Z6
 	VMOVUPS     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPS     256(R9)(CX*1), Z15
 	VALIGND     $0x01, Z0, Z15, Z15
@@ -6959,7 +6320,7 @@ TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
@@ -6970,14 +6331,14 @@ TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
-	MOVQ      184(AX), R8
+	MOVQ      176(AX), R8
 	SHRQ      $0x01, R8
 	MOVQ      8(AX)(R8*8), R8
 	VMOVUPD   (R8)(CX*1), Z12
@@ -7145,33 +6506,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -7529,33 +6890,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 DATA oneAVX512F64<>+0(SB)/8, $0x3ff0000000000000
@@ -7586,7 +6947,7 @@ TEXT ·streamAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
@@ -7597,14 +6958,14 @@ TEXT ·streamAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
-	MOVQ      184(AX), R8
+	MOVQ      176(AX), R8
 	SHRQ      $0x01, R8
 	MOVQ      8(AX)(R8*8), R8
 	VMOVUPD   (R8)(CX*1), Z12
@@ -7772,33 +7133,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 tiny:
@@ -8156,672 +7517,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     tiny_row_0
-
-// func edgeAVX512F64(s *Span)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·edgeAVX512F64(SB), NOSPLIT, $0-8
-	MOVQ         s+0(FP), AX
-	MOVQ         144(AX), CX
-	MOVQ         160(AX), DX
-	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         176(AX), SI
-	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
-	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
-	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
-	VBROADCASTSD tinyAVX512F64<>+0(SB), Z21
-	VPTERNLOGD   $0xff, Z20, Z20, Z20
-	VBROADCASTSD signAVX512F64<>+0(SB), Z22
-	VBROADCASTSD smallAVX512F64<>+0(SB), Z23
-	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
-	VMOVUPD      (SI), Z12
-	VPMOVQ2M     Z12, K1
-	VMOVUPD      64(SI), Z12
-	VPMOVQ2M     Z12, K2
-	VMOVUPD      128(SI), Z12
-	VPMOVQ2M     Z12, K3
-	VMOVUPD      192(SI), Z12
-	VPMOVQ2M     Z12, K4
-
-block:
-	MOVQ      216(AX), SI
-	LEAQ      -1(SI), SI
-	KMOVW     SI, K5
-	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
-	SHLQ      $0x03, SI
-	MOVQ      DX, DI
-	MOVQ      184(AX), R8
-	SHRQ      $0x01, R8
-	MOVQ      8(AX)(R8*8), R8
-	VMOVUPD   (R8)(CX*1), Z12
-	VPADDQ    Z12, Z12, Z12
-	VPADDQ    Z20, Z12, Z12
-	VPCMPUQ   $0x01, Z21, Z12, K6
-	KORTESTW  K6, K6
-	JNE       tiny
-	MOVQ      168(AX), R9
-	XORQ      R8, R8
-	MOVQ      (AX), R10
-	VMOVUPD   (R10)(CX*1), Z0
-	VMOVUPD   64(R10)(CX*1), Z1
-	VMOVUPD   128(R10)(CX*1), Z2
-	VMOVUPD   192(R10)(CX*1), Z3
-	MOVQ      8(AX), R11
-	VMOVUPD   (R11)(CX*1), Z4
-	VMOVUPD   64(R11)(CX*1), Z5
-	VMOVUPD   128(R11)(CX*1), Z6
-	VMOVUPD   192(R11)(CX*1), Z7
-
-row_0:
-	MOVQ          16(AX)(R8*1), R12
-	VMOVUPD       (R12)(CX*1), Z8
-	VMOVUPD       64(R12)(CX*1), Z9
-	VMOVUPD       128(R12)(CX*1), Z10
-	VMOVUPD       192(R12)(CX*1), Z11
-	MOVQ          80(AX)(R8*1), R10
-	VMOVUPD       256(R11)(CX*1), Z15
-	VALIGNQ       $0x01, Z4, Z15, Z15
-	VALIGNQ       $0x07, (R9)(R8*8), Z7, Z12
-	VMOVUPD       Z7, (R9)(R8*8)
-	VFMADD213PD   Z5, Z29, Z12
-	VADDPD        Z6, Z4, Z13
-	VADDPD        Z7, Z5, Z14
-	VFMADD213PD   Z6, Z29, Z15
-	VADDPD        Z8, Z0, Z0
-	VADDPD        Z9, Z1, Z1
-	VADDPD        Z10, Z2, Z2
-	VADDPD        Z11, Z3, Z3
-	VADDPD        Z0, Z12, Z12
-	VADDPD        Z1, Z13, Z13
-	VADDPD        Z2, Z14, Z14
-	VADDPD        Z3, Z15, Z15
-	VMOVUPD       Z4, Z0
-	VMULPD        Z17, Z12, K1, Z0
-	VMOVUPD       Z0, (R10)(CX*1)
-	VMOVUPD       Z5, Z1
-	VMULPD        Z17, Z13, K2, Z1
-	VMOVUPD       Z1, 64(R10)(CX*1)
-	VMOVUPD       Z6, Z2
-	VMULPD        Z17, Z14, K3, Z2
-	VMOVUPD       Z2, 128(R10)(CX*1)
-	VMOVUPD       Z7, Z3
-	VMULPD        Z17, Z15, K4, Z3
-	VMOVUPD       Z3, 192(R10)(CX*1)
-	VFMSUB213PD.Z Z4, Z17, K1, Z12
-	VFMSUB213PD.Z Z5, Z17, K2, Z13
-	VFMSUB213PD.Z Z6, Z17, K3, Z14
-	VFMSUB213PD.Z Z7, Z17, K4, Z15
-	VFMADD213PD   Z19, Z12, Z12
-	VFMADD213PD   Z19, Z14, Z14
-	VFMADD231PD   Z13, Z13, Z12
-	VFMADD231PD   Z15, Z15, Z14
-	VADDPD        Z14, Z12, Z12
-	VADDPD        Z12, Z16, Z16
-	ADDQ          $0x08, R8
-	CMPQ          R8, SI
-	JE            end_0
-
-row_1:
-	MOVQ          16(AX)(R8*1), R10
-	VMOVUPD       (R10)(CX*1), Z0
-	VMOVUPD       64(R10)(CX*1), Z1
-	VMOVUPD       128(R10)(CX*1), Z2
-	VMOVUPD       192(R10)(CX*1), Z3
-	MOVQ          80(AX)(R8*1), R11
-	VMOVUPD       256(R12)(CX*1), Z15
-	VALIGNQ       $0x01, Z8, Z15, Z15
-	VALIGNQ       $0x07, (R9)(R8*8), Z11, Z12
-	VMOVUPD       Z11, (R9)(R8*8)
-	VFMADD213PD   Z9, Z29, Z12
-	VADDPD        Z10, Z8, Z13
-	VADDPD        Z11, Z9, Z14
-	VFMADD213PD   Z10, Z29, Z15
-	VADDPD        Z0, Z4, Z4
-	VADDPD        Z1, Z5, Z5
-	VADDPD        Z2, Z6, Z6
-	VADDPD        Z3, Z7, Z7
-	VADDPD        Z4, Z12, Z12
-	VADDPD        Z5, Z13, Z13
-	VADDPD        Z6, Z14, Z14
-	VADDPD        Z7, Z15, Z15
-	VMOVUPD       Z8, Z4
-	VMULPD        Z17, Z12, K1, Z4
-	VMOVUPD       Z4, (R11)(CX*1)
-	VMOVUPD       Z9, Z5
-	VMULPD        Z17, Z13, K2, Z5
-	VMOVUPD       Z5, 64(R11)(CX*1)
-	VMOVUPD       Z10, Z6
-	VMULPD        Z17, Z14, K3, Z6
-	VMOVUPD       Z6, 128(R11)(CX*1)
-	VMOVUPD       Z11, Z7
-	VMULPD        Z17, Z15, K4, Z7
-	VMOVUPD       Z7, 192(R11)(CX*1)
-	VFMSUB213PD.Z Z8, Z17, K1, Z12
-	VFMSUB213PD.Z Z9, Z17, K2, Z13
-	VFMSUB213PD.Z Z10, Z17, K3, Z14
-	VFMSUB213PD.Z Z11, Z17, K4, Z15
-	VFMADD213PD   Z19, Z12, Z12
-	VFMADD213PD   Z19, Z14, Z14
-	VFMADD231PD   Z13, Z13, Z12
-	VFMADD231PD   Z15, Z15, Z14
-	VADDPD        Z14, Z12, Z12
-	VADDPD        Z12, Z16, Z16
-	ADDQ          $0x08, R8
-	CMPQ          R8, SI
-	JE            end_1
-
-row_2:
-	MOVQ          16(AX)(R8*1), R11
-	VMOVUPD       (R11)(CX*1), Z4
-	VMOVUPD       64(R11)(CX*1), Z5
-	VMOVUPD       128(R11)(CX*1), Z6
-	VMOVUPD       192(R11)(CX*1), Z7
-	MOVQ          80(AX)(R8*1), R12
-	VMOVUPD       256(R10)(CX*1), Z15
-	VALIGNQ       $0x01, Z0, Z15, Z15
-	VALIGNQ       $0x07, (R9)(R8*8), Z3, Z12
-	VMOVUPD       Z3, (R9)(R8*8)
-	VFMADD213PD   Z1, Z29, Z12
-	VADDPD        Z2, Z0, Z13
-	VADDPD        Z3, Z1, Z14
-	VFMADD213PD   Z2, Z29, Z15
-	VADDPD        Z4, Z8, Z8
-	VADDPD        Z5, Z9, Z9
-	VADDPD        Z6, Z10, Z10
-	VADDPD        Z7, Z11, Z11
-	VADDPD        Z8, Z12, Z12
-	VADDPD        Z9, Z13, Z13
-	VADDPD        Z10, Z14, Z14
-	VADDPD        Z11, Z15, Z15
-	VMOVUPD       Z0, Z8
-	VMULPD        Z17, Z12, K1, Z8
-	VMOVUPD       Z8, (R12)(CX*1)
-	VMOVUPD       Z1, Z9
-	VMULPD        Z17, Z13, K2, Z9
-	VMOVUPD       Z9, 64(R12)(CX*1)
-	VMOVUPD       Z2, Z10
-	VMULPD        Z17, Z14, K3, Z10
-	VMOVUPD       Z10, 128(R12)(CX*1)
-	VMOVUPD       Z3, Z11
-	VMULPD        Z17, Z15, K4, Z11
-	VMOVUPD       Z11, 192(R12)(CX*1)
-	VFMSUB213PD.Z Z0, Z17, K1, Z12
-	VFMSUB213PD.Z Z1, Z17, K2, Z13
-	VFMSUB213PD.Z Z2, Z17, K3, Z14
-	VFMSUB213PD.Z Z3, Z17, K4, Z15
-	VFMADD213PD   Z19, Z12, Z12
-	VFMADD213PD   Z19, Z14, Z14
-	VFMADD231PD   Z13, Z13, Z12
-	VFMADD231PD   Z15, Z15, Z14
-	VADDPD        Z14, Z12, Z12
-	VADDPD        Z12, Z16, Z16
-	ADDQ          $0x08, R8
-	CMPQ          R8, SI
-	JE            end_2
-	JMP           row_0
-
-rows_done:
-	VMOVUPD Z16, (DI)
-	ADDQ    $0x00000040, DX
-	ADDQ    $0x00000100, CX
-	DECQ    BX
-	JNZ     block
-	VZEROUPPER
-	RET
-
-end_0:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPD Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     row_1
-
-end_1:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPD Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     row_2
-
-end_2:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPD Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     row_0
-
-tiny:
-	MOVQ    168(AX), R9
-	XORQ    R8, R8
-	MOVQ    (AX), R10
-	VMOVUPD (R10)(CX*1), Z0
-	VMOVUPD 64(R10)(CX*1), Z1
-	VMOVUPD 128(R10)(CX*1), Z2
-	VMOVUPD 192(R10)(CX*1), Z3
-	MOVQ    8(AX), R11
-	VMOVUPD (R11)(CX*1), Z4
-	VMOVUPD 64(R11)(CX*1), Z5
-	VMOVUPD 128(R11)(CX*1), Z6
-	VMOVUPD 192(R11)(CX*1), Z7
-
-tiny_row_0:
-	MOVQ        16(AX)(R8*1), R12
-	VMOVUPD     (R12)(CX*1), Z8
-	VMOVUPD     64(R12)(CX*1), Z9
-	VMOVUPD     128(R12)(CX*1), Z10
-	VMOVUPD     192(R12)(CX*1), Z11
-	MOVQ        80(AX)(R8*1), R10
-	VMOVUPD     256(R11)(CX*1), Z15
-	VALIGNQ     $0x01, Z4, Z15, Z15
-	VALIGNQ     $0x07, (R9)(R8*8), Z7, Z12
-	VMOVUPD     Z7, (R9)(R8*8)
-	VFMADD213PD Z5, Z29, Z12
-	VADDPD      Z6, Z4, Z13
-	VADDPD      Z7, Z5, Z14
-	VFMADD213PD Z6, Z29, Z15
-	VADDPD      Z8, Z0, Z0
-	VADDPD      Z9, Z1, Z1
-	VADDPD      Z10, Z2, Z2
-	VADDPD      Z11, Z3, Z3
-	VADDPD      Z0, Z12, Z12
-	VADDPD      Z1, Z13, Z13
-	VADDPD      Z2, Z14, Z14
-	VADDPD      Z3, Z15, Z15
-	VMOVUPD     Z12, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z12, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z12, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z0
-	VPSUBQ      Z0, Z25, Z25
-	VPORD       Z24, Z25, Z0
-	VMULPD      Z17, Z12, K7, Z0
-	VBLENDMPD   Z0, Z4, K1, Z0
-	VMOVUPD     Z0, (R10)(CX*1)
-	VMOVUPD     Z13, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z13, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z13, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z1
-	VPSUBQ      Z1, Z25, Z25
-	VPORD       Z24, Z25, Z1
-	VMULPD      Z17, Z13, K7, Z1
-	VBLENDMPD   Z1, Z5, K2, Z1
-	VMOVUPD     Z1, 64(R10)(CX*1)
-	VMOVUPD     Z14, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z14, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z14, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z2
-	VPSUBQ      Z2, Z25, Z25
-	VPORD       Z24, Z25, Z2
-	VMULPD      Z17, Z14, K7, Z2
-	VBLENDMPD   Z2, Z6, K3, Z2
-	VMOVUPD     Z2, 128(R10)(CX*1)
-	VMOVUPD     Z15, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z15, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z15, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z3
-	VPSUBQ      Z3, Z25, Z25
-	VPORD       Z24, Z25, Z3
-	VMULPD      Z17, Z15, K7, Z3
-	VBLENDMPD   Z3, Z7, K4, Z3
-	VMOVUPD     Z3, 192(R10)(CX*1)
-	VPORD       Z0, Z4, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z4, Z0, K7, Z12
-	VPORD       Z1, Z5, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z5, Z1, K7, Z13
-	VPORD       Z2, Z6, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z6, Z2, K7, Z14
-	VPORD       Z3, Z7, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z7, Z3, K7, Z15
-	VFMADD213PD Z19, Z12, Z12
-	VFMADD213PD Z19, Z14, Z14
-	VFMADD231PD Z13, Z13, Z12
-	VFMADD231PD Z15, Z15, Z14
-	VADDPD      Z14, Z12, Z12
-	VADDPD      Z12, Z16, Z16
-	ADDQ        $0x08, R8
-	CMPQ        R8, SI
-	JE          tiny_end_0
-
-tiny_row_1:
-	MOVQ        16(AX)(R8*1), R10
-	VMOVUPD     (R10)(CX*1), Z0
-	VMOVUPD     64(R10)(CX*1), Z1
-	VMOVUPD     128(R10)(CX*1), Z2
-	VMOVUPD     192(R10)(CX*1), Z3
-	MOVQ        80(AX)(R8*1), R11
-	VMOVUPD     256(R12)(CX*1), Z15
-	VALIGNQ     $0x01, Z8, Z15, Z15
-	VALIGNQ     $0x07, (R9)(R8*8), Z11, Z12
-	VMOVUPD     Z11, (R9)(R8*8)
-	VFMADD213PD Z9, Z29, Z12
-	VADDPD      Z10, Z8, Z13
-	VADDPD      Z11, Z9, Z14
-	VFMADD213PD Z10, Z29, Z15
-	VADDPD      Z0, Z4, Z4
-	VADDPD      Z1, Z5, Z5
-	VADDPD      Z2, Z6, Z6
-	VADDPD      Z3, Z7, Z7
-	VADDPD      Z4, Z12, Z12
-	VADDPD      Z5, Z13, Z13
-	VADDPD      Z6, Z14, Z14
-	VADDPD      Z7, Z15, Z15
-	VMOVUPD     Z12, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z12, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z12, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z4
-	VPSUBQ      Z4, Z25, Z25
-	VPORD       Z24, Z25, Z4
-	VMULPD      Z17, Z12, K7, Z4
-	VBLENDMPD   Z4, Z8, K1, Z4
-	VMOVUPD     Z4, (R11)(CX*1)
-	VMOVUPD     Z13, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z13, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z13, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z5
-	VPSUBQ      Z5, Z25, Z25
-	VPORD       Z24, Z25, Z5
-	VMULPD      Z17, Z13, K7, Z5
-	VBLENDMPD   Z5, Z9, K2, Z5
-	VMOVUPD     Z5, 64(R11)(CX*1)
-	VMOVUPD     Z14, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z14, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z14, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z6
-	VPSUBQ      Z6, Z25, Z25
-	VPORD       Z24, Z25, Z6
-	VMULPD      Z17, Z14, K7, Z6
-	VBLENDMPD   Z6, Z10, K3, Z6
-	VMOVUPD     Z6, 128(R11)(CX*1)
-	VMOVUPD     Z15, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z15, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z15, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z7
-	VPSUBQ      Z7, Z25, Z25
-	VPORD       Z24, Z25, Z7
-	VMULPD      Z17, Z15, K7, Z7
-	VBLENDMPD   Z7, Z11, K4, Z7
-	VMOVUPD     Z7, 192(R11)(CX*1)
-	VPORD       Z4, Z8, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z8, Z4, K7, Z12
-	VPORD       Z5, Z9, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z9, Z5, K7, Z13
-	VPORD       Z6, Z10, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z10, Z6, K7, Z14
-	VPORD       Z7, Z11, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z11, Z7, K7, Z15
-	VFMADD213PD Z19, Z12, Z12
-	VFMADD213PD Z19, Z14, Z14
-	VFMADD231PD Z13, Z13, Z12
-	VFMADD231PD Z15, Z15, Z14
-	VADDPD      Z14, Z12, Z12
-	VADDPD      Z12, Z16, Z16
-	ADDQ        $0x08, R8
-	CMPQ        R8, SI
-	JE          tiny_end_1
-
-tiny_row_2:
-	MOVQ        16(AX)(R8*1), R11
-	VMOVUPD     (R11)(CX*1), Z4
-	VMOVUPD     64(R11)(CX*1), Z5
-	VMOVUPD     128(R11)(CX*1), Z6
-	VMOVUPD     192(R11)(CX*1), Z7
-	MOVQ        80(AX)(R8*1), R12
-	VMOVUPD     256(R10)(CX*1), Z15
-	VALIGNQ     $0x01, Z0, Z15, Z15
-	VALIGNQ     $0x07, (R9)(R8*8), Z3, Z12
-	VMOVUPD     Z3, (R9)(R8*8)
-	VFMADD213PD Z1, Z29, Z12
-	VADDPD      Z2, Z0, Z13
-	VADDPD      Z3, Z1, Z14
-	VFMADD213PD Z2, Z29, Z15
-	VADDPD      Z4, Z8, Z8
-	VADDPD      Z5, Z9, Z9
-	VADDPD      Z6, Z10, Z10
-	VADDPD      Z7, Z11, Z11
-	VADDPD      Z8, Z12, Z12
-	VADDPD      Z9, Z13, Z13
-	VADDPD      Z10, Z14, Z14
-	VADDPD      Z11, Z15, Z15
-	VMOVUPD     Z12, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z12, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z12, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z8
-	VPSUBQ      Z8, Z25, Z25
-	VPORD       Z24, Z25, Z8
-	VMULPD      Z17, Z12, K7, Z8
-	VBLENDMPD   Z8, Z0, K1, Z8
-	VMOVUPD     Z8, (R12)(CX*1)
-	VMOVUPD     Z13, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z13, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z13, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z9
-	VPSUBQ      Z9, Z25, Z25
-	VPORD       Z24, Z25, Z9
-	VMULPD      Z17, Z13, K7, Z9
-	VBLENDMPD   Z9, Z1, K2, Z9
-	VMOVUPD     Z9, 64(R12)(CX*1)
-	VMOVUPD     Z14, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z14, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z14, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z10
-	VPSUBQ      Z10, Z25, Z25
-	VPORD       Z24, Z25, Z10
-	VMULPD      Z17, Z14, K7, Z10
-	VBLENDMPD   Z10, Z2, K3, Z10
-	VMOVUPD     Z10, 128(R12)(CX*1)
-	VMOVUPD     Z15, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z28, Z24, K6
-	KNOTW       K6, K7
-	VPANDD      Z22, Z15, Z24
-	VPORD       Z23, Z24, Z25
-	VADDPD      Z15, Z25, Z25
-	VMULPD      Z17, Z25, Z25
-	VPORD       Z19, Z24, Z11
-	VPSUBQ      Z11, Z25, Z25
-	VPORD       Z24, Z25, Z11
-	VMULPD      Z17, Z15, K7, Z11
-	VBLENDMPD   Z11, Z3, K4, Z11
-	VMOVUPD     Z11, 192(R12)(CX*1)
-	VPORD       Z8, Z0, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z0, Z8, K7, Z12
-	VPORD       Z9, Z1, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z1, Z9, K7, Z13
-	VPORD       Z10, Z2, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z2, Z10, K7, Z14
-	VPORD       Z11, Z3, Z24
-	VPADDQ      Z24, Z24, Z24
-	VPADDQ      Z20, Z24, Z24
-	VPCMPUQ     $0x01, Z21, Z24, K6
-	KNOTW       K6, K7
-	VSUBPD.Z    Z3, Z11, K7, Z15
-	VFMADD213PD Z19, Z12, Z12
-	VFMADD213PD Z19, Z14, Z14
-	VFMADD231PD Z13, Z13, Z12
-	VFMADD231PD Z15, Z15, Z14
-	VADDPD      Z14, Z12, Z12
-	VADDPD      Z12, Z16, Z16
-	ADDQ        $0x08, R8
-	CMPQ        R8, SI
-	JE          tiny_end_2
-	JMP         tiny_row_0
-
-tiny_end_0:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPD Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     tiny_row_1
-
-tiny_end_1:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPD Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
-	JMP     tiny_row_2
-
-tiny_end_2:
-	MOVQ    184(AX), SI
-	SHLQ    $0x03, SI
-	CMPQ    R8, SI
-	JE      rows_done
-	VMOVUPD Z16, (DI)
-	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     tiny_row_0
 
 // func fixedAVX512F64(s *Span)
@@ -8831,7 +7553,7 @@ TEXT ·fixedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
@@ -8840,17 +7562,17 @@ TEXT ·fixedAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD signAVX512F64<>+0(SB), Z22
 	VBROADCASTSD smallAVX512F64<>+0(SB), Z23
 	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
-	MOVQ      184(AX), R9
+	MOVQ      176(AX), R9
 	SHRQ      $0x01, R9
 	MOVQ      8(AX)(R9*8), R9
 	VMOVUPD   (R9)(CX*1), Z12
@@ -8879,7 +7601,7 @@ row_0:
 	VMOVUPD       128(R13)(CX*1), Z10
 	VMOVUPD       192(R13)(CX*1), Z11
 	MOVQ          80(AX)(R9*1), R11
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPD       256(R12)(CX*1), Z15
 	VALIGNQ       $0x01, Z4, Z15, Z15
 	VALIGNQ       $0x07, (R10)(R9*8), Z7, Z12
@@ -8933,7 +7655,7 @@ row_1:
 	VMOVUPD       128(R11)(CX*1), Z2
 	VMOVUPD       192(R11)(CX*1), Z3
 	MOVQ          80(AX)(R9*1), R12
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPD       256(R13)(CX*1), Z15
 	VALIGNQ       $0x01, Z8, Z15, Z15
 	VALIGNQ       $0x07, (R10)(R9*8), Z11, Z12
@@ -8987,7 +7709,7 @@ row_2:
 	VMOVUPD       128(R12)(CX*1), Z6
 	VMOVUPD       192(R12)(CX*1), Z7
 	MOVQ          80(AX)(R9*1), R13
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPD       256(R11)(CX*1), Z15
 	VALIGNQ       $0x01, Z0, Z15, Z15
 	VALIGNQ       $0x07, (R10)(R9*8), Z3, Z12
@@ -9046,33 +7768,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -9096,7 +7818,7 @@ tiny_row_0:
 	VMOVUPD     128(R13)(CX*1), Z10
 	VMOVUPD     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z7, Z12
@@ -9218,7 +7940,7 @@ tiny_row_1:
 	VMOVUPD     128(R11)(CX*1), Z2
 	VMOVUPD     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPD     256(R13)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z11, Z12
@@ -9340,7 +8062,7 @@ tiny_row_2:
 	VMOVUPD     128(R12)(CX*1), Z6
 	VMOVUPD     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z3, Z12
@@ -9457,33 +8179,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 // func streamFixedAVX512F64(s *Span)
@@ -9493,7 +8215,7 @@ TEXT ·streamFixedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
@@ -9502,17 +8224,17 @@ TEXT ·streamFixedAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD signAVX512F64<>+0(SB), Z22
 	VBROADCASTSD smallAVX512F64<>+0(SB), Z23
 	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
-	MOVQ      184(AX), R9
+	MOVQ      176(AX), R9
 	SHRQ      $0x01, R9
 	MOVQ      8(AX)(R9*8), R9
 	VMOVUPD   (R9)(CX*1), Z12
@@ -9541,7 +8263,7 @@ row_0:
 	VMOVUPD       128(R13)(CX*1), Z10
 	VMOVUPD       192(R13)(CX*1), Z11
 	MOVQ          80(AX)(R9*1), R11
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPD       256(R12)(CX*1), Z15
 	VALIGNQ       $0x01, Z4, Z15, Z15
 	VALIGNQ       $0x07, (R10)(R9*8), Z7, Z12
@@ -9595,7 +8317,7 @@ row_1:
 	VMOVUPD       128(R11)(CX*1), Z2
 	VMOVUPD       192(R11)(CX*1), Z3
 	MOVQ          80(AX)(R9*1), R12
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPD       256(R13)(CX*1), Z15
 	VALIGNQ       $0x01, Z8, Z15, Z15
 	VALIGNQ       $0x07, (R10)(R9*8), Z11, Z12
@@ -9649,7 +8371,7 @@ row_2:
 	VMOVUPD       128(R12)(CX*1), Z6
 	VMOVUPD       192(R12)(CX*1), Z7
 	MOVQ          80(AX)(R9*1), R13
-	MOVQ          224(AX)(R9*1), R14
+	MOVQ          216(AX)(R9*1), R14
 	VMOVUPD       256(R11)(CX*1), Z15
 	VALIGNQ       $0x01, Z0, Z15, Z15
 	VALIGNQ       $0x07, (R10)(R9*8), Z3, Z12
@@ -9708,33 +8430,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 tiny:
@@ -9758,7 +8480,7 @@ tiny_row_0:
 	VMOVUPD     128(R13)(CX*1), Z10
 	VMOVUPD     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z7, Z12
@@ -9880,7 +8602,7 @@ tiny_row_1:
 	VMOVUPD     128(R11)(CX*1), Z2
 	VMOVUPD     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPD     256(R13)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z11, Z12
@@ -10002,7 +8724,7 @@ tiny_row_2:
 	VMOVUPD     128(R12)(CX*1), Z6
 	VMOVUPD     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
+	MOVQ        216(AX)(R9*1), R14
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z3, Z12
@@ -10119,33 +8841,33 @@ tiny_row_2:
 	JMP         tiny_row_0
 
 tiny_end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_1
 
 tiny_end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_2
 
 tiny_end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     tiny_row_0
 
 // func wholeAVX512F64(s *Span)
@@ -10155,19 +8877,19 @@ TEXT ·wholeAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VMOVUPD      (SI), Z17
 	VMOVUPD      64(SI), Z18
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -10190,7 +8912,7 @@ row_0:
 	VMOVUPD     128(R12)(CX*1), Z10
 	VMOVUPD     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R9)(R8*8), Z7, Z12
@@ -10240,7 +8962,7 @@ row_1:
 	VMOVUPD     128(R10)(CX*1), Z2
 	VMOVUPD     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R9)(R8*8), Z11, Z12
@@ -10290,7 +9012,7 @@ row_2:
 	VMOVUPD     128(R11)(CX*1), Z6
 	VMOVUPD     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R9)(R8*8), Z3, Z12
@@ -10344,33 +9066,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func streamWholeAVX512F64(s *Span)
@@ -10380,19 +9102,19 @@ TEXT ·streamWholeAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VMOVUPD      (SI), Z17
 	VMOVUPD      64(SI), Z18
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -10415,7 +9137,7 @@ row_0:
 	VMOVUPD     128(R12)(CX*1), Z10
 	VMOVUPD     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R9)(R8*8), Z7, Z12
@@ -10465,7 +9187,7 @@ row_1:
 	VMOVUPD     128(R10)(CX*1), Z2
 	VMOVUPD     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R9)(R8*8), Z11, Z12
@@ -10515,7 +9237,7 @@ row_2:
 	VMOVUPD     128(R11)(CX*1), Z6
 	VMOVUPD     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        288(AX)(R8*1), R13
+	MOVQ        280(AX)(R8*1), R13
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R9)(R8*8), Z3, Z12
@@ -10569,33 +9291,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func generalAVX512F64(s *Span)
@@ -10605,20 +9327,20 @@ TEXT ·generalAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VMOVUPD      (SI), Z17
 	VMOVUPD      64(SI), Z18
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -10641,8 +9363,8 @@ row_0:
 	VMOVUPD     128(R13)(CX*1), Z10
 	VMOVUPD     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z7, Z12
@@ -10700,8 +9422,8 @@ row_1:
 	VMOVUPD     128(R11)(CX*1), Z2
 	VMOVUPD     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPD     256(R13)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z11, Z12
@@ -10759,8 +9481,8 @@ row_2:
 	VMOVUPD     128(R12)(CX*1), Z6
 	VMOVUPD     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z3, Z12
@@ -10823,33 +9545,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamGeneralAVX512F64(s *Span)
@@ -10859,20 +9581,20 @@ TEXT ·streamGeneralAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VMOVUPD      (SI), Z17
 	VMOVUPD      64(SI), Z18
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -10895,8 +9617,8 @@ row_0:
 	VMOVUPD     128(R13)(CX*1), Z10
 	VMOVUPD     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z7, Z12
@@ -10954,8 +9676,8 @@ row_1:
 	VMOVUPD     128(R11)(CX*1), Z2
 	VMOVUPD     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPD     256(R13)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z11, Z12
@@ -11013,8 +9735,8 @@ row_2:
 	VMOVUPD     128(R12)(CX*1), Z6
 	VMOVUPD     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        288(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        280(AX)(R9*1), R15
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R10)(R9*8), Z3, Z12
@@ -11077,33 +9799,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func bareAVX512F64(s *Span)
@@ -11113,7 +9835,7 @@ TEXT ·bareAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
@@ -11124,9 +9846,9 @@ TEXT ·bareAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPD  (DI)(CX*1), Z12
@@ -11525,7 +10247,7 @@ TEXT ·streamBareAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD quarterAVX512F64<>+0(SB), Z17
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
@@ -11536,9 +10258,9 @@ TEXT ·streamBareAVX512F64(SB), NOSPLIT, $0-8
 	VBROADCASTSD doubleSmallAVX512F64<>+0(SB), Z28
 
 block:
-	MOVQ     184(AX), SI
+	MOVQ     176(AX), SI
 	SHLQ     $0x03, SI
-	MOVQ     184(AX), DI
+	MOVQ     176(AX), DI
 	SHRQ     $0x01, DI
 	MOVQ     8(AX)(DI*8), DI
 	VMOVUPD  (DI)(CX*1), Z12
@@ -11937,15 +10659,15 @@ TEXT ·bareWholeAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VMOVUPD      (SI), Z17
 	VMOVUPD      64(SI), Z18
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -11967,7 +10689,7 @@ row_0:
 	VMOVUPD     128(R11)(CX*1), Z10
 	VMOVUPD     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R8)(DI*8), Z7, Z12
@@ -12005,7 +10727,7 @@ row_0:
 	VMOVUPD     128(R9)(CX*1), Z2
 	VMOVUPD     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R8)(DI*8), Z11, Z12
@@ -12043,7 +10765,7 @@ row_0:
 	VMOVUPD     128(R10)(CX*1), Z6
 	VMOVUPD     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R8)(DI*8), Z3, Z12
@@ -12092,15 +10814,15 @@ TEXT ·streamBareWholeAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
-	MOVQ         360(AX), SI
+	MOVQ         200(AX), BX
+	MOVQ         352(AX), SI
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VMOVUPD      (SI), Z17
 	VMOVUPD      64(SI), Z18
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -12122,7 +10844,7 @@ row_0:
 	VMOVUPD     128(R11)(CX*1), Z10
 	VMOVUPD     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
 	VALIGNQ     $0x07, (R8)(DI*8), Z7, Z12
@@ -12160,7 +10882,7 @@ row_0:
 	VMOVUPD     128(R9)(CX*1), Z2
 	VMOVUPD     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
 	VALIGNQ     $0x07, (R8)(DI*8), Z11, Z12
@@ -12198,7 +10920,7 @@ row_0:
 	VMOVUPD     128(R10)(CX*1), Z6
 	VMOVUPD     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        288(AX)(DI*1), R12
+	MOVQ        280(AX)(DI*1), R12
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
 	VALIGNQ     $0x07, (R8)(DI*8), Z3, Z12
@@ -12247,16 +10969,16 @@ TEXT ·weightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -12279,11 +11001,11 @@ row_0:
 	VMOVUPD     128(R12)(CX*1), Z10
 	VMOVUPD     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
@@ -12334,11 +11056,11 @@ row_1:
 	VMOVUPD     128(R10)(CX*1), Z2
 	VMOVUPD     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
@@ -12389,11 +11111,11 @@ row_2:
 	VMOVUPD     128(R11)(CX*1), Z6
 	VMOVUPD     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
@@ -12448,33 +11170,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func streamWeightedAVX512F64(s *Span)
@@ -12484,16 +11206,16 @@ TEXT ·streamWeightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ      216(AX), SI
+	MOVQ      208(AX), SI
 	LEAQ      -1(SI), SI
 	KMOVW     SI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), SI
+	MOVQ      184(AX), SI
 	SHLQ      $0x03, SI
 	MOVQ      DX, DI
 	MOVQ      168(AX), R9
@@ -12516,11 +11238,11 @@ row_0:
 	VMOVUPD     128(R12)(CX*1), Z10
 	VMOVUPD     192(R12)(CX*1), Z11
 	MOVQ        80(AX)(R8*1), R10
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
@@ -12571,11 +11293,11 @@ row_1:
 	VMOVUPD     128(R10)(CX*1), Z2
 	VMOVUPD     192(R10)(CX*1), Z3
 	MOVQ        80(AX)(R8*1), R11
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
@@ -12626,11 +11348,11 @@ row_2:
 	VMOVUPD     128(R11)(CX*1), Z6
 	VMOVUPD     192(R11)(CX*1), Z7
 	MOVQ        80(AX)(R8*1), R12
-	MOVQ        432(AX)(R8*1), R13
+	MOVQ        424(AX)(R8*1), R13
 	PREFETCHT0  (R13)(CX*4)
 	PREFETCHT0  64(R13)(CX*4)
-	MOVQ        288(AX)(R8*1), R13
-	MOVQ        368(AX)(R8*1), R14
+	MOVQ        280(AX)(R8*1), R13
+	MOVQ        360(AX)(R8*1), R14
 	LEAQ        (R14)(CX*4), R14
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
@@ -12685,33 +11407,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	CMPQ    R8, SI
 	JE      rows_done
 	VMOVUPD Z16, (DI)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), DI
+	ADDQ    192(AX), DI
 	JMP     row_0
 
 // func maskedWeightedAVX512F64(s *Span)
@@ -12721,17 +11443,17 @@ TEXT ·maskedWeightedAVX512F64(SB), NOSPLIT, $8-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -12754,12 +11476,12 @@ row_0:
 	VMOVUPD     128(R13)(CX*1), Z10
 	VMOVUPD     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
@@ -12818,12 +11540,12 @@ row_1:
 	VMOVUPD     128(R11)(CX*1), Z2
 	VMOVUPD     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPD     256(R13)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
@@ -12882,12 +11604,12 @@ row_2:
 	VMOVUPD     128(R12)(CX*1), Z6
 	VMOVUPD     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
@@ -12951,33 +11673,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func streamMaskedWeightedAVX512F64(s *Span)
@@ -12987,17 +11709,17 @@ TEXT ·streamMaskedWeightedAVX512F64(SB), NOSPLIT, $8-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
-	MOVQ         352(AX), SI
+	MOVQ         344(AX), SI
 
 block:
-	MOVQ      216(AX), DI
+	MOVQ      208(AX), DI
 	LEAQ      -1(DI), DI
 	KMOVW     DI, K5
 	VMOVUPD.Z (DX), K5, Z16
-	MOVQ      192(AX), DI
+	MOVQ      184(AX), DI
 	SHLQ      $0x03, DI
 	MOVQ      DX, R8
 	MOVQ      168(AX), R10
@@ -13020,12 +11742,12 @@ row_0:
 	VMOVUPD     128(R13)(CX*1), Z10
 	VMOVUPD     192(R13)(CX*1), Z11
 	MOVQ        80(AX)(R9*1), R11
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPD     256(R12)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
@@ -13084,12 +11806,12 @@ row_1:
 	VMOVUPD     128(R11)(CX*1), Z2
 	VMOVUPD     192(R11)(CX*1), Z3
 	MOVQ        80(AX)(R9*1), R12
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPD     256(R13)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
@@ -13148,12 +11870,12 @@ row_2:
 	VMOVUPD     128(R12)(CX*1), Z6
 	VMOVUPD     192(R12)(CX*1), Z7
 	MOVQ        80(AX)(R9*1), R13
-	MOVQ        224(AX)(R9*1), R14
-	MOVQ        432(AX)(R9*1), R15
+	MOVQ        216(AX)(R9*1), R14
+	MOVQ        424(AX)(R9*1), R15
 	PREFETCHT0  (R15)(CX*4)
 	PREFETCHT0  64(R15)(CX*4)
-	MOVQ        288(AX)(R9*1), R15
-	MOVQ        368(AX)(R9*1), BP
+	MOVQ        280(AX)(R9*1), R15
+	MOVQ        360(AX)(R9*1), BP
 	LEAQ        (BP)(CX*4), BP
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
@@ -13217,33 +11939,33 @@ rows_done:
 	RET
 
 end_0:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_1
 
 end_1:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_2
 
 end_2:
-	MOVQ    184(AX), DI
+	MOVQ    176(AX), DI
 	SHLQ    $0x03, DI
 	CMPQ    R9, DI
 	JE      rows_done
 	VMOVUPD Z16, (R8)
 	VPXORD  Z16, Z16, Z16
-	ADDQ    200(AX), R8
+	ADDQ    192(AX), R8
 	JMP     row_0
 
 // func bareWeightedAVX512F64(s *Span)
@@ -13253,12 +11975,12 @@ TEXT ·bareWeightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -13280,11 +12002,11 @@ row_0:
 	VMOVUPD     128(R11)(CX*1), Z10
 	VMOVUPD     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
@@ -13323,11 +12045,11 @@ row_0:
 	VMOVUPD     128(R9)(CX*1), Z2
 	VMOVUPD     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
@@ -13366,11 +12088,11 @@ row_0:
 	VMOVUPD     128(R10)(CX*1), Z6
 	VMOVUPD     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15
@@ -13420,12 +12142,12 @@ TEXT ·streamBareWeightedAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         144(AX), CX
 	MOVQ         160(AX), DX
 	ADDQ         152(AX), DX
-	MOVQ         208(AX), BX
+	MOVQ         200(AX), BX
 	VBROADCASTSD oneAVX512F64<>+0(SB), Z29
 	VBROADCASTSD smallestAVX512F64<>+0(SB), Z19
 
 block:
-	MOVQ    184(AX), SI
+	MOVQ    176(AX), SI
 	SHLQ    $0x03, SI
 	MOVQ    168(AX), R8
 	XORQ    DI, DI
@@ -13447,11 +12169,11 @@ row_0:
 	VMOVUPD     128(R11)(CX*1), Z10
 	VMOVUPD     192(R11)(CX*1), Z11
 	MOVQ        80(AX)(DI*1), R9
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPD     256(R10)(CX*1), Z15
 	VALIGNQ     $0x01, Z4, Z15, Z15
@@ -13490,11 +12212,11 @@ row_0:
 	VMOVUPD     128(R9)(CX*1), Z2
 	VMOVUPD     192(R9)(CX*1), Z3
 	MOVQ        80(AX)(DI*1), R10
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPD     256(R11)(CX*1), Z15
 	VALIGNQ     $0x01, Z8, Z15, Z15
@@ -13533,11 +12255,11 @@ row_0:
 	VMOVUPD     128(R10)(CX*1), Z6
 	VMOVUPD     192(R10)(CX*1), Z7
 	MOVQ        80(AX)(DI*1), R11
-	MOVQ        432(AX)(DI*1), R12
+	MOVQ        424(AX)(DI*1), R12
 	PREFETCHT0  (R12)(CX*4)
 	PREFETCHT0  64(R12)(CX*4)
-	MOVQ        288(AX)(DI*1), R12
-	MOVQ        368(AX)(DI*1), R13
+	MOVQ        280(AX)(DI*1), R12
+	MOVQ        360(AX)(DI*1), R13
 	LEAQ        (R13)(CX*4), R13
 	VMOVUPD     256(R9)(CX*1), Z15
 	VALIGNQ     $0x01, Z0, Z15, Z15

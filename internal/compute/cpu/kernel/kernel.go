@@ -31,11 +31,10 @@ type Span struct {
 	// Carry holds one vector for each row: vector 3 of the block to the left, as in Src. The call replaces it with that
 	// of its last block.
 	Carry   unsafe.Pointer
-	Masks   unsafe.Pointer // for Edge: all bits set in the columns to sweep, clear in those to keep
-	Rows    int            // 1 to Rows
-	Break   int            // 1 to the number of rows; kernels that leave Acc alone do not read it
+	Rows    int // 1 to Rows
+	Break   int // 1 to the number of rows; kernels that leave Acc alone do not read it
 	AccNext int
-	Blocks  int // >= 1; 1 for Edge
+	Blocks  int // >= 1
 	Restart int // 1: start Acc from 0 instead of reading it; else 0
 
 	// The rest is for Masked, and for operators with a source. Swept has a row of masks for each row: for each block 4
@@ -84,9 +83,6 @@ type Functions struct {
 	Whole, Bare Pair
 	// Masked sweeps blocks, edges among them, under the masks in Swept.
 	Masked Pair
-	// Edge sweeps one block under Masks, which are the same for all rows. It is nil for operators with values: Masked
-	// does their edges.
-	Edge func(*Span)
 }
 
 // Pair is two functions for the same work. Stream is Sweep with stores that bypass the caches, for a Dst too large for

@@ -7,8 +7,6 @@ type float interface{ float32 | float64 }
 // portable returns the kernel in plain Go. Its blocks are four columns in dense order. Every product that is added to
 // another value is converted first, since otherwise the compiler may fuse the two on some machines.
 func portable[F float]() Kernel {
-	var f F
-	size := int(unsafe.Sizeof(f))
 	k := Kernel{Lanes: 1}
 	for o := range operators {
 		masked := Pair{Sweep: func(s *Span) { maskedPortable[F](s, o) }}
@@ -17,7 +15,6 @@ func portable[F float]() Kernel {
 	}
 	plain := &k.Sweeps[Plain]
 	plain.Whole.Sweep, plain.Bare.Sweep = sweepPortable[F], barePortable[F]
-	plain.Edge = func(s *Span) { edgePortable[F](s, size) }
 	return k
 }
 
@@ -64,35 +61,6 @@ func nextGroups[F float](s *Span, r int, acc []F) []F {
 	acc = unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff+s.AccNext)), len(acc))
 	clear(acc)
 	return acc
-}
-
-func edgePortable[F float](s *Span, size int) {
-	acc := unsafe.Slice((*F)(unsafe.Add(s.Acc, s.AccOff)), 1)
-	if s.Restart != 0 {
-		clear(acc)
-	}
-	least := smallest[F]()
-	carry := unsafe.Slice((*F)(s.Carry), s.Rows)
-	for r := range s.Rows {
-		acc = nextGroups(s, r, acc)
-		north := (*[4]F)(unsafe.Add(s.Src[r], s.Off))
-		row := (*[5]F)(unsafe.Add(s.Src[r+1], s.Off))
-		south := (*[4]F)(unsafe.Add(s.Src[r+2], s.Off))
-		dst := (*[4]F)(unsafe.Add(s.Dst[r], s.Off))
-		west := carry[r]
-		var d [4]F
-		for j := range d {
-			v := row[j]
-			if s.swept(j, size) {
-				v = update(west, row[j+1], north[j], south[j])
-			}
-			west = row[j]
-			d[j] = v - row[j]
-			dst[j] = v
-		}
-		acc[0] += FMA(d[1], d[1], FMA(d[0], d[0], least)) + FMA(d[3], d[3], FMA(d[2], d[2], least))
-		carry[r] = west
-	}
 }
 
 // maskedPortable sweeps blocks under the masks in Swept.
@@ -178,6 +146,3 @@ func smallest[F float]() F {
 	}
 	return F(least)
 }
-
-// swept reports whether the mask of value i, of the given size, is set.
-func (s *Span) swept(i, size int) bool { return *(*byte)(unsafe.Add(s.Masks, i*size)) != 0 }

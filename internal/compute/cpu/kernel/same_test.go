@@ -35,24 +35,23 @@ func TestSameBits(t *testing.T) {
 // sameBits compares k with the portable kernel at random spans.
 func sameBits[F float](t *testing.T, k Kernel) {
 	want, random := portable[F](), rand.New(rand.NewPCG(uint64(k.Lanes), 7))
-	both := func(name string, got, want Pair, o Operator, edge, masked bool) {
+	both := func(name string, got, want Pair, o Operator, masked bool) {
 		for _, f := range []func(*Span){got.Sweep, got.Stream} {
 			if f == nil {
 				continue
 			}
 			for range 60 {
-				c := newSpanCase[F](random, k.Lanes, o, edge, masked)
+				c := newSpanCase[F](random, k.Lanes, o, masked)
 				c.check(t, name, f, want.Sweep)
 			}
 		}
 	}
-	both("edge", Pair{Sweep: k.Sweeps[Plain].Edge}, want.Sweeps[Plain].Masked, Plain, true, true)
 	for o := range operators {
 		got, want := k.Sweeps[o], want.Sweeps[o]
 		for name, f := range map[string][2]Pair{"whole": {got.Whole, want.Whole}, "bare": {got.Bare, want.Bare}} {
-			both(fmt.Sprintf("operator %d %s", o, name), f[0], f[1], o, false, false)
+			both(fmt.Sprintf("operator %d %s", o, name), f[0], f[1], o, false)
 		}
-		both(fmt.Sprintf("operator %d masked", o), got.Masked, want.Masked, o, false, true)
+		both(fmt.Sprintf("operator %d masked", o), got.Masked, want.Masked, o, true)
 	}
 }
 
@@ -70,12 +69,9 @@ type spanCase[F float] struct {
 	h, q                F
 }
 
-func newSpanCase[F float](random *rand.Rand, lanes int, o Operator, edge, masked bool) *spanCase[F] {
+func newSpanCase[F float](random *rand.Rand, lanes int, o Operator, masked bool) *spanCase[F] {
 	c := &spanCase[F]{lanes: lanes, rows: 1 + random.IntN(Rows), blocks: 1 + random.IntN(4), restart: random.IntN(2),
 		inPlace: random.IntN(2) == 1, h: F(random.Float64()), q: F(random.Float64())}
-	if edge {
-		c.blocks = 1
-	}
 	// A third of the spans hold denormal numbers, and a third numbers whose sums and squares are.
 	least := 0x1p-1074
 	if unsafe.Sizeof(F(0)) == 4 {
@@ -108,9 +104,6 @@ func newSpanCase[F float](random *rand.Rand, lanes int, o Operator, edge, masked
 		c.swept[i] = make([]bool, columns)
 		for x := range columns {
 			c.swept[i][x] = !masked || random.IntN(4) > 0
-			if edge && i > 0 {
-				c.swept[i][x] = c.swept[0][x]
-			}
 		}
 	}
 	c.groupBreak = 1 + random.IntN(c.rows)
@@ -177,22 +170,15 @@ func (c *spanCase[F]) span(lanes int) *span[F] {
 			}
 		}
 		s.Terms[i] = pointer(rows)
-		size, valueBytes := MaskBytes(lanes), int(unsafe.Sizeof(F(0)))
+		size := MaskBytes(lanes)
 		masks := make([]byte, s.Blocks*4*size)
-		edge := aligned[byte](s.Blocks * 4 * lanes * valueBytes)
 		for x, swept := range c.swept[i] {
 			if at := index(x, lanes); swept {
 				lane := at % lanes
 				masks[at/lanes*size+lane/8] |= 1 << (lane % 8)
-				for b := range valueBytes {
-					edge[at*valueBytes+b] = 0xff
-				}
 			}
 		}
 		s.Swept[i] = pointer(masks)
-		if i == 0 {
-			s.Masks = pointer(edge)
-		}
 	}
 	s.carry = aligned[F](Rows * lanes)
 	for i, v := range c.west {

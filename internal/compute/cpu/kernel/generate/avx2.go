@@ -21,7 +21,6 @@ type avx2 struct {
 	ymm     [16]reg.VecPhysical
 	acc     reg.VecPhysical
 	quarter operand.Mem
-	masks   blockMem
 	h       reg.VecPhysical // weights of the general operator
 	q       operand.Mem
 	sum     reg.VecPhysical // of terms
@@ -75,14 +74,13 @@ func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
 	}
 }
 
-func (m *avx2) prologue(v variant, masks blockMem, weights reg.Register) {
+func (m *avx2) prologue(v variant, weights reg.Register) {
 	switch v.operator {
 	case kernel.General:
 		m.VMOVUPS(operand.Mem{Base: weights}, m.h)
 		m.q = operand.Mem{Base: weights, Disp: m.vectorBytes()}
 	case kernel.Plain:
 		m.quarter = m.spread("quarter", float(m.t.Size(), operator.Quarter))
-		m.masks = masks
 	}
 }
 
@@ -209,10 +207,6 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 	for j := range n {
 		if v.operator == kernel.Plain {
 			u.Average(n[j], n[j], v.tiny)
-		}
-		if v.masked {
-			g.VMOVUPS(m.masks[j], t)
-			g.VBLENDVPS(t, n[j], c[j], n[j])
 		}
 		if v.swept {
 			m.expand(mem.swept[j], t)

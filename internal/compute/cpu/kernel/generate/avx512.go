@@ -77,7 +77,7 @@ func (m *avx512) spread(name string, v operand.Constant, r reg.VecPhysical) {
 	}
 }
 
-func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register) {
+func (m *avx512) prologue(v variant, weights reg.Register) {
 	g, size := m.generator, m.t.Size()
 	m.spread("one", bits(size, 1), m.one)
 	if v.operator != kernel.Plain {
@@ -102,18 +102,6 @@ func (m *avx512) prologue(v variant, masks blockMem, weights reg.Register) {
 	m.spread("sign", bits(size, math.Copysign(0, -1)), m.zmm[22])
 	m.spread("small", float(size, 4*smallest(size)), m.zmm[23])
 	m.spread("doubleSmall", double(4*smallest(size)), m.zmm[28])
-	if !v.masked {
-		return
-	}
-	for j, k := range laneMasks {
-		t := m.zmm[12]
-		m.ops.mov(masks[j], t)
-		if m.t == solver.Float32 {
-			g.VPMOVD2M(t, k)
-		} else {
-			g.VPMOVQ2M(t, k)
-		}
-	}
 }
 
 // laneMasks hold the masks of the vectors of a block.
@@ -245,13 +233,13 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 	for j := range n {
 		switch {
 		case v.operator == kernel.General:
-		case v.kept() && !v.tiny:
+		case v.swept && !v.tiny:
 			o.mov(c[j], n[j])
 			o.mul(m.quarter, t[j], laneMasks[j], n[j])
 		default:
 			u.Average(t[j], n[j], v.tiny)
 		}
-		if v.kept() && (v.operator == kernel.General || v.tiny) {
+		if v.swept && (v.operator == kernel.General || v.tiny) {
 			m.blend(c[j], n[j], laneMasks[j])
 		}
 		store(n[j], mem.dst[j])
@@ -266,7 +254,7 @@ func (m *avx512) row(n, c, s blockRegs, mem rowMem, v variant) {
 		case v.operator == kernel.General:
 			o.sub(c[j], n[j], t[j])
 		// As n - c: the product is exact or denormal, and then only one of n and c matters for the sums.
-		case v.kept():
+		case v.swept:
 			o.fmaLessKept(c[j], m.quarter, laneMasks[j], t[j])
 		default:
 			o.fmaLess(c[j], m.quarter, t[j])

@@ -57,7 +57,6 @@ var sweeps = []struct {
 }{
 	{"sweep", "Sweeps[Plain].Whole.Sweep", variant{}},
 	{"stream", "Sweeps[Plain].Whole.Stream", variant{stream: true}},
-	{"edge", "Sweeps[Plain].Edge", variant{masked: true}},
 	{"fixed", "Sweeps[Plain].Masked.Sweep", variant{swept: true}},
 	{"streamFixed", "Sweeps[Plain].Masked.Stream", variant{swept: true, stream: true}},
 	{"whole", "Sweeps[General].Whole.Sweep", variant{operator: kernel.General}},

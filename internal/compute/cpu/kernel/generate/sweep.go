@@ -30,7 +30,7 @@ type machine interface {
 	// line returns the registers of one of the three rows that are live at a time: above, current and below.
 	line(i int) blockRegs
 	// prologue loads constants. weights is the address of those of the general operator.
-	prologue(v variant, masks blockMem, weights reg.Register)
+	prologue(v variant, weights reg.Register)
 	load(r reg.VecPhysical, m operand.Mem)
 	// loadAcc loads the sums of the groups from acc, or sets them to 0 if restart is 1.
 	loadAcc(acc operand.Mem, restart reg.GPVirtual)
@@ -53,11 +53,11 @@ type rowMem struct {
 	values      []blockMem // of the operator
 }
 
-// variant is a kind of sweep: of an operator, under the masks of Edge, with stores that bypass the caches, for tiny
-// values, under masks that differ from row to row, or bare, which is without sums for a norm.
+// variant is a kind of sweep: of an operator, with stores that bypass the caches, for tiny values, under masks, or
+// bare, which is without sums for a norm.
 type variant struct {
-	operator                          kernel.Operator
-	masked, stream, tiny, swept, bare bool
+	operator                  kernel.Operator
+	stream, tiny, swept, bare bool
 }
 
 // termed reports whether the operator is one of operator.Terms.
@@ -70,9 +70,6 @@ func (m rowMem) vector(j int) (values []operand.Op) {
 	}
 	return values
 }
-
-// kept reports whether the sweep keeps the values of some points.
-func (v variant) kept() bool { return v.masked || v.swept }
 
 // tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
 // two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
@@ -127,7 +124,7 @@ func (g *generator) block(base, index reg.Register) blockMem {
 	return m
 }
 
-// sweep writes Sweep, Stream, Edge or a masked function. The function goes from block to block and, in a block, down
+// sweep writes Sweep, Stream or a masked function. The function goes from block to block and, in a block, down
 // the rows; the row above, the current row and the row below stay in registers. Three rows are unrolled, so that no
 // registers need to be moved.
 //
@@ -144,18 +141,11 @@ func (g *generator) sweep(name, to string, v variant) {
 	p.acc = g.loadField(s, unsafe.Offsetof(span.Acc))
 	g.ADDQ(field(s, unsafe.Offsetof(span.AccOff)), p.acc)
 	blocks := g.loadField(s, unsafe.Offsetof(span.Blocks))
-	var masks blockMem
-	if v.masked {
-		p := g.loadField(s, unsafe.Offsetof(span.Masks))
-		for j := range masks {
-			masks[j] = operand.Mem{Base: p, Disp: j * g.vectorBytes()}
-		}
-	}
 	var weights reg.Register
 	if v.operator == kernel.General {
 		weights = g.loadField(s, unsafe.Offsetof(span.Weights))
 	}
-	g.prologue(v, masks, weights)
+	g.prologue(v, weights)
 	if v.swept {
 		p.sweptOff = g.loadField(s, unsafe.Offsetof(span.SweptOff))
 	}
