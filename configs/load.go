@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
+	"github.com/spf13/viper"
 
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
@@ -67,8 +68,9 @@ func LogFormat(o Options) string {
 	if data, err := readFile(o.File); o.File != "" && err == nil {
 		_ = m.file(o.File, data) // Load reports the error
 	}
-	m.environ(o.Environ)
+	_ = m.environ(o.Environ) // so it does here
 	m.set(o.Set)
+	m.read()
 	return m.config.Log.Format
 }
 
@@ -90,11 +92,14 @@ func (m *merger) merge(o Options, data []byte) error {
 			return err
 		}
 	}
-	m.environ(o.Environ)
+	if err := m.environ(o.Environ); err != nil {
+		return err
+	}
 	m.set(o.Set)
 	if err := m.err(); err != nil {
 		return err
 	}
+	m.read()
 	if o.Decide != nil {
 		return o.Decide(&m.config, func(key string) bool { return m.given[key] })
 	}
@@ -103,6 +108,8 @@ func (m *merger) merge(o Options, data []byte) error {
 
 // merger merges sources, the weakest first.
 type merger struct {
+	v      *viper.Viper   // what the sources have; nil for a few keys on top of config
+	flat   map[string]any // the keys of the source at hand
 	config Config
 	given  map[string]bool // keys that a source has
 	faults []error         // at most maxFaults
@@ -110,9 +117,36 @@ type merger struct {
 }
 
 func newMerger() *merger {
-	m := &merger{config: Default(), given: map[string]bool{}}
+	m := &merger{v: viper.New(), flat: map[string]any{}, config: Default(), given: map[string]bool{}}
 	m.config.Solver.Method, m.config.Solver.Why, m.config.Solver.DefaultTolerance = Auto, "", false
+	for _, k := range keys() {
+		m.v.SetDefault(k.name, k.value(m.config))
+	}
 	return m
+}
+
+// read takes the keys of all sources into the configuration.
+func (m *merger) read() {
+	for _, k := range keys() {
+		k.set(&m.config, m.v.Get(k.name))
+	}
+}
+
+// merged has the keys of the source at hand replace those of the sources before.
+func (m *merger) merged() error {
+	tree := map[string]any{}
+	for name, value := range m.flat {
+		at, leaf := tree, name
+		for section, rest, ok := strings.Cut(leaf, "."); ok; section, rest, ok = strings.Cut(leaf, ".") {
+			if at[section] == nil {
+				at[section] = map[string]any{}
+			}
+			at, leaf = at[section].(map[string]any), rest
+		}
+		at[leaf] = value
+	}
+	clear(m.flat)
+	return m.v.MergeConfigMap(tree)
 }
 
 // origin describes the source of a value.
@@ -136,7 +170,7 @@ func (m *merger) file(path string, data []byte) error {
 	}
 	m.config.Problem.Beside = besideOf(path)
 	m.walk(tree, "", origin{"file " + path, asKey, m.config.Problem.Beside})
-	return nil
+	return m.merged()
 }
 
 // walk merges the leaves of tree. Names are case-insensitive.
@@ -165,7 +199,7 @@ func isSection(name string) bool {
 	return slices.ContainsFunc(keys(), func(k key) bool { return strings.HasPrefix(k.name, name+".") })
 }
 
-// put sets one key.
+// put takes one key of the source at hand.
 func (m *merger) put(name string, raw any, from origin) {
 	i := slices.IndexFunc(keys(), func(k key) bool { return k.name == name })
 	if i < 0 {
@@ -181,8 +215,7 @@ func (m *merger) put(name string, raw any, from origin) {
 	if text, ok := v.(string); ok {
 		v = from.path(name, text)
 	}
-	k.set(&m.config, v)
-	m.given[name] = true
+	m.flat[name], m.given[name] = v, true
 }
 
 // maxFaults is how many faults of the sources are told: those of a file of another kind would fill the screen.
@@ -210,7 +243,7 @@ func (m *merger) err() error {
 
 // environ merges the variables that begin with JACOBI_ and a section. Other variables, such as JACOBI_RANK, are no
 // keys.
-func (m *merger) environ(list []string) {
+func (m *merger) environ(list []string) error {
 	for _, line := range list {
 		name, value, _ := strings.Cut(line, "=")
 		rest, ok := strings.CutPrefix(name, "JACOBI_")
@@ -225,9 +258,10 @@ func (m *merger) environ(list []string) {
 		}
 		m.put(full, value, origin{source: "environment " + name, spell: envName})
 	}
+	return m.merged()
 }
 
-// set merges the key=value pairs of list.
+// set overrides all other sources with the key=value pairs of list.
 func (m *merger) set(list []string) {
 	for _, pair := range list {
 		name, value, ok := strings.Cut(pair, "=")
@@ -236,6 +270,9 @@ func (m *merger) set(list []string) {
 			continue
 		}
 		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{source: "--set", spell: asKey})
+	}
+	for name, value := range m.flat {
+		m.v.Set(name, value)
 	}
 }
 

@@ -40,7 +40,7 @@ func (b *Base) Config() Config { return b.config.settle(b.given) }
 // start of the ranks, and names source in its errors. file returns the path of the file from which a key comes, and ""
 // for none: inputs are looked for beside it, too.
 func (b *Base) With(own map[string]any, source string, file func(key string) string) (Config, error) {
-	m := merger{config: b.config, given: maps.Clone(b.given)}
+	m := merger{flat: map[string]any{}, config: b.config, given: maps.Clone(b.given)}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		full := strings.ToLower(strings.TrimSpace(name))
 		if why := OfStart(full); why != "" {
@@ -56,6 +56,11 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 	}
 	if err := m.err(); err != nil {
 		return Config{}, err
+	}
+	for _, k := range keys() {
+		if v, ok := m.flat[k.name]; ok {
+			k.set(&m.config, v)
+		}
 	}
 	return m.config.settle(m.given), nil
 }
