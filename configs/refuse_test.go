@@ -15,6 +15,8 @@ var refusals = []struct {
 	want       string
 }{
 	{"run.yaml", "solver: {nx: 5}", Options{}, `unknown key solver.nx (file run.yaml): did you mean grid.nx?`},
+	{"run.yaml", "", Options{Set: []string{"run=5"}}, "unknown key run (--set): the keys of run are " +
+		"run.name, run.ranks, run.liveness and run.balance"},
 	{"run.yaml", "gird: {nx: 5}", Options{}, `unknown key gird (file run.yaml): did you mean grid?`},
 	{"run.yaml", "other: {}", Options{}, `unknown key other (file run.yaml): ` + sectionsHint},
 	{"run.yaml", "grid: {columns: 5}", Options{}, `unknown key grid.columns (file run.yaml): the keys of grid are ` +

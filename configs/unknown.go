@@ -14,7 +14,7 @@ import (
 func unknown(name string, from origin) error {
 	section, _, _ := strings.Cut(name, ".")
 	hint := "the sections are " + list(sections()) + "; launcher --dry-run prints all keys"
-	if best, ok := Nearest(name); ok {
+	if best, ok := Nearest(name); ok && best != name { // which is a section where no value can be
 		hint = "did you mean " + from.spell(best) + "?"
 	} else if isSection(section) {
 		hint = "the keys of " + section + " are " + list(spelled(section, from))

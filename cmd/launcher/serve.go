@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
-	"jacobi/internal/base/dirlock"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
@@ -85,7 +84,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(output.CheckDir(start.Output.Dir), dirlock.Check(start.Output.Dir)); err != nil {
+	if err := output.CheckFree(start.Output.Dir); err != nil {
 		return err
 	}
 	scr := newScreen(stdout, stderr, o.look(start)).onStderr()

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"jacobi/configs"
-	"jacobi/internal/base/dirlock"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
@@ -121,11 +120,8 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	if err := refuseStart(runs); err != nil {
 		return err
 	}
-	if err := output.CheckDir(start.Output.Dir); err != nil {
+	if err := output.CheckFree(start.Output.Dir); err != nil {
 		return err
-	}
-	if err := dirlock.Check(start.Output.Dir); err != nil {
-		return fmt.Errorf("output.dir %q: %w", start.Output.Dir, err)
 	}
 	limited, cancel := o.timeout.bound(ctx) // large files may be read
 	defer cancel()
@@ -160,8 +156,22 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 		if err != nil {
 			return err
 		}
+	} else if err := tidy(start.Output, scr); err != nil {
+		return err
 	}
 	return s.conclude(end, stdout)
+}
+
+// tidy does in output.dir what killed runs have left to do there, which a start of ranks does otherwise.
+func tidy(o configs.Output, scr *screen) error {
+	dir, notes, err := output.Hold(o, "study")
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		scr.Say(note)
+	}
+	return dir.Close()
 }
 
 // stayers plans and returns how to start the ranks of a command that has many runs.

@@ -70,6 +70,10 @@ func TestServeSocket(t *testing.T) {
 	if again.code != 1 || !strings.Contains(again.stderr, held) {
 		t.Errorf("a second server: exit code %d\n%s", again.code, again.stderr)
 	}
+	again = run(t, dir, "launcher", "serve")
+	if again.code != 1 || !strings.HasPrefix(again.stderr, `launcher: output.dir "out": in use by run `) {
+		t.Errorf("a server in the same directory: exit code %d\n%s", again.code, again.stderr)
+	}
 
 	long := `"grid.nx": 513, "grid.ny": 513, "problem.top": 1, "solver.max_iterations": 1000000000`
 	short := `"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1`

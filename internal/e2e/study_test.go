@@ -390,6 +390,15 @@ func TestStudyGoesOnWithItsProblem(t *testing.T) {
 		}
 	}
 	refused(study("2", "65"), `grid.nx was "33" and is "65", problem.top was "1" and is "2"`)
+	stage := filepath.Join(dir, "out", ".jacobi-killed-1")
+	if err := errors.Join(os.Mkdir(stage, 0o700), os.WriteFile(filepath.Join(stage, "x.npy"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got = study("1", "33") // which has nothing to do but this
+	if _, err := os.Stat(stage); got.code != 0 || !errors.Is(err, os.ErrNotExist) || !strings.Contains(got.stderr,
+		"launcher: out: removed 1 unfinished file (0 B) of runs that were killed\n") {
+		t.Errorf("%v, exit code %d\n%s", err, got.code, got.stderr)
+	}
 	array(1)
 	refused(study("1", "33"), "a.npy has other contents")
 	if now := studyLines(t, dir); len(now) != 3 {

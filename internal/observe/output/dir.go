@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
+	"jacobi/internal/base/dirlock"
 	"jacobi/solver"
 )
 
@@ -29,6 +30,17 @@ func CheckDir(dir string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("output.dir %q: cannot be written: %w", dir, err)
+	}
+	return nil
+}
+
+// CheckFree is CheckDir for a directory that no run may hold.
+func CheckFree(dir string) error {
+	if err := CheckDir(dir); err != nil {
+		return err
+	}
+	if err := dirlock.Check(dir); err != nil {
+		return fmt.Errorf("output.dir %q: %w", dir, err)
 	}
 	return nil
 }

@@ -100,11 +100,8 @@ func (p *Plan) checkOutput(create bool) error {
 	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) && !create {
 		return nil
 	}
-	if err := output.CheckDir(o.Dir); err != nil {
+	if err := output.CheckFree(o.Dir); err != nil {
 		return err
-	}
-	if err := dirlock.Check(o.Dir); err != nil {
-		return fmt.Errorf("output.dir %q: %w", o.Dir, err)
 	}
 	return p.checkFiles()
 }
