@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -133,21 +134,64 @@ func (e *Engine) attend(ctx context.Context, p *plan.Plan, conn *wire.Conn, runI
 // feed orders jobs while there are some, and room for them. It returns once they are done: the launcher waits only
 // shortly for the other ranks when one has ended.
 func (e *Engine) feed(ctx context.Context, c *crew) {
-	for c.await(ctx, func(busy []int) bool { return slices.Min(busy) < ahead }) {
-		job, more, err := e.next(ctx)
-		if err != nil || more && !e.order(ctx, c, job) {
-			return
-		}
-		if !more {
-			c.await(ctx, func(busy []int) bool { return slices.Max(busy) == 0 })
+	ctx, cancel := context.WithCancel(ctx)
+	jobs := make(chan *checked, min(len(c.desks), runtime.NumCPU()))
+	var reading sync.WaitGroup
+	defer reading.Wait() // no job is taken once the attempt has ended
+	defer cancel()
+	all := false // jobs are given; known once the channel is closed
+	reading.Go(func() {
+		defer close(jobs)
+		all = e.read(ctx, c, &reading, jobs)
+	})
+	for j := range jobs {
+		if !e.order(ctx, c, j) {
 			return
 		}
 	}
+	if all {
+		c.await(ctx, func(busy []int) bool { return slices.Max(busy) == 0 })
+	}
+}
+
+// checked is a job and what its check, which goes on until ready is closed, has found.
+type checked struct {
+	*ordered
+	alone    bool
+	document []byte // what the ranks get of it
+	warnings []string
+	err      error
+	ready    chan struct{}
+}
+
+// read takes jobs as long as a rank has room, and has each of them checked beside those before. It returns true once
+// there are no more.
+func (e *Engine) read(ctx context.Context, c *crew, checks *sync.WaitGroup, to chan<- *checked) bool {
+	for c.await(ctx, func(busy []int) bool { return slices.Min(busy) < ahead }) {
+		job, more, err := e.next(ctx)
+		if err != nil || !more {
+			return err == nil
+		}
+		j := &checked{ordered: job, alone: e.alone(job.Config), ready: make(chan struct{})}
+		checks.Go(func() {
+			defer close(j.ready)
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(job.Wanted, cancel)()
+			j.document, j.warnings, j.err = e.prepare(ctx, job.Job, j.alone)
+		})
+		select {
+		case to <- j:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
 }
 
 // order gives a job to ranks. It returns false if no job can follow.
-func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
-	document, rank, err := e.ready(ctx, c, job.Job)
+func (e *Engine) order(ctx context.Context, c *crew, job *checked) bool {
+	rank, err := e.place(ctx, c, job)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -157,13 +201,16 @@ func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 		job.end(&Result{Refused: err.Error()})
 		return e.passFirst()
 	}
+	for _, text := range job.warnings {
+		e.Warn(job.Job, text)
+	}
 	e.mu.Lock()
 	e.number++
 	number := e.number
 	job.number, job.rank = number, rank
 	e.mu.Unlock()
 	c.add(rank, 1)
-	if c.send(ctx, rank, desk.Order{Number: number, Document: document, Hash: job.Hash, Progress: job.Progress,
+	if c.send(ctx, rank, desk.Order{Number: number, Document: job.document, Hash: job.Hash, Progress: job.Progress,
 		Alone: rank != everyone}) != nil {
 		return false
 	}
@@ -177,39 +224,36 @@ func (e *Engine) order(ctx context.Context, c *crew, job *ordered) bool {
 	return true
 }
 
-// ready returns what ranks get of a job, and which one has room for it, or everyone. It returns early, with the
-// reason, where the job is not wanted any more.
-func (e *Engine) ready(ctx context.Context, c *crew, job Job) (document []byte, rank int, err error) {
+// place returns which rank has room for a job that has been checked, or everyone. It returns early, with the reason,
+// where the job is not wanted any more.
+func (e *Engine) place(ctx context.Context, c *crew, job *checked) (rank int, err error) {
+	<-job.ready
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(job.Wanted, cancel)()
-	alone := e.alone(job.Config)
-	document, err = e.prepare(ctx, job, alone)
-	if err == nil {
-		rank, _ = c.choose(ctx, alone)
+	if err = job.err; err == nil {
+		rank, _ = c.choose(ctx, job.alone)
 	}
 	if job.Wanted.Err() != nil {
 		err = context.Cause(job.Wanted)
 	}
-	return document, rank, err
+	return rank, err
 }
 
 // prepare checks a job as the launcher does that has one alone, and returns what the ranks get of it.
-func (e *Engine) prepare(ctx context.Context, job Job, alone bool) ([]byte, error) {
+func (e *Engine) prepare(ctx context.Context, job Job, alone bool) (document []byte, warnings []string, err error) {
 	if job.Fault != nil {
-		return nil, job.Fault
+		return nil, nil, job.Fault
 	}
 	p, err := e.started.Job(ctx, job.Config, alone)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := p.CheckJob(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, text := range p.JobWarnings(ctx) {
-		e.Warn(job, text)
-	}
-	return configs.Document(configs.Planned{Config: job.Config, Contents: p.Contents})
+	document, err = configs.Document(configs.Planned{Config: job.Config, Contents: p.Contents})
+	return document, p.JobWarnings(ctx), err
 }
 
 // errStopped is why no order follows once a rank was asked to stop. Rank 0 may not have been asked yet.
