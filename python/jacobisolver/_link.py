@@ -75,11 +75,15 @@ class Link:
 
     def check(self) -> None:
         """Raises an error where requests have no answers."""
-        if os.getpid() != self._pid:
+        if not self.owned():
             raise SessionError(f"the session is that of process {self._pid}: a process that was forked from it needs "
                                "one of its own")
         if self._over:
             raise SessionError(self._over)
+
+    def owned(self) -> bool:
+        """Reports whether this process made the link: one that was forked from it did not."""
+        return os.getpid() == self._pid
 
     def send(self, request: Request, keys: Mapping[str, Any]) -> None:
         """Sends a request."""
@@ -100,20 +104,20 @@ class Link:
 
     def wanted(self) -> List[Future[Answer]]:
         """Returns the futures of the requests without an answer; none in a forked process."""
-        if os.getpid() != self._pid:
+        if not self.owned():
             return []
         with self._lock:
             return [r.future for r in self._waiting.values() if not r.unwanted]
 
     def leave(self) -> None:
         """Begins to end the launcher and to remove the folder. It takes no lock, as the garbage collector calls it."""
-        if os.getpid() == self._pid:
+        if self.owned():
             self._over = self._over or "the session is closed"
             self._lines.put(None)
 
     def stop(self) -> None:
         """Ends the launcher and removes the folder."""
-        if os.getpid() == self._pid:
+        if self.owned():
             self.leave()
             self._writer.join()
 

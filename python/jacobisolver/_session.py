@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import functools
 import itertools
 import json
@@ -11,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 import warnings
 import weakref
 from pathlib import Path
@@ -64,6 +66,8 @@ class Session:
         for name, value in self._keys.items():
             command += ["--set", f"{name}={_text(value)}"]
         self._numbers = itertools.count(1)
+        self._threads = threading.Condition()
+        self._at_work = 0  # threads that wait for a result or read it
         try:
             self._dir = Path(tempfile.mkdtemp(prefix="jacobisolver-", dir=directory))
         except OSError as e:
@@ -91,12 +95,13 @@ class Session:
         if problem is not None and arguments:
             raise TypeError("solve: a Problem, or the arguments of one")
         request = Request(next(self._numbers))
-        try:
-            self._send(request, problem or Problem(**arguments), history, results)
-            return self._receive(request)
-        except BaseException:
-            self._abandon(request)
-            raise
+        with self._solving():
+            try:
+                self._send(request, problem or Problem(**arguments), history, results)
+                return self._receive(request)
+            except BaseException:
+                self._abandon(request)
+                raise
 
     def map(self, problems: Iterable[Union[Problem, Mapping[str, Any]]], *, history: bool = True,
             results: bool = True) -> Iterator[Result]:
@@ -108,11 +113,13 @@ class Session:
                 waiting.append(Request(next(self._numbers)))
                 self._send(waiting[-1], p if isinstance(p, Problem) else Problem(**p), history, results)
                 if len(waiting) > _AHEAD * self._ranks:
-                    found = self._receive(waiting[0])
+                    with self._solving():
+                        found = self._receive(waiting[0])
                     waiting.popleft()
                     yield found
             while waiting:
-                found = self._receive(waiting[0])
+                with self._solving():
+                    found = self._receive(waiting[0])
                 waiting.popleft()
                 yield found
         finally:
@@ -122,7 +129,22 @@ class Session:
     def close(self) -> None:
         """Ends the ranks, after the problems that they have. In a forked process it does nothing."""
         concurrent.futures.wait(self._link.wanted())
+        if self._link.owned():
+            with self._threads:
+                self._threads.wait_for(lambda: self._at_work == 0)
         self._link.stop()
+
+    @contextlib.contextmanager
+    def _solving(self) -> Iterator[None]:
+        """Counts a thread, which close waits for."""
+        with self._threads:
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._threads:
+                self._at_work -= 1
+                self._threads.notify_all()
 
     def _send(self, request: Request, problem: Problem, history: bool, results: bool) -> None:
         self._link.check()

@@ -270,6 +270,22 @@ def test_ctrl_c_ends_the_solve_and_not_the_session():
         assert not any(name.endswith(".npy") for name in os.listdir(s._dir / "out"))
 
 
+def test_close_waits_for_a_result_that_is_read(monkeypatch):
+    s = jacobisolver.Session()
+    closer = threading.Thread(target=s.close)
+    read = s._result
+
+    def slowly(*arguments):
+        closer.start()
+        closer.join(0.5)  # it does not end: the files of the result are still there
+        return read(*arguments)
+
+    monkeypatch.setattr(s, "_result", slowly)
+    assert s.solve(nx=9, top=1).verdict == "met"
+    closer.join()
+    assert not s._dir.exists()
+
+
 def test_close_waits_for_threads_and_not_for_what_is_cancelled():
     got = []
     s = jacobisolver.Session()
