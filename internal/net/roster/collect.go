@@ -309,7 +309,7 @@ func (c *collector) missing() string {
 		return ""
 	}
 	return fmt.Sprintf("%s of %d did not join within %v; joined: %s", FormatRanks(gone), c.comm.self.Size,
-		time.Since(c.start).Round(10*time.Millisecond), formatRuns(here))
+		min(time.Since(c.start).Round(10*time.Millisecond), c.timeout), formatRuns(here))
 }
 
 // answer sends v to the process id. It may be lost: the process then asks again.
