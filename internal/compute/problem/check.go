@@ -114,7 +114,7 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 }
 
 // sampleSource returns the largest absolute value of the source among the samples of the interior and at Neumann walls.
-// A weighted problem has no samples: all of it is read for CheckIslands.
+// A weighted problem has no samples: all of it is read for its islands.
 func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 	if !p.sourced() {
 		return 0, nil

@@ -187,7 +187,7 @@ func (p *Problem) CheckFixed(fixed int64) error {
 		return fmt.Errorf("%s %q: it fixes all %d points that a sweep could change; at least one has to be free",
 			p.fixed.key, p.fixed.text, all)
 	}
-	if p.weighted || fixed > 0 || !p.floating() { // CheckIslands looks at a weighted problem
+	if p.weighted || fixed > 0 || !p.floating() { // scanIslands looks at a weighted problem
 		return nil
 	}
 	if k2 := p.numbers.screening; k2 > 0 {

@@ -56,17 +56,9 @@ func (p *Problem) leastHold() float64 {
 	return leastScreening
 }
 
-// CheckIslands refuses a weighted problem with a part whose constant nothing determines: it touches no point with a
-// value, and has neither a screening nor a Robin wall. It reads the whole problem.
-func (p *Problem) CheckIslands(ctx context.Context) error {
-	if !p.weighted {
-		return nil
-	}
-	_, err := p.scanIslands(ctx)
-	return err
-}
-
-// scanIslands is CheckIslands of a weighted problem. It also returns the largest absolute value of the source.
+// scanIslands refuses a weighted problem with a part whose constant nothing determines: it touches no point with a
+// value, and has neither a screening nor a Robin wall. It reads the whole problem, and returns the largest absolute
+// value of the source.
 func (p *Problem) scanIslands(ctx context.Context) (largest float64, err error) {
 	s := &islands{p: p}
 	interior := p.mesh.Interior()
