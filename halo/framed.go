@@ -253,7 +253,6 @@ func (o *NATSOptions) lanes(end End) int {
 // lane is a connection that carries frames.
 type lane struct {
 	conn    Conn
-	publish Publisher
 	own     OwnConn // nil: the connection is another one's
 	subject string  // of the frames sent
 }
@@ -279,9 +278,6 @@ func (c *natsCarrier) connect(ctx context.Context) error {
 				a.conn = c.lanes[0].conn
 				o.Log.Debug("a link has fewer connections than it could use", zap.Error(err))
 			}
-		}
-		if a.publish = o.Publisher; a.publish == nil {
-			a.publish = a.conn
 		}
 		c.lanes = append(c.lanes, a)
 		if a.conn == nil {

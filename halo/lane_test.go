@@ -39,8 +39,11 @@ func TestLanesShareConnections(t *testing.T) {
 	halotest.Both(t, open(e, 4), open(e.Facing(), 1), e, 0, 20, nil)
 }
 
-// refusing is a Publisher that sends nothing.
-type refusing struct{ err error }
+// refusing is a connection that sends nothing.
+type refusing struct {
+	Conn
+	err error
+}
 
 func (p refusing) Publish(string, []byte) error { return p.err }
 
@@ -49,7 +52,7 @@ func TestLaneFails(t *testing.T) {
 	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(8, 8)
 	o := impatient()
-	o.Conn, o.Publisher = s.connect(t), refusing{errors.New("maximum payload exceeded")}
+	o.Conn = refusing{s.connect(t), errors.New("maximum payload exceeded")}
 	l, err := NewNATS(t.Context(), e, o)
 	if err != nil {
 		t.Fatal(err)

@@ -26,9 +26,6 @@ const (
 // pendingBytes is the smallest default of NATSOptions.Pending.
 const pendingBytes = 64 << 20
 
-// Publisher sends the messages of a link. Faults.Publisher returns one with faults.
-type Publisher = pubsub.Publisher
-
 // Conn is a connection to NATS; *wire.Conn is one.
 type Conn = pubsub.Conn
 
@@ -44,7 +41,6 @@ type NATSOptions struct {
 	// Dial, if not nil, makes connections for this link alone, used in place of Conn. The rows of one side then do not
 	// wait behind those of the other, nor rows behind other messages.
 	Dial        func(context.Context) (OwnConn, error)
-	Publisher   Publisher     // default: the connection
 	Prefix      string        // of the subjects of the run; default jacobi.RUN
 	Log         *zap.Logger   // default: none
 	Timeout     time.Duration // bounds Recv
@@ -210,7 +206,7 @@ func (c *natsCarrier) publishPart(i int, slot *outSlot, part int) error {
 // publish returns an error only if sending again would fail, too. A message that is lost while the client reconnects is
 // counted, and the neighbour asks for it.
 func (c *natsCarrier) publish(a *lane, subject string, data []byte) error {
-	err := a.publish.Publish(subject, data)
+	err := a.conn.Publish(subject, data)
 	if !errors.Is(err, pubsub.ErrLost) {
 		return err
 	}

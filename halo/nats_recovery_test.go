@@ -2,7 +2,6 @@ package halo_test
 
 import (
 	"bytes"
-	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
+	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
@@ -21,42 +21,42 @@ func impatient() NATSOptions {
 }
 
 // faulty opens a link with faults on both ends.
-func faulty(t *testing.T, s testServer, e End, o NATSOptions, f Faults) (a, b *FramedLink) {
+func faulty(t *testing.T, s testServer, e End, o NATSOptions, seed uint64,
+	f rostertest.Faults) (a, b *FramedLink) {
 	t.Helper()
 	open := func(e End, seed uint64) *FramedLink {
-		g, o := f, o
-		g.Seed = seed
-		o.Conn = s.connect(t)
-		p := g.Publisher(o.Conn)
-		o.Publisher = p
+		o, conn := o, rostertest.NewFaulty(s.connect(t), seed, f)
+		o.Conn = conn
 		l, err := NewNATS(t.Context(), e, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := errors.Join(l.Close(), p.Close()); err != nil {
+			if err := l.Close(); err != nil {
 				t.Error(err)
 			}
+			conn.Settle()
 		})
 		return l
 	}
-	return open(e, 2*f.Seed), open(e.Facing(), 2*f.Seed+1)
+	return open(e, 2*seed), open(e.Facing(), 2*seed+1)
 }
 
 func TestNATSFaults(t *testing.T) {
 	s := serve(t, server.Options{})
 	for _, c := range []struct {
 		name   string
-		faults Faults
+		faults rostertest.Faults
 		hit    func(NATSStats) bool // says whether the faults had an effect
 	}{
-		{"drop", Faults{Drop: 0.3}, func(n NATSStats) bool { return n.Asked > 0 && n.Resent > 0 }},
-		{"duplicate", Faults{Duplicate: 0.5}, func(n NATSStats) bool { return n.Duplicates > 0 }},
-		{"reorder", Faults{Reorder: 0.5}, func(n NATSStats) bool { return n.Asked > 0 }},
-		{"delay", Faults{Delay: 0.5, MaxDelay: 3 * time.Millisecond}, func(n NATSStats) bool { return n.Asked > 0 }},
-		{"corrupt", Faults{Corrupt: 0.3}, func(n NATSStats) bool { return n.Refused > 0 && n.Resent > 0 }},
-		{"cut", Faults{CutFrom: 10, CutCount: 30}, func(n NATSStats) bool { return n.Resent > 0 }},
-		{"all", Faults{Drop: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.1, Delay: 0.2,
+		{"drop", rostertest.Faults{Drop: 0.3}, func(n NATSStats) bool { return n.Asked > 0 && n.Resent > 0 }},
+		{"duplicate", rostertest.Faults{Duplicate: 0.5}, func(n NATSStats) bool { return n.Duplicates > 0 }},
+		{"reorder", rostertest.Faults{Reorder: 0.5}, func(n NATSStats) bool { return n.Asked > 0 }},
+		{"delay", rostertest.Faults{Delay: 0.5, MaxDelay: 3 * time.Millisecond},
+			func(n NATSStats) bool { return n.Asked > 0 }},
+		{"corrupt", rostertest.Faults{Corrupt: 0.3}, func(n NATSStats) bool { return n.Refused > 0 && n.Resent > 0 }},
+		{"cut", rostertest.Faults{CutFrom: 10, CutCount: 30}, func(n NATSStats) bool { return n.Resent > 0 }},
+		{"all", rostertest.Faults{Drop: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.1, Delay: 0.2,
 			MaxDelay: 3 * time.Millisecond,
 			CutFrom:  15, CutCount: 10}, func(n NATSStats) bool {
 			return n.Asked > 0 && n.Duplicates > 0 &&
@@ -70,9 +70,7 @@ func TestNATSFaults(t *testing.T) {
 					e := halotest.FreshEnd(100, 2)
 					o := impatient()
 					o.MaxFrame = maxFrame
-					f := c.faults
-					f.Seed = seed
-					a, b := faulty(t, s, e, o, f)
+					a, b := faulty(t, s, e, o, seed, c.faults)
 					halotest.Both(t, a, b, e, 0, 15, nil)
 					for _, n := range []NATSStats{a.Stats(), b.Stats()} {
 						sum.Asked += n.Asked
@@ -125,40 +123,26 @@ func TestNATSDisconnect(t *testing.T) {
 	})
 }
 
-// TestNATSBusySender lets a receiver ask for a lost frame while the sender makes no call.
-func TestNATSBusySender(t *testing.T) {
-	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(100, 2)
-	a, b := faulty(t, s, e, impatient(), Faults{CutFrom: 0, CutCount: 1})
-	out, in := make([]byte, e.SendBytes()), make([]byte, e.SendBytes())
-	halotest.Fill(out, e.Rank, e.Send, e.NX, 0)
-	if err := a.Send(t.Context(), 0, out); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Recv(t.Context(), 0, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := halotest.Verify(in, e.Rank, e.Send, e.NX, 0); err != nil {
-		t.Error(err)
-	}
-	if n := a.Stats().Resent; n == 0 {
-		t.Error("nothing was sent again")
-	}
-}
-
-// TestNATSAsksForPartsMissing drops one frame of many and expects that no other is sent again.
+// TestNATSAsksForPartsMissing drops one frame of many and expects that no other is sent again. The sender makes no call
+// meanwhile.
 func TestNATSAsksForPartsMissing(t *testing.T) {
 	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(100, 2)
 	o := impatient()
 	o.MaxFrame = HeaderSize + 16 // 100 parts
 	o.AskAfter = 200 * time.Millisecond
-	a, b := faulty(t, s, e, o, Faults{CutFrom: 42, CutCount: 1})
-	if err := a.Send(t.Context(), 0, make([]byte, e.SendBytes())); err != nil {
+	a, b := faulty(t, s, e, o, 0, rostertest.Faults{CutFrom: 42, CutCount: 1})
+	rows := make([]byte, e.SendBytes())
+	halotest.Fill(rows, e.Rank, e.Send, e.NX, 0)
+	if err := a.Send(t.Context(), 0, rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Recv(t.Context(), 0, make([]byte, e.SendBytes())); err != nil {
+	clear(rows)
+	if err := b.Recv(t.Context(), 0, rows); err != nil {
 		t.Fatal(err)
+	}
+	if err := halotest.Verify(rows, e.Rank, e.Send, e.NX, 0); err != nil {
+		t.Error(err)
 	}
 	if n, asked := a.Stats().Resent, b.Stats().Asked; n == 0 || n > asked {
 		t.Errorf("%d frames were sent again for %d requests, want at most one each", n, asked)
@@ -172,7 +156,7 @@ func TestNATSSlowConsumer(t *testing.T) {
 	e := halotest.FreshEnd(1000, 4) // exchanges of 32 KB
 	o := impatient()
 	o.MaxFrame, o.Pending = 1000, 4000
-	a, b := faulty(t, s, e, o, Faults{})
+	a, b := faulty(t, s, e, o, 0, rostertest.Faults{})
 	rows := make([]byte, e.SendBytes())
 	release := HoldFrames(b) // the first frame waits for it, four more may queue
 	for exchange := range solver.ExchangeNumber(2) {

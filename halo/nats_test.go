@@ -15,6 +15,7 @@ import (
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
 	"jacobi/internal/base/pubsub"
+	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 )
 
@@ -22,16 +23,16 @@ func TestNATSTimeoutDetail(t *testing.T) {
 	s := serve(t, server.Options{})
 	for _, c := range []struct {
 		name   string
-		faults Faults
+		faults rostertest.Faults
 		want   string
 	}{
-		{"slow neighbour", Faults{}, "times that it has not sent them yet"},
-		{"silent neighbour", Faults{CutCount: -1}, "rank 2 did not answer"},
+		{"slow neighbour", rostertest.Faults{}, "times that it has not sent them yet"},
+		{"silent neighbour", rostertest.Faults{CutCount: -1}, "rank 2 did not answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := impatient()
 			o.Timeout = 100 * time.Millisecond
-			_, b := faulty(t, s, halotest.FreshEnd(8, 8), o, c.faults)
+			_, b := faulty(t, s, halotest.FreshEnd(8, 8), o, 0, c.faults)
 			err := b.Recv(t.Context(), 17, make([]byte, 8*8*8))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)

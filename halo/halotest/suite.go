@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -89,16 +90,18 @@ func testSizes(t *testing.T, tr Transport) {
 	})
 }
 
-// testSlow delays calls on both ends at random.
+// testSlow delays exchanges on both ends at random.
 func testSlow(t *testing.T, tr Transport) {
 	e := FreshEnd(64, 2)
 	for seed := range uint64(5) {
 		e.Run = halo.RunIDOf(fmt.Sprint("slow ", tr.Name, seed))
 		a, b := tr.Must(t, e, Long)
-		f := halo.Faults{Seed: seed, Delay: 0.5, MaxDelay: 3 * time.Millisecond}
-		g := f
-		g.Seed += 100
-		Both(t, f.Link(a), g.Link(b), e, 0, 20, nil)
+		random := [2]*rand.Rand{rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))}
+		Both(t, a, b, e, 0, 20, func(rank int, _ solver.ExchangeNumber) {
+			if r := random[rank-e.Rank]; r.IntN(2) == 0 {
+				time.Sleep(time.Duration(r.Int64N(int64(3 * time.Millisecond))))
+			}
+		})
 	}
 }
 

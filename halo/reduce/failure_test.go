@@ -26,12 +26,12 @@ func TestFaults(t *testing.T) {
 				s := rostertest.Start(t, 0)
 				conns := make([]*rostertest.Faulty, len(nodes))
 				for r := range conns {
-					conns[r] = rostertest.NewFaulty(wire.Over(s.Dial()), 100*seed+uint64(r), 0)
+					conns[r] = rostertest.NewFaulty(wire.Over(s.Dial()), 100*seed+uint64(r), rostertest.Faults{})
 				}
 				reducers := cluster(t, func(r int) roster.Conn { return conns[r] }, nodes,
 					func(_ int, o *Options) { o.fan = fan })
 				for _, c := range conns {
-					c.Misbehave(0.15)
+					c.Misbehave(rostertest.Lossy(0.15))
 				}
 				driveAll(t, reducers, 60)
 				if conns[0].Lost() == 0 {

@@ -30,7 +30,9 @@ type dialer func(i int) Conn
 func plain(s *rostertest.Server) dialer { return func(int) Conn { return wire.Over(s.Dial()) } }
 
 func faulty(s *rostertest.Server, seed uint64, p float64) dialer {
-	return func(i int) Conn { return rostertest.NewFaulty(wire.Over(s.Dial()), seed*1000+uint64(i), p) }
+	return func(i int) Conn {
+		return rostertest.NewFaulty(wire.Over(s.Dial()), seed*1000+uint64(i), rostertest.Lossy(p))
+	}
 }
 
 // joinAll joins all members at once and returns the result of each.

@@ -60,7 +60,7 @@ func eager(t *testing.T, conn Conn, dir string) *Place {
 // left. One of the ranks sees the directory.
 func TestFilesArriveWhole(t *testing.T) {
 	s := rostertest.Start(t, 100<<10)
-	dir, stop := serve(t, rostertest.NewFaulty(wire.Over(s.Dial()), 1, 0.3))
+	dir, stop := serve(t, rostertest.NewFaulty(wire.Over(s.Dial()), 1, rostertest.Lossy(0.3)))
 	far, near := eager(t, wire.Over(s.Dial()), t.TempDir()), eager(t, wire.Over(s.Dial()), dir)
 	data := make([]byte, 1<<20)
 	rng := rand.NewChaCha8([32]byte{})
