@@ -22,7 +22,9 @@ func (s *sink) Publish(_ string, data []byte) error {
 func TestFaultsAreSeeded(t *testing.T) {
 	harm := func(seed uint64) string {
 		s := &sink{}
-		c := NewFaulty(s, seed, Faults{Drop: 0.2, Duplicate: 0.2, Reorder: 0.2, Corrupt: 0.2, CutFrom: 50, CutCount: 10})
+		f := Lossy(0.2)
+		f.Corrupt, f.CutFrom, f.CutCount = 0.2, 50, 10
+		c := NewFaulty(s, seed, f)
 		for i := range 101 {
 			if i == 100 {
 				c.Settle()
