@@ -1,16 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"jacobi/internal/base/show"
+	"jacobi/internal/base/style"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
 	"jacobi/internal/tools/doctor"
+	"jacobi/internal/tools/examine"
 )
 
 const aboutDoctor = `doctor tests the start of a run: write doctor after launcher in the command line of the run. It
@@ -81,4 +90,123 @@ func (o *options) diagnose(ctx context.Context, stderr io.Writer) (doctor.Diagno
 		Limit:   o.timeout.Limit,
 		Screen:  newScreen(stderr, stderr, o.look(cfg)),
 	})
+}
+
+// doctorColumns is the width of a diagnosis; a narrower terminal reduces it.
+const doctorColumns = 100
+
+// page is text whose lines have at most columns columns.
+type page struct {
+	bytes.Buffer
+	columns int
+}
+
+func printJSON(w io.Writer, d doctor.Diagnosis) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(d); err != nil {
+		return err
+	}
+	return show.Fprint(w, b.String())
+}
+
+// printDiagnosis writes the diagnosis as text.
+func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
+	look := style.Of(w)
+	b := page{columns: doctorColumns}
+	if look.Width > 0 {
+		b.columns = min(look.Width, doctorColumns)
+	}
+	if d.Run != "" {
+		b.paragraph("", d.Run)
+	}
+	if d.Faster != "" {
+		b.paragraph("", d.Faster)
+	}
+	for _, n := range d.Nodes {
+		b.node(n)
+	}
+	for _, r := range d.Ranks {
+		if rep := r.Report; rep != nil {
+			text := fmt.Sprintf("%s on %s, %s", rep.Device, rep.Host, bytesText(rep.MemoryBytes))
+			if rep.GPU != nil {
+				text += fmt.Sprintf(", %s (%s)", rep.GPU.UUID, rep.GPU.Why)
+			}
+			if rep.Output != "" {
+				text += ", output: " + rep.Output
+			}
+			b.paragraph(fmt.Sprintf("rank %d: ", r.Rank), text)
+		}
+	}
+	for _, l := range d.Links() {
+		b.paragraph(fmt.Sprintf("ranks %d and %d: ", l.Ranks[0], l.Ranks[1]), l.Transport+": "+l.Why+l.Access)
+	}
+	places := []*examine.Place{d.Output}
+	for _, r := range d.Ranks {
+		places = append(places, r.Checkpoints)
+	}
+	for _, p := range places {
+		if p != nil {
+			b.paragraph(p.Key+" "+p.Dir+": ", fmt.Sprintf("on %s, %s needed, %s available", p.Host,
+				bytesText(p.Needed), bytesText(p.Available)))
+		}
+	}
+	for _, f := range d.Warnings {
+		b.finding("warning: ", look.Yellow, f)
+	}
+	for _, f := range d.Faults {
+		b.finding("fault: ", look.Red, f)
+	}
+	verdict := look.Green("The run would start.")
+	if !d.Starts {
+		verdict = look.Red("The run would not start.")
+	}
+	fmt.Fprintln(&b, verdict)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (b *page) finding(what string, colour func(string) string, f doctor.Finding) {
+	b.coloured(what, f.What, colour)
+	b.paragraph("  to do: ", f.Do)
+}
+
+func (b *page) node(n doctor.Node) {
+	roundTrip := time.Duration(n.NATSRoundTrip * float64(time.Second))
+	b.paragraph(n.Host+": ", strings.Join([]string{
+		fmt.Sprintf("%s (%s), version %s", roster.FormatRanks(n.Ranks), n.Reached, n.Version),
+		fmt.Sprintf("%d cores for %d threads", n.Cores, n.Threads),
+		fmt.Sprintf("memory %s needed, %s available (%s)", bytesText(n.Needed), bytesText(n.MemoryBytes),
+			n.MemoryBound),
+		fmt.Sprintf("/dev/shm %s available", bytesText(n.ShmBytes)),
+		"locked memory " + limitText(n.LockedBytes, bytesText),
+		fmt.Sprintf("%d files open in a rank, limit %s", n.Files,
+			limitText(n.MostFiles, func(n int64) string { return fmt.Sprint(n) })),
+		fmt.Sprintf("NATS round trip %v", roundTrip.Round(time.Microsecond)),
+	}, "; "))
+	if n.Clock != nil {
+		b.paragraph(strings.Repeat(" ", utf8.RuneCountInString(n.Host)+2), n.Clock.String())
+	}
+}
+
+func limitText(n int64, text func(int64) string) string {
+	if n == examine.Unlimited {
+		return "unlimited"
+	}
+	return text(n)
+}
+
+// paragraph writes head and text in lines of the page's width. A word that is longer than a line gets its own line.
+// Further lines are indented.
+func (b *page) paragraph(head, text string) {
+	b.coloured(head, text, func(head string) string { return head })
+}
+
+// coloured is paragraph with a coloured head.
+func (b *page) coloured(head, text string, colour func(string) string) {
+	head = show.Lines(head) // may hold the name of a host
+	lines := style.Paragraph(head, show.Lines(text), min(utf8.RuneCountInString(head), 16, b.columns/4), b.columns)
+	b.WriteString(colour(head) + lines[len(head):] + "\n")
 }

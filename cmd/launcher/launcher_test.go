@@ -2,15 +2,28 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"jacobi/configs"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/metrics"
+	"jacobi/internal/observe/stats"
+	"jacobi/internal/run/launch"
 )
 
 // command runs a command line in an empty directory, without keys in the environment.
@@ -227,5 +240,87 @@ func TestHelpShowsExamples(t *testing.T) {
 	}
 	if out, err := command(t, "--version"); err != nil || !strings.HasPrefix(out, "launcher ") {
 		t.Errorf("version %q, error %v", out, err)
+	}
+}
+
+// Command lines that are nearly right are refused with what is right.
+func TestClumsyCommandLines(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--config"}, "--config: its value is missing, as in --config FILE"},
+		{[]string{"-Z"}, "unknown flag -Z; see launcher --help"},
+		{[]string{"--confg", "a.yaml"}, "unknown flag --confg: did you mean --config?"},
+		{[]string{"--nx=9"}, "unknown flag --nx: keys are set with --set grid.nx=VALUE"},
+		{[]string{"--grid.nx=9"}, "unknown flag --grid.nx: keys are set with --set grid.nx=VALUE"},
+		{[]string{"run.yaml", "extra"}, `argument "run.yaml": a run file is given with --config, a key with --set; ` +
+			`launcher --help lists commands`},
+		{[]string{"benhc"}, `argument "benhc": did you mean bench?`},
+		{[]string{"study", "run.yaml"}, `study: argument "run.yaml" belongs to no flag; see launcher study --help`},
+		{[]string{"doctor", "run.yaml"}, `doctor: argument "run.yaml" is one too many; see launcher doctor --help`},
+		{[]string{"convert", "a.npy", "b.vti", "--spacing", "1"}, "convert: removed; docs/outputs.md has lines of " +
+			"Python that write a field for ParaView"},
+		{[]string{"help", "nx"}, `help "nx": did you mean grid.nx?`},
+		{[]string{"help", "zzz"}, `help "zzz": no command, key or section of the run file has this name`},
+	} {
+		if _, err := command(t, c.args...); err == nil || err.Error() != c.want {
+			t.Errorf("launcher %q\ngot  %v\nwant %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestRestartCommand(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"bin/launcher|-np|8", "bin/launcher -np 8 --restart"},
+		{"launcher|--restart|--set|problem.top=sin(pi*x)", "launcher --set 'problem.top=sin(pi*x)' --restart"},
+		{"launcher|--resume|old|-np|2|--resume=older", "launcher -np 2 --restart"},
+		{"launcher|--set|run.name=it's $HOME", `launcher --set 'run.name=it'\''s $HOME' --restart`},
+		{"launcher|--set|output.field=", "launcher --set output.field= --restart"},
+	} {
+		args := strings.Split(c.args, "|")
+		if got := restartCommand(args); got != c.want {
+			t.Errorf("%q: %s, want %s", args, got, c.want)
+		}
+	}
+	args := []string{"printf", `%s\n`, "a b", `"$(echo x)"`, "", "~", "\\", "*", "é", "'"}
+	out, err := exec.Command("sh", "-c", restartCommand(args)).Output()
+	if want := strings.Join(append(args[2:], "--restart", ""), "\n"); err != nil || string(out) != want {
+		t.Errorf("a shell reads %q, want %q; %v", out, want, err)
+	}
+}
+
+// Ranks are asked for statistics where an agent serves metrics. If it could not read them, the ranks start without.
+func TestPrepareMeasuredRanks(t *testing.T) {
+	conn := wire.Over(rostertest.Start(t, 0).Dial())
+	for secret, warning := range map[string]string{
+		"inline:0123456789abcdef": "",
+		"inline:short":            "nats.secret_file: a secret of 5 bytes; it must have at least 16",
+	} {
+		core, logs := observer.New(zap.WarnLevel)
+		done := 0
+		prepare := measuredRanks{metrics.NewNode(), conn, zap.New(core)}.prepare(
+			func(context.Context, *launch.Spec) (func(), error) { return func() { done++ }, nil })
+		env := []string{configs.EnvJob + `={"keys": {"run.ranks": "2"}}`, "JACOBI_NATS_SECRET_FILE=" + secret}
+		spec := &launch.Spec{Env: env, Ranks: []roster.Identity{{RunID: "run", Rank: 1, Size: 2}}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		end, err := prepare(ctx, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		var said []any
+		for _, line := range logs.All() {
+			said = append(said, line.Message, line.ContextMap()["run"], line.ContextMap()["error"])
+		}
+		wantEnv, wantSaid := append(env[:2:2], stats.Env+"=1"), []any(nil)
+		if warning != "" {
+			wantEnv, wantSaid = env, []any{"ranks without metrics", "run", warning}
+		}
+		if done != 1 || !reflect.DeepEqual(spec.Env, wantEnv) || !reflect.DeepEqual(said, wantSaid) {
+			t.Errorf("%s: ended %d times, environment %q, log %q; want once, %q, %q", secret, done, spec.Env, said,
+				wantEnv, wantSaid)
+		}
 	}
 }

@@ -1,7 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
 
 	"jacobi/configs"
 	"jacobi/internal/base/style"
@@ -64,4 +73,143 @@ func (p *lineProgress) Close() {
 	if p.last.Sweeps > p.shown {
 		p.show()
 	}
+}
+
+// barProgress draws a bar on the last line of the terminal.
+type barProgress struct {
+	screen *screen
+	bar    *runBar
+	ranks  []*stats.Rank // what they told last; nil before that
+}
+
+// Event implements attempt.Progress.
+func (p *barProgress) Event(e roster.Event) {
+	switch e.Kind {
+	case roster.Progress:
+		p.bar.set(e)
+	case roster.Stats:
+		if told, err := stats.Parse(e.Report); err == nil && e.Rank >= 0 && e.Rank < len(p.ranks) {
+			p.ranks[e.Rank] = &told
+			p.bar.setLagging(stats.Lagging(p.ranks))
+		}
+	}
+}
+
+// Close implements attempt.Progress.
+func (p *barProgress) Close() { p.screen.hide() }
+
+// barSteps is the fixed total of a bar. The sweeps of a run cannot be the total because their estimate changes.
+const barSteps = 1000
+
+// bar is a progress bar.
+type bar struct {
+	container *mpb.Progress
+	bar       *mpb.Bar
+}
+
+// newBar returns a bar. percent returns what stands before it, and beside what stands after it in at most width
+// columns.
+func newBar(terminal io.Writer, percent func() string, beside func(width int) string,
+	opts ...mpb.ContainerOption) *bar {
+	b := &bar{container: mpb.New(append(opts, mpb.WithOutput(terminal))...)}
+	style := mpb.BarStyle().Lbound("[").Filler("=").Tip(">").Padding(" ").Rbound("]")
+	b.bar = b.container.New(barSteps, style,
+		mpb.BarWidth(32),
+		// The terminal may have echoed a key, as in ^C, where the line begins.
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return "\r" + percent() })),
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return beside(s.AvailableWidth - minBar) })))
+	return b
+}
+
+// fill fills a share of the bar. At its total the bar would complete itself, but it must stay until close.
+func (b *bar) fill(share float64) { b.bar.SetCurrent(min(int64(share*barSteps), barSteps-1)) }
+
+// percentOf returns a share for newBar.
+func percentOf(share float64) string { return fmt.Sprintf("%3d%%", int(100*share)) }
+
+// runBar is the progress bar of a run.
+type runBar struct {
+	*bar
+	tolerance float64
+	last      atomic.Pointer[roster.Event]
+	lagging   atomic.Pointer[string] // the ranks for which the others wait, in words; "" for none
+}
+
+func newRunBar(terminal io.Writer, c configs.Solver, opts ...mpb.ContainerOption) *runBar {
+	b := &runBar{tolerance: c.Tolerance}
+	b.last.Store(&roster.Event{MaxSweeps: c.MaxIterations})
+	b.setLagging(nil)
+	b.bar = newBar(terminal, b.percent, b.beside, opts...)
+	return b
+}
+
+func (b *runBar) percent() string {
+	e := b.last.Load()
+	if e.End == 0 {
+		return "    "
+	}
+	return percentOf(e.Share())
+}
+
+func (b *runBar) beside(width int) string {
+	e := b.last.Load()
+	if e.Sweeps == 0 {
+		return "starting"
+	}
+	return besideBar(*e, b.tolerance, *b.lagging.Load(), width)
+}
+
+// minBar is the least number of columns for the bar itself, with its brackets and spaces.
+const minBar = 16
+
+// besideBar describes the progress in at most width columns. If not all parts fit, it drops first the tolerance, then
+// the speed, then the norm, then the time that is left. lagging names ranks that hold up the others; it stays longest.
+func besideBar(e roster.Event, tolerance float64, lagging string, width int) string {
+	count, parts := fmt.Sprintf("%d %s", e.Sweeps, e.Goal()), strings.Split(e.Status(), ", ")
+	norm, rest := parts[0], strings.Join(parts[1:], ", ")
+	last := parts[len(parts)-1] // the time that is left, if it is known
+	short := fmt.Sprintf("%d/%d", e.Sweeps, cmp.Or(e.End, e.MaxSweeps))
+	aim := norm
+	if tolerance > 0 {
+		aim = fmt.Sprintf("%s to %.0e", norm, tolerance)
+	}
+	for _, all := range [][]string{
+		{count, aim, rest, lagging}, {count, norm, rest, lagging}, {count, norm, last, lagging}, {count, last, lagging},
+		{count, lagging}, {short, lagging}, {count}, {short},
+	} {
+		all = slices.DeleteFunc(all, func(part string) bool { return part == "" })
+		if text := strings.Join(all, ", "); len(text) <= width {
+			return text
+		}
+	}
+	return ""
+}
+
+// setLagging names the ranks for which the others wait.
+func (b *runBar) setLagging(ranks []int) {
+	text := ""
+	switch {
+	case len(ranks) == 1:
+		text = roster.FormatRanks(ranks) + " lags"
+	case len(ranks) > 1:
+		text = roster.FormatRanks(ranks) + " lag"
+	}
+	b.lagging.Store(&text)
+}
+
+func (b *runBar) set(e roster.Event) {
+	b.last.Store(&e)
+	b.fill(e.Share())
+}
+
+// above writes lines above the bar; false once the bar is closed. "\r" overwrites a ^C that the terminal has echoed.
+func (b *bar) above(lines []byte) bool {
+	_, err := b.container.Write(append([]byte{'\r'}, lines...))
+	return err == nil
+}
+
+// close removes the bar; the lines above it stay.
+func (b *bar) close() {
+	b.bar.Abort(true)
+	b.container.Wait()
 }

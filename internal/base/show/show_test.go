@@ -1,10 +1,8 @@
-package show_test
+package show
 
 import (
 	"strings"
 	"testing"
-
-	"jacobi/internal/base/show"
 )
 
 func TestText(t *testing.T) {
@@ -23,11 +21,11 @@ func TestText(t *testing.T) {
 		strings.Repeat("é", 200):       strings.Repeat("é", 200),
 		strings.Repeat("\x1b", 201):    strings.Repeat(`\x1b`, 200) + "…",
 	} {
-		if got := show.Text(text); got != want {
+		if got := Text(text); got != want {
 			t.Errorf("Text(%q) = %q, want %q", text, got, want)
 		}
 	}
-	if got := show.Cut("abc", 2); got != "ab…" {
+	if got := Cut("abc", 2); got != "ab…" {
 		t.Errorf("cut to 2: %q", got)
 	}
 }
@@ -39,15 +37,31 @@ func TestLines(t *testing.T) {
 		"\u202e\xff\x00":             `\u202e\xff\x00`,
 		strings.Repeat("é", 300):     strings.Repeat("é", 300),
 	} {
-		if got := show.Lines(text); got != want {
+		if got := Lines(text); got != want {
 			t.Errorf("Lines(%q) = %q, want %q", text, got, want)
 		}
 		var b strings.Builder
-		if err := show.Fprint(&b, text); err != nil || b.String() != want {
+		if err := Fprint(&b, text); err != nil || b.String() != want {
 			t.Errorf("Fprint(%q) wrote %q, %v", text, b.String(), err)
 		}
-		if got := string(show.AppendLines([]byte("[0] "), []byte(text))); got != "[0] "+want {
+		if got := string(AppendLines([]byte("[0] "), []byte(text))); got != "[0] "+want {
 			t.Errorf("AppendLines(%q) = %q", text, got)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	long := strings.Repeat("a", 299)
+	for message, want := range map[string]string{
+		`grid.nx "5 x": must be an integer`: `grid.nx "5 x": must be an integer`,
+		`problem.left "` + long + ` b": column 1: unknown`: `problem.left "` + long[:119] + " … " + long[:37] +
+			` b" (303 characters): column 1: unknown`,
+		"unknown key " + long + " (--set)": "unknown key " + long[:120] + " … " + long[:40] +
+			" (299 characters) (--set)",
+		`a "quote that does not end`: `a "quote that does not end`,
+	} {
+		if got := Values(message); got != want {
+			t.Errorf("%q became\n%q, want\n%q", message, got, want)
 		}
 	}
 }

@@ -399,3 +399,102 @@ func TestRanksDieWithAKilledLauncher(t *testing.T) {
 		}
 	}
 }
+
+// A tolerance that was not met is no failure: no rank is to blame, the last lines of all are shown, and the run does
+// not start again. What ended the run early wins.
+func TestRunAboveItsTolerance(t *testing.T) {
+	tr := newTrial("above", "above")
+	tr.report()
+	out := tr.run(t, nil)
+	wantOutcome(t, out, ExitMissed, "")
+	slices.Sort(tr.lines)
+	want := []string{"[0]<stderr> jacobi-rank: closing words", "[1]<stderr> jacobi-rank: closing words"}
+	if out.MayRestart() || len(tr.aborts) != 0 || !slices.Equal(tr.lines, want) {
+		t.Errorf("lines %q, aborts %v, restart %t", tr.lines, tr.aborts, out.MayRestart())
+	}
+	wantOutcome(t, Outcome{missed: true, stopped: true, timedOut: true}, ExitTimeout, "")
+	wantOutcome(t, Outcome{missed: true, stopped: true, signal: syscall.SIGTERM}, 143, "")
+}
+
+// A failed run is restarted if that may help, but never after it was told to stop.
+func TestMayRestart(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		out  Outcome
+		want bool
+	}{
+		{"ended well", Outcome{}, false},
+		{"killed", Outcome{Err: &RankError{Died: true}}, true},
+		{"hung or cut off", Outcome{Err: &RankError{Consequence: true}}, true},
+		{"failed while it swept", Outcome{Err: &RankError{Sweeps: 1}}, true},
+		{"failed before", Outcome{Err: &RankError{}}, false},
+		{"no rank's failure", Outcome{Err: errors.New("x")}, false},
+		{"stopped", Outcome{Err: &RankError{Died: true}, signal: syscall.SIGINT}, false},
+		{"out of time", Outcome{Err: &RankError{Died: true}, timedOut: true}, false},
+	} {
+		if got := c.out.MayRestart(); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// The outcome distinguishes a rank that died from one that failed, and names the lost hosts.
+func TestRunDistinguishesDeathFromFailure(t *testing.T) {
+	tr := newTrial("obeys", "deaf")
+	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[1], syscall.SIGKILL) })
+	f, ok := errors.AsType[*RankError](out.Err)
+	if !ok || !f.Died || f.Rank != 1 || !out.MayRestart() || out.LostHosts != nil {
+		t.Errorf("%+v, %+v", out, f)
+	}
+	s := &supervisor{Job: &Job{Ranks: []Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "b"}},
+		Say: func(string) {}},
+		crew: &crew{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
+	for _, e := range []Exit{{Rank: 1, Lost: "silent"}, {Rank: 2, Lost: "silent"}, {Rank: 0, Code: rankConsequence}} {
+		s.ended(t.Context(), e)
+	}
+	s.event(t.Context(), roster.Event{})
+	f, ok = errors.AsType[*RankError](s.firstCause())
+	if !ok || !f.Died || len(s.out.LostHosts) != 1 || s.out.LostHosts[0] != "b" {
+		t.Errorf("%+v, lost %v", f, s.out.LostHosts)
+	}
+}
+
+// silence is what a watch over ranks delivers of a rank.
+func silence(rank int) *roster.SilentError {
+	return &roster.SilentError{Rank: rank, Host: "here", Limit: 10 * time.Second, Since: time.Unix(0, 0), Sweeps: 4}
+}
+
+// A rank that is stopped cannot end by itself. Once its silence is noticed, it is killed, and it is the cause.
+func TestSilentRankIsKilled(t *testing.T) {
+	silent := make(chan *roster.SilentError, 1)
+	tr := newTrial("obeys")
+	tr.job.Silent, tr.job.FailGrace = silent, 100*time.Millisecond
+	out := tr.run(t, func(pids map[int]int) {
+		if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil || !becomes(pids[0], true) {
+			t.Errorf("the rank is not stopped: %v", err)
+		}
+		silent <- silence(0)
+	})
+	wantOutcome(t, out, ExitFailed, "rank 0 on here "+silence(0).Words()+" (last known sweep: none)")
+	if !out.MayRestart() {
+		t.Error("it may not start again")
+	}
+}
+
+// A rank that has only to end, or has ended, gives no signs of life, and that is no failure.
+func TestSilenceAfterTheReportIsNoFailure(t *testing.T) {
+	silent, reported := make(chan *roster.SilentError), make(chan struct{})
+	once := sync.OnceFunc(func() { close(reported) })
+	tr := newTrial("obeys", "obeys")
+	tr.job.Silent, tr.job.OnEvent = silent, func(roster.Event) { once() }
+	tr.report()
+	out := tr.run(t, func(map[int]int) {
+		tr.events <- finished("met")
+		<-reported
+		silent <- silence(0)
+		tr.signals <- syscall.SIGTERM // ends the ranks
+	})
+	if out.Err != nil || out.Report == nil {
+		t.Errorf("%v, report %s", out.Err, out.Report)
+	}
+}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -14,6 +16,9 @@ import (
 	"jacobi/docs"
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/suggest"
+	"jacobi/internal/base/version"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/observe/events"
 )
 
 // newHelpCommand returns the command that tells about commands, as --help does, and about keys of the run file.
@@ -138,4 +143,111 @@ func reflow(text string) string {
 		}
 	}
 	return strings.Join(blocks, "\n\n")
+}
+
+const aboutCompletion = `completion prints a script by which a shell completes commands, flags, and keys and values of
+the run file. In bash and zsh: source <(launcher completion bash). In fish: launcher completion fish | source.`
+
+// newCompletionCommand returns the command that prints the scripts.
+func newCompletionCommand(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:       "completion {bash | zsh | fish}",
+		Short:     "Print the script by which a shell completes commands and keys",
+		Long:      aboutCompletion,
+		Args:      arguments("the shell"),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch root := cmd.Root(); args[0] {
+			case "bash":
+				_, err := io.WriteString(stdout, wordsOfBash)
+				return errors.Join(err, root.GenBashCompletionV2(stdout, true))
+			case "zsh":
+				return root.GenZshCompletion(stdout)
+			case "fish":
+				return root.GenFishCompletion(stdout, true)
+			}
+			return fmt.Errorf("completion %q: allowed are bash, zsh and fish", args[0])
+		},
+	}
+}
+
+// wordsOfBash stands in for functions of the package bash-completion, which a machine may lack. The first divides the
+// line before the cursor at blanks, and not also at = and :, as bash does; the second completes names of files.
+const wordsOfBash = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
+    local line=${COMP_LINE:0:COMP_POINT}
+    read -ra words <<<"$line"
+    [[ $line == *[[:blank:]] ]] && words+=("")
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]} prev=${words[cword > 0 ? cword - 1 : 0]}
+}
+declare -F _filedir >/dev/null || _filedir() {
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    compopt -o filenames
+}
+`
+
+// newVersionCommand returns the command that prints the version, as --version does.
+func newVersionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(build{"launcher", version.String(), runtime.Version(),
+					runtime.GOOS + "/" + runtime.GOARCH, events.Schema})
+			}
+			return printVersion(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func printVersion(w io.Writer) error {
+	_, err := fmt.Fprintln(w, "launcher", version.String())
+	return err
+}
+
+// build is what version --json prints.
+type build struct {
+	Program  string `json:"program"`
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Schema   int    `json:"schema"` // of the events of --json
+}
+
+// newExpressionsTopic returns the help topic "expressions", a command that does nothing.
+func newExpressionsTopic() *cobra.Command {
+	return &cobra.Command{Use: "expressions", Short: "What an expression of the problem may hold", Long: problem.Help()}
+}
+
+// completeFlags defines how shells complete the values of flags.
+func completeFlags(cmd *cobra.Command) {
+	values := map[string][]string{"map-by": {"slot", "node"}, "tag-output": {"rank", "stream", "none"}}
+	for _, c := range append(cmd.Commands(), cmd) {
+		for name, list := range values {
+			if c.Flags().Lookup(name) != nil {
+				must(c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list,
+					cobra.ShellCompDirectiveNoFileComp)))
+			}
+		}
+		for _, name := range []string{"set", "vary"} {
+			if c.Flags().Lookup(name) != nil {
+				must(c.RegisterFlagCompletionFunc(name, completeSetting))
+			}
+		}
+		if c.Flags().Lookup("config") != nil {
+			must(c.MarkFlagFilename("config", "yaml", "yml", "toml", "json"))
+		}
+	}
+}
+
+// must panics on an error. The calls above cannot fail: the flags exist and have no completion yet.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
