@@ -193,8 +193,8 @@ func (s *chaosRun) checkFallback(why string) {
 	}
 }
 
-// meetAnotherRun leads the connections of a run to a rank of another run. Its ranks say whom they met and use NATS. The
-// other run goes on.
+// meetAnotherRun leads the connections of a run to a rank of another run. Its ranks say whom they met and use NATS. No
+// stranger ends a session of the other run, which goes on.
 func (s *chaosRun) meetAnotherRun() string {
 	s.onTwoNodes()
 	args := s.overTCP()
@@ -214,9 +214,25 @@ func (s *chaosRun) meetAnotherRun() string {
 	}
 	code, output := l.end()
 	for _, link := range s.links(other) {
-		if d := link.Direct; code != 130 || d == nil || d.Lost != 0 || strings.Contains(output, "lost the socket") {
-			s.Errorf("the other run: exit code %d, %+v, want 130 and no socket lost\n%s", code, link, output)
+		if code != 130 || link.Transport != "direct" || !link.keptFromStrangers() {
+			s.Errorf("the other run: exit code %d, %+v, %+v, want 130 and no socket lost to a stranger\n%s", code, link,
+				link.Direct, output)
+		}
+	}
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, "lost the socket") && !lostToSlowness.MatchString(line) {
+			s.Errorf("the other run lost a socket: %s", line)
 		}
 	}
 	return outcome
+}
+
+// lostToSlowness matches why a link may end its sockets where nothing breaks them: a machine that does not schedule a
+// writer for 500 ms has the rows asked for over NATS, and the other end reads that the socket is closed.
+var lostToSlowness = regexp.MustCompile(`\b(the neighbour had the rows over NATS before the socket took them|` +
+	`read a frame: EOF)("|$)`)
+
+// keptFromStrangers reports whether no stranger has ended a session of the link.
+func (l linkReport) keptFromStrangers() bool {
+	return l.Direct != nil && (l.Direct.Lost == 0 || lostToSlowness.MatchString(l.Direct.Reason))
 }

@@ -94,7 +94,8 @@ func (s *chaosRun) stopAtExit() string {
 	outlived := regexp.MustCompile(` did not end (within \S+ of the (report|other ranks)|in time): killed; ` +
 		`the run was complete`).MatchString(output)
 	s.hit = stopped && (outlived || code != 0)
-	if code == 1 && regexp.MustCompile(`launcher: rank \d on \S+ failed: rank \d on \S+ was silent for 2s`).
+	// The first to miss a rank is another rank or, if it is rank 0, the launcher.
+	if code == 1 && regexp.MustCompile(`launcher: (rank \d on \S+ failed: )?rank \d on \S+ was silent for 2s`).
 		MatchString(output) && strings.Contains(output, "the outputs of this run are in place") {
 		return "right error, " + s.checkAnswer(0, output)
 	}
