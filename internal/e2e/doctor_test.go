@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"jacobi/internal/base/proctest"
 )
 
 // finding is a fault or a warning of launcher doctor.
@@ -168,7 +170,7 @@ func TestDoctorNamesFaults(t *testing.T) {
 	u := startServer(t)
 	wrong := *u
 	wrong.User = url.UserPassword(u.User.Username(), "hunter2")
-	taken, free := takenPort(t), freePort(t)
+	taken, free := takenPort(t), fmt.Sprint("127.0.0.1:", proctest.Port(t))
 	lonely := t.TempDir() // has a launcher without jacobi-rank
 	data, err := os.ReadFile(filepath.Join(bin, "launcher"))
 	if err != nil {

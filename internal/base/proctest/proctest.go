@@ -1,4 +1,5 @@
-// Package proctest lets tests wait for the end of processes that are not their children.
+// Package proctest lets tests wait for the end of processes that are not their children, and gives them ports that no
+// test of another process has.
 package proctest
 
 import (

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"jacobi/configs"
+	"jacobi/internal/base/proctest"
 	"jacobi/internal/net/roster/rostertest"
 )
 
@@ -37,12 +39,7 @@ func connect(t *testing.T, o Options) error {
 // freeAddr returns an address on which no process listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", proctest.Port(t))
 }
 
 func TestConnectRefused(t *testing.T) {

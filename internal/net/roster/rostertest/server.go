@@ -4,8 +4,6 @@ package rostertest
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"jacobi/internal/base/proctest"
 )
 
 // Server is an embedded NATS server on loopback.
@@ -33,29 +33,11 @@ func Start(t testing.TB, maxPayload int32) *Server {
 func StartWith(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	opts.Host, opts.NoLog, opts.NoSigs = "127.0.0.1", true, true
-	opts.Port = fixedPort(t)
+	opts.Port = proctest.Port(t)
 	s := &Server{t: t, opts: opts}
 	s.Run()
 	t.Cleanup(s.Stop)
 	return s
-}
-
-// fixedPort returns a free port below those that the kernel gives to outgoing connections. One of these could take the
-// port while the server is down, most easily a client that connects to it again: TCP lets a socket meet itself.
-func fixedPort(t testing.TB) int {
-	t.Helper()
-	var last error
-	for range 100 {
-		port := 10000 + rand.IntN(20000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			l.Close()
-			return port
-		}
-		last = err
-	}
-	t.Fatal(last)
-	return 0
 }
 
 // Run starts the server again after Stop, on the same port.
