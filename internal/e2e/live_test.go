@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -121,6 +122,37 @@ func (l *live) end() (int, string) {
 		l.t.Fatal(err)
 	}
 	return l.cmd.ProcessState.ExitCode(), l.seen.String()
+}
+
+// ends waits until the launcher has ended, checks its exit code and that its output matches the patterns, and returns
+// the output.
+func (l *live) ends(code int, patterns ...string) string {
+	l.t.Helper()
+	got, output := l.end()
+	ok := got == code
+	for _, p := range patterns {
+		ok = ok && regexp.MustCompile(p).MatchString(output)
+	}
+	if !ok {
+		l.t.Errorf("exit code %d\n%s\nwant %d and matches of %q", got, output, code, patterns)
+	}
+	return output
+}
+
+// signal sends the launcher a signal.
+func (l *live) signal(sig os.Signal) {
+	l.t.Helper()
+	if err := l.cmd.Process.Signal(sig); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// kill sends a process, as that of a rank, SIGKILL.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // ranks returns the process ids of the ranks of this launcher, which have its working directory.

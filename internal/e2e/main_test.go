@@ -119,6 +119,24 @@ func runNatural(t *testing.T, dir, program string, args ...string) outcome {
 	return finish(t, ctx, cmd)
 }
 
+// mustRun is run of a program that must succeed.
+func mustRun(t *testing.T, dir, program string, args ...string) outcome {
+	t.Helper()
+	out := run(t, dir, program, args...)
+	if out.code != 0 {
+		t.Fatalf("%s %v: exit code %d\n%s%s", program, args, out.code, out.stdout, out.stderr)
+	}
+	return out
+}
+
+// fails checks the exit code of a command and that its stderr has a text.
+func (o outcome) fails(t *testing.T, code int, text string) {
+	t.Helper()
+	if o.code != code || !strings.Contains(o.stderr, text) {
+		t.Errorf("exit code %d\n%s%s\nwant %d and %q", o.code, o.stdout, o.stderr, code, text)
+	}
+}
+
 // finish runs a command and waits for its end.
 func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
 	t.Helper()
@@ -265,15 +283,37 @@ func solveWith(t *testing.T, env []string, args ...string) (answer, report) {
 	if out.code != 0 && out.code != exits["missed"] {
 		t.Fatalf("launcher %v: exit code %d\nstdout:\n%s\nstderr:\n%s", args, out.code, out.stdout, out.stderr)
 	}
-	r := readReport(t, filepath.Join(dir, "out"))
+	got, r := answerIn(t, filepath.Join(dir, "out"))
 	if want, ok := exits[r.Verdict]; !ok || out.code != want {
 		t.Errorf("launcher %v: exit code %d, and the verdict %s has %d", args, out.code, r.Verdict, want)
 	}
-	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
+	return got, r
+}
+
+// answerIn returns the answer and the report of the run whose outputs are in dir.
+func answerIn(t *testing.T, dir string) (answer, report) {
+	t.Helper()
+	r := readReport(t, dir)
+	return answer{r.FieldSHA256, readText(t, dir, "history.csv"), r.Sweeps, r.StopReason}, r
+}
+
+// same checks that an answer is the wanted one. what says whose it is.
+func same(t *testing.T, got, want answer, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: %d iterations (%s), field %s; want %d (%s), %s; histories equal: %v", what, got.sweeps,
+			got.reason, got.sha, want.sweeps, want.reason, want.sha, got.history == want.history)
+	}
+}
+
+// readText returns the contents of the file with this path, given by its elements.
+func readText(t *testing.T, path ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}, r
+	return string(data)
 }
 
 func readReport(t *testing.T, dir string) report {
@@ -288,6 +328,12 @@ func readReport(t *testing.T, dir string) report {
 	}
 	return r
 }
+
+// with returns all keys of a run, in new memory.
+func with(keys []string, more ...string) []string { return slices.Concat(keys, more) }
+
+// onRanks returns the launcher arguments for np ranks with these keys.
+func onRanks(np any, keys ...string) []string { return append(set(keys...), "-np", fmt.Sprint(np)) }
 
 // set turns "key=value" pairs into launcher arguments.
 func set(pairs ...string) []string {
