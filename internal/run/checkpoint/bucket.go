@@ -94,10 +94,7 @@ func (b *Bucket) Size(ctx context.Context, set, file string) (int64, error) {
 
 // Seal implements Store.
 func (b *Bucket) Seal(ctx context.Context, set string, manifest []byte) error {
-	return b.Write(ctx, set, manifestFile, int64(len(manifest)), func(w io.Writer) error {
-		_, err := w.Write(manifest)
-		return err
-	})
+	return b.Write(ctx, set, manifestFile, int64(len(manifest)), writes(manifest))
 }
 
 // list returns all objects.
@@ -148,7 +145,7 @@ func notExist(err error) error {
 }
 
 // Open implements Store. It downloads the object to a file without a name, which exists until Close.
-func (b *Bucket) Open(ctx context.Context, set string, p Part) (File, error) {
+func (b *Bucket) Open(ctx context.Context, set string, p Part) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout+time.Duration(p.Bytes/minBucketRate)*time.Second)
 	defer cancel()
 	object, err := b.objects.Get(ctx, set+"/"+p.File)
@@ -167,11 +164,11 @@ func (b *Bucket) Open(ctx context.Context, set string, p Part) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(f, io.LimitReader(object, p.Bytes+1)) // the object may be longer than its info says
+	_, err = io.Copy(f, io.LimitReader(object, p.Bytes+1)) // the object may be longer than its info says
 	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return sizedFile{f, n}, nil
+	return f, nil
 }
 
 // Remove implements Store. It deletes the manifest first, so that a partly removed set does not look complete.

@@ -110,13 +110,17 @@ func (c *crew) try(f func(rank int) error) error {
 	return errors.Join(errs...)
 }
 
+// saver opens the Saver of a rank with these rows.
+func (c *crew) saver(r int, store Store, rows solver.Rows, keep int) (*Saver, error) {
+	return NewSaver(c.t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
+		Stripes: c.stripes, Rows: rows, Keep: keep, RunID: c.t.Name(), Program: "test", Problem: same, Log: c.log})
+}
+
 func (c *crew) savers(store Store, keep int) []*Saver {
 	c.t.Helper()
 	savers := make([]*Saver, len(c.comms))
 	c.each(func(r int) (err error) {
-		savers[r], err = NewSaver(c.t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
-			Stripes: c.stripes,
-			Rows:    &rowsAfter{}, Keep: keep, RunID: c.t.Name(), Program: "test", Problem: same, Log: c.log})
+		savers[r], err = c.saver(r, store, &rowsAfter{}, keep)
 		return err
 	})
 	c.t.Cleanup(func() {

@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
 	"jacobi/solver"
@@ -47,23 +50,29 @@ type Found struct {
 	Manifest
 }
 
-// Faults describe, for the user, which sets cannot be used and why.
-type Faults []string
+// noneIntact is the error of a place without a set that can be used; faults say why those that are there cannot.
+func noneIntact(faults []string) error {
+	if len(faults) == 0 {
+		return errors.New("there is no checkpoint")
+	}
+	return fmt.Errorf("no checkpoint is intact: %s", strings.Join(faults, "; "))
+}
 
-// List returns the sets of a place with valid manifests, the newest first, and the faults of the others. It looks only
-// at the set called only, unless that is empty.
-func List(ctx context.Context, s Store, only string) ([]Found, Faults, error) {
+// List returns the sets of a place with valid manifests, the newest first, and says of the others why they cannot be
+// used. It looks only at the set called only, unless that is empty.
+func List(ctx context.Context, s Store, only string) (found []Found, faults []string, err error) {
 	sets := []string{only}
 	if only == "" {
-		var err error
 		if sets, err = s.Sets(ctx); err != nil {
 			return nil, nil, fmt.Errorf("checkpoints in %s: %w", s, err)
 		}
 	}
-	var found []Found
-	var faults Faults
 	for _, set := range sets {
-		m, err := manifest(ctx, s, set)
+		var m Manifest
+		data, err := s.Manifest(ctx, set)
+		if err == nil {
+			m, err = DecodeManifest(data)
+		}
 		if errors.Is(err, os.ErrNotExist) {
 			continue // removed since Sets listed it
 		}
@@ -75,14 +84,6 @@ func List(ctx context.Context, s Store, only string) ([]Found, Faults, error) {
 	}
 	slices.SortFunc(found, func(a, b Found) int { return cmp.Compare(b.Serial, a.Serial) })
 	return found, faults, nil
-}
-
-func manifest(ctx context.Context, s Store, set string) (Manifest, error) {
-	data, err := s.Manifest(ctx, set)
-	if err != nil {
-		return Manifest{}, err
-	}
-	return DecodeManifest(data)
 }
 
 // CheckProblem fails unless a run of p may resume from m. The error names a key that differs and both values, or a file
@@ -145,4 +146,84 @@ func (m *Manifest) CheckEnd(s configs.Solver, norms []float64) error {
 			end, s.Step(), m.Sweeps)
 	}
 	return nil
+}
+
+// CheckResume refuses a directory from which a run of p cannot resume. It reads manifests and norms, but no
+// rows.
+func CheckResume(ctx context.Context, dir string, p Problem, s configs.Solver) error {
+	store, only, err := Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	found, faults, err := List(ctx, store, only)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return noneIntact(faults)
+	}
+	if err := found[0].CheckProblem(p); err != nil {
+		return err
+	}
+	norms, err := readNorms(ctx, store, found[0])
+	if err != nil {
+		return nil // the ranks report the fault and fall back to an older checkpoint
+	}
+	return found[0].CheckEnd(s, norms)
+}
+
+// CheckDir refuses a directory in which a run of p cannot keep its checkpoints: one that cannot be written,
+// is too small for keep checkpoints of the given number of bytes, or has checkpoints of another problem. It creates a
+// missing directory if create is set, and accepts it otherwise.
+func CheckDir(ctx context.Context, dir string, p Problem, keep int, bytes int64, create bool) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && !create {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("cannot be created: %w", err)
+	}
+	probe, err := os.MkdirTemp(dir, ".probe-*"+unsealedSuffix)
+	if err == nil {
+		err = os.Remove(probe)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot be written: %w", err)
+	}
+	found, _, err := List(ctx, NewDir(dir), "")
+	if err != nil {
+		return err
+	}
+	var existing int64
+	for _, f := range found {
+		if err := f.CheckProblem(p); err != nil {
+			return err
+		}
+		existing += f.bytes()
+	}
+	return checkSpace(dir, existing, keep, bytes)
+}
+
+// checkSpace refuses a file system without room for keep checkpoints and the one being written. The space of existing
+// checkpoints counts as free, because new ones replace them.
+func checkSpace(dir string, existing int64, keep int, each int64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("free space: %w", err)
+	}
+	have, need := existing+int64(st.Bavail)*st.Bsize, int64(keep+1)*each
+	if need > have {
+		return fmt.Errorf("%s (%d bytes) are needed for checkpoint.keep %d and one under way, and %s (%d bytes) are "+
+			"available", humanize.IBytes(uint64(need)), need, keep,
+			humanize.IBytes(uint64(have)), have)
+	}
+	return nil
+}
+
+// bytes returns the size of the parts and the norms.
+func (m *Manifest) bytes() int64 {
+	n := m.Norms.Bytes
+	for _, p := range m.Parts {
+		n += p.Bytes
+	}
+	return n
 }

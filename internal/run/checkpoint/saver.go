@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"jacobi/internal/net/roster"
 	"jacobi/solver"
@@ -52,8 +53,8 @@ type SaverOptions struct {
 // a warning.
 type Saver struct {
 	o      SaverOptions
-	rows   buffer
-	unpin  func() error // called before rows is freed
+	rows   []byte       // anonymous memory outside the Go heap
+	unpin  func() error // called before rows is unmapped
 	ctx    context.Context
 	cancel context.CancelFunc
 	jobs   chan int // number of sweeps of the state in rows
@@ -90,7 +91,9 @@ func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
 	}
-	if s.rows, err = newBuffer(max(1, o.Arrays) * o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()); err != nil {
+	size := max(1, o.Arrays) * o.Layout.Stripe.Rows() * o.Layout.Mesh.RowBytes()
+	s.rows, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
 		return nil, fmt.Errorf("memory for checkpoints: %w", err)
 	}
 	s.unpin = func() error { return nil }
@@ -136,8 +139,7 @@ func (s *Saver) openPlace(ctx context.Context) error {
 			return err
 		}
 		name = []byte("probe-" + rand.Text())
-		write := func(w io.Writer) error { _, err := w.Write(name); return err }
-		if err := s.o.Store.Write(ctx, string(name), probeFile, int64(len(name)), write); err != nil {
+		if err := s.o.Store.Write(ctx, string(name), probeFile, int64(len(name)), writes(name)); err != nil {
 			return err
 		}
 		defer func() { _ = s.o.Store.Remove(ctx, string(name)) }() // if this fails, the next run removes the probe
@@ -244,7 +246,7 @@ func (s *Saver) Close() error {
 	defer timer.Stop()
 	select {
 	case <-s.ended:
-		return errors.Join(s.unpin(), s.rows.free())
+		return errors.Join(s.unpin(), unix.Munmap(s.rows))
 	case <-timer.C: // a write blocks and still uses the buffer, which is freed with the process
 		return errors.New("checkpoint: a write is still under way")
 	}
@@ -364,4 +366,79 @@ func (s *Saver) prune() error {
 		err = errors.Join(err, s.o.Store.Remove(s.ctx, f.Set))
 	}
 	return err
+}
+
+// partReport is a rank's report to rank 0 about its part.
+type partReport struct {
+	Set   string `json:"set"`
+	Host  string `json:"host"`
+	Sum   string `json:"sum,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// errRunEnded says that, by late norms, the run ended before the saved state, which is therefore useless.
+var errRunEnded = errors.New("the run ended before")
+
+// seal reads the reports of all ranks, writes the norms and seals the checkpoint. Only rank 0 calls it.
+func (s *Saver) seal(m *Manifest, parts []partReport) error {
+	var faults []error
+	set := parts[0].Set
+	for r, p := range parts {
+		switch {
+		case p.Error != "":
+			faults = append(faults, fmt.Errorf("rank %d on %s: %s", r, p.Host, p.Error))
+		case p.Set != set:
+			faults = append(faults, fmt.Errorf("rank %d on %s wrote %s, want %s", r, p.Host, p.Set, set))
+		}
+		m.Parts[r].Sum = p.Sum
+	}
+	if len(faults) > 0 {
+		return faults[0] // the others mostly have the same cause, such as one full disk
+	}
+	for r, p := range m.Parts {
+		n, err := s.o.Store.Size(s.ctx, set, p.File)
+		if err == nil && n != p.Bytes {
+			err = fmt.Errorf("%d bytes, want %d", n, p.Bytes)
+		}
+		if err != nil {
+			return fmt.Errorf("%s of rank %d, as rank 0 sees it: %w", p.File, r, err)
+		}
+	}
+	norms, err := s.normsBefore(m.Sweeps)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.Write(s.ctx, set, m.Norms.File, m.Norms.Bytes, func(w io.Writer) (err error) {
+		m.Norms.Sum, err = m.writePart(w, m.Norms, encodeNorms(norms))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return s.o.Store.Seal(s.ctx, set, data)
+}
+
+// normsBefore waits until the norms of the first sweeps are known and returns them.
+func (s *Saver) normsBefore(sweeps int) ([]float64, error) {
+	n := s.o.Cadence.In(sweeps)
+	for {
+		s.mu.Lock()
+		norms, done := s.norms, s.normsDone
+		s.mu.Unlock()
+		switch {
+		case len(norms) >= n:
+			return norms[:n], nil
+		case done:
+			return nil, errRunEnded
+		}
+		select {
+		case <-s.normsNew:
+		case <-s.ctx.Done():
+			return nil, context.Cause(s.ctx)
+		}
+	}
 }
