@@ -23,7 +23,7 @@ type outputSet struct {
 
 // finish completes the files and puts them in place together. Small files come first: on a full disk the field is
 // removed to make room for them.
-func (s *outputSet) finish(ctx context.Context, picture *drawing, fieldSum string, begin time.Time) error {
+func (s *outputSet) finish(ctx context.Context, picture drawing, fieldSum string, begin time.Time) error {
 	s.finishHistory()
 	if s.files.picture != nil {
 		s.finishPicture(picture)
@@ -54,9 +54,9 @@ func (s *outputSet) finish(ctx context.Context, picture *drawing, fieldSum strin
 }
 
 // finishPicture writes the picture, once it is drawn.
-func (s *outputSet) finishPicture(d *drawing) {
+func (s *outputSet) finishPicture(drawn drawing) {
 	defer s.Tracer.Phase(trace.PhasePicture, time.Now())
-	data, err := d.wait()
+	data, err := drawn()
 	var done output.FileReport
 	if err == nil {
 		done, err = output.WritePicture(s.files.picture, "picture", s.Config.Output.Picture, data)
@@ -117,11 +117,16 @@ func (s *outputSet) finishHistory() {
 		return
 	}
 	defer s.Tracer.Phase(trace.PhaseHistory, time.Now())
-	done, err := s.files.history.Finish()
-	if output.IsFull(err) && s.giveWay("history") {
-		done, err = s.files.history.Finish()
+	s.small("history", s.Config.Output.History, s.files.history.Finish)
+}
+
+// small records a file that finish completes: on a full disk once the field has made room for it.
+func (s *outputSet) small(what, name string, finish func() (output.FileReport, error)) {
+	done, err := finish()
+	if output.IsFull(err) && s.giveWay(what) {
+		done, err = finish()
 	}
-	s.record(s.Config.Output.History, done, err)
+	s.record(name, done, err)
 }
 
 // finishField completes the field, if all ranks have written their rows. sum is its SHA-256.
@@ -164,11 +169,9 @@ func (s *outputSet) finishReport() {
 		return
 	}
 	name := s.Config.Output.Report
-	err := output.WriteReport(s.files.report, s.report.With(name))
-	if output.IsFull(err) && s.giveWay("report") {
-		err = output.WriteReport(s.files.report, s.report.With(name))
-	}
-	s.record(name, output.FileReport{Name: name}, err)
+	s.small("report", name, func() (output.FileReport, error) {
+		return output.FileReport{Name: name}, output.WriteReport(s.files.report, s.report.With(name))
+	})
 }
 
 // sendTrace sends this rank's part of the trace to rank 0. If that fails, rank 0 writes no trace.

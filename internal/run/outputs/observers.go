@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"jacobi/configs"
 	"jacobi/internal/base/awake"
-	"jacobi/internal/observe/frames"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
-	"jacobi/internal/observe/view"
 	"jacobi/solver"
 )
 
@@ -119,11 +117,11 @@ func (o *Outputs) addObservers() (err error) {
 	if o.probes != nil {
 		o.observe("probes", c.ProbesInterval(), o.probes)
 	}
-	if o.viewers, err = o.openFrames(); err != nil {
+	if o.viewers, err = o.openViewers(); err != nil {
 		return err
 	}
-	o.samples = append(o.samples, o.viewers.Sampling())
-	o.OnClose(o.viewers.Close)
+	o.samples = append(o.samples, o.viewers.sampling())
+	o.OnClose(o.viewers.close)
 	return nil
 }
 
@@ -145,40 +143,176 @@ func (o *Outputs) Finish(ctx context.Context, result solver.Result) error {
 		errs = append(errs, l.Finish(ctx, result))
 	}
 	if o.viewers != nil {
-		errs = append(errs, o.viewers.Finish(ctx, result))
+		errs = append(errs, o.viewers.finish(ctx, result))
 	}
 	return errors.Join(errs...)
 }
 
-// openFrames makes the run answer viewers. All ranks call it.
-func (o *Outputs) openFrames() (*frames.Sender, error) {
-	run := o.describeRun()
-	run.Outlines = o.outlines
-	return frames.Open(frames.Options{Comm: o.Comm, View: o.seen(), Stripes: o.Stripes, Norms: o.Layout.Norms,
-		Goal: o.Goal, Run: run, Scale: o.Config.Output.PictureScale})
+// series writes the field again and again, each time to a file of its own. While the sweeps wait, each rank writes its
+// rows; beside them the files get to the disk and in place. A file that cannot be written is only a warning.
+type series struct {
+	*Outputs
+	stats *output.SeriesReport // of the report of the run; rank 0 counts
+	begun bool                 // the series of an earlier run is trimmed; rank 0 only
 }
 
-// describeRun describes the run as its report will.
-func (o *Outputs) describeRun() view.Run {
-	about := o.Report
-	about.Version = ""
-	run := view.RunOf(about)
-	run.Facts = slices.Concat(run.Facts, [][2]string{
-		{"Ranks", fmt.Sprintf("%d, halo depth %d", o.id.Size, o.Layout.Depth)},
-		{"Method", o.Config.Solver.Method},
-		{"Ends", endOf(o.Config.Solver)},
+// seriesTicket is what rank 0 tells the others about the next file.
+type seriesTicket struct {
+	output.Ticket
+	Fault string `json:"fault,omitempty"` // why there is no file; "" if there is one
+}
+
+func (o *Outputs) newSeries() *series {
+	c := o.Config.Output
+	o.Report.Series = &output.SeriesReport{Every: c.Every.Sweeps, Files: c.SeriesFiles()}
+	return &series{Outputs: o, stats: o.Report.Series}
+}
+
+func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
+	var field *output.Field
+	var t seriesTicket
+	if s.id.Rank == 0 {
+		if field, err = s.create(at.Sweeps); err == nil {
+			t.Ticket = field.Ticket()
+		} else {
+			t.Fault = err.Error()
+		}
+	}
+	if t, err = roster.BroadcastOn(ctx, s.Comm, "series", t); err != nil {
+		return nil, fmt.Errorf("series of fields: %w", err)
+	}
+	if t.Fault != "" {
+		s.failed(at.Sweeps, t.Fault)
+		return nil, nil
+	}
+	rows, _, fault := s.openRows(t.Ticket)
+	err = s.view().Each(ctx, func(lo int, data []byte) error {
+		if fault == nil {
+			fault = rows.WriteRows(lo, data)
+		}
+		return nil
 	})
-	return run
+	if err != nil && rows != nil {
+		err = errors.Join(err, rows.Abandon())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return s.complete(ctx, at.Sweeps, field, rows, fault) }, nil
 }
 
-// endOf says in words when a run ends.
-func endOf(s configs.Solver) string {
-	text := fmt.Sprintf("after %d %ss", s.MaxIterations, s.Step())
-	if s.RelativeTolerance > 0 {
-		text = fmt.Sprintf("at a norm of %g of that of the data, or ", s.RelativeTolerance) + text
+// create creates the file of the field after the given number of sweeps. Before the first one it removes what an
+// earlier run has left of its series beyond the sweep from which this run goes on.
+func (s *series) create(sweeps int) (*output.Field, error) {
+	if !s.begun {
+		keep := s.Start
+		if keep == 0 {
+			keep = -1
+		}
+		if err := s.place.TrimSeries(keep); err != nil {
+			return nil, err
+		}
+		s.begun = true
 	}
-	if s.Tolerance > 0 {
-		text = fmt.Sprintf("at a norm of %g, or ", s.Tolerance) + text
+	hx, hy := s.Problem.Spacings()
+	c, m := s.Config.Output, s.Layout.Mesh
+	return output.CreateField(s.place, c.SeriesFile(sweeps), m, output.FieldFormat(c, m, hx, hy))
+}
+
+// complete makes a file durable and puts it in place. It fails only if the ranks lose each other.
+func (s *series) complete(ctx context.Context, sweeps int, field *output.Field, rows *output.FieldWriter,
+	fault error) error {
+	if rows != nil {
+		if err := rows.Close(); fault == nil {
+			fault = err
+		}
 	}
-	return text
+	text := ""
+	if fault != nil {
+		text = fmt.Sprintf("rank %d on %s: %v", s.id.Rank, s.Comm.Self().Host, fault)
+	}
+	faults, err := roster.GatherOn(ctx, s.Comm, "series", text)
+	if err != nil {
+		return fmt.Errorf("series of fields: %w", err)
+	}
+	if s.id.Rank != 0 {
+		return nil
+	}
+	for _, f := range faults {
+		if f != "" {
+			err = errors.Join(err, errors.New(f))
+		}
+	}
+	if err == nil {
+		err = field.Finish()
+	}
+	if err == nil {
+		err = s.place.Put(s.Config.Output.SeriesFile(sweeps))
+	}
+	if err != nil {
+		s.failed(sweeps, errors.Join(err, field.Abort()).Error())
+		return nil
+	}
+	s.stats.Written++
+	s.stats.Sweeps, s.stats.Index = sweeps, s.Config.Output.Index()
+	return nil
+}
+
+// failed counts a file that is not written. The first of several is a warning.
+func (s *series) failed(sweeps int, why string) {
+	if s.id.Rank != 0 {
+		return
+	}
+	if s.stats.Failed++; s.stats.Failed == 1 || s.stats.Error != why {
+		s.Log.Sugar().Warnf("%s is not written, the run goes on: %s", s.Config.Output.SeriesFile(sweeps), why)
+	}
+	s.stats.Error = why
+}
+
+func (s *series) finish(context.Context, solver.Result) error { return nil }
+
+// film collects pictures of the field for the animation. Each rank averages its rows while the sweeps wait, and rank 0
+// adds them up beside them. The pictures are drawn after the run.
+type film struct {
+	*Outputs
+	frames output.Animation // rank 0 only
+	pace   output.Pace
+	last   int // sweeps of the newest frame; -1 if there is none
+}
+
+func (f *film) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
+	frame, thin := f.pace.Next()
+	if !frame {
+		return nil, nil
+	}
+	return f.add(ctx, at, thin)
+}
+
+// add adds a frame.
+func (f *film) add(ctx context.Context, at solver.Sample, thin bool) (rest func(context.Context) error, err error) {
+	hx, hy := f.Problem.Spacings()
+	own := output.NewFrame(f.Layout.Mesh, hx, hy)
+	if err := f.seen().Each(ctx, own.AddRows); err != nil {
+		return nil, err
+	}
+	f.last = at.Sweeps
+	return func(ctx context.Context) error {
+		whole, err := own.MergeAll(ctx, f.Comm.Gather, "animation", f.id.Rank)
+		if err != nil || whole == nil {
+			return err
+		}
+		return f.frames.Add(at.Sweeps, at.Norm, whole, thin)
+	}, nil
+}
+
+// finish adds the field of the end, if it is not the last frame already.
+func (f *film) finish(ctx context.Context, result solver.Result) error {
+	if f.last == result.Iterations {
+		return nil
+	}
+	rest, err := f.add(ctx, solver.Sample{Sweeps: result.Iterations, Norm: result.Norm}, false)
+	if err == nil {
+		err = rest(ctx)
+	}
+	return err
 }

@@ -21,6 +21,7 @@ import (
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/view"
 	"jacobi/solver"
 )
 
@@ -133,7 +134,7 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	dir, keys := t.TempDir(), []string{"output.field=field.npy", "output.every=10"}
 	s := newSampled(t, dir, keys...)
 	warnings := s.run(t, solver.Result{}, 10, 20)
-	if r := s.series.report(); r.Written != 2 || r.Sweeps != 20 || r.Failed != 0 || warnings != nil {
+	if r := s.series.stats; r.Written != 2 || r.Sweeps != 20 || r.Failed != 0 || warnings != nil {
 		t.Errorf("report %+v, warnings %q", r, warnings)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "field-000000020.npy"))
@@ -152,7 +153,7 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	s = newSampled(t, dir, keys...)
 	s.Start = 10
 	warnings = s.run(t, solver.Result{}, 30)
-	if r := s.series.report(); r.Written != 1 || r.Sweeps != 30 || warnings != nil {
+	if r := s.series.stats; r.Written != 1 || r.Sweeps != 30 || warnings != nil {
 		t.Errorf("after a restart: report %+v, warnings %q", r, warnings)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "field-*.npy"))
@@ -168,8 +169,8 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	s = newSampled(t, dir, keys...)
 	s.Start, s.place = 30, &full{Place: s.held}
 	warnings = s.run(t, solver.Result{}, 40, 50)
-	want := []string{"field-000000040.npy is not written, the run goes on: " + s.series.report().Error}
-	if r := s.series.report(); r.Written != 0 || r.Failed != 2 || r.Error == "" || !slices.Equal(warnings, want) {
+	want := []string{"field-000000040.npy is not written, the run goes on: " + s.series.stats.Error}
+	if r := s.series.stats; r.Written != 0 || r.Failed != 2 || r.Error == "" || !slices.Equal(warnings, want) {
 		t.Errorf("without room: report %+v, warnings %q", r, warnings)
 	}
 }
@@ -190,7 +191,7 @@ func TestProbesOfARankAlone(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
 	}
-	if r := *s.probes.report(); r != (output.ProbesReport{Every: 10, Points: 5, Samples: 2}) {
+	if r := *s.probes.stats; r != (output.ProbesReport{Every: 10, Points: 5, Samples: 2}) {
 		t.Errorf("report %+v", r)
 	}
 	if want := []string{"probes.csv: values are not written, the run goes on: disk full"}; !slices.Equal(warnings,
@@ -212,9 +213,9 @@ func TestFilmEndsWithTheLastField(t *testing.T) {
 			t.Fatal(err)
 		}
 		pictures, err := gif.DecodeAll(bytes.NewReader(data))
-		if err != nil || len(pictures.Image) != c.frames || s.film.frames.Last() != c.sweeps {
+		if err != nil || len(pictures.Image) != c.frames || s.film.last != c.sweeps {
 			t.Errorf("an end after %d sweeps: %d frames, the last of sweep %d (%v); want %d", c.sweeps,
-				len(pictures.Image), s.film.frames.Last(), err, c.frames)
+				len(pictures.Image), s.film.last, err, c.frames)
 		}
 	}
 }
@@ -264,5 +265,64 @@ func TestWaitForAnObserverEnds(t *testing.T) {
 	}
 	if err := l.Close(); err != nil || !ended {
 		t.Errorf("%v, ended %t; want it to have ended", err, ended)
+	}
+}
+
+// Rank 0 asks for samples while a viewer wants some, no more often than their cost allows.
+func TestSamplesForViewersAreBounded(t *testing.T) {
+	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+		LocalSize: 1}}, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer comm.Close()
+	o := smallOutputs(t)
+	o.Comm = comm
+	v, err := o.openViewers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	w := view.Window{X1: 66, Y1: 98, Cols: 66, Rows: 98}
+	if v.wanted() || v.keep(view.Ask{Viewer: "a"}, now) != true || v.wanted() {
+		t.Error("a sample is wanted although nobody wants a window")
+	}
+	if v.keep(view.Ask{Viewer: "a", Windows: []view.Window{w}}, now); !v.wanted() {
+		t.Error("no sample is wanted")
+	}
+	const cost = 10 * time.Millisecond
+	v.charge(cost)
+	if v.wanted() {
+		t.Error("a sample is wanted right after another one")
+	}
+	share := func() float64 { return cost.Seconds() / time.Until(time.Unix(0, v.next.Load())).Seconds() }
+	if s := share(); s > viewShare*1.1 {
+		t.Errorf("samples take %g of the time, want at most %g", s, viewShare)
+	}
+	v.keep(view.Ask{Viewer: "a", Windows: []view.Window{w}, Cost: 0.05}, now) // another rank is slower
+	v.charge(cost)
+	if s := share(); s > viewShare*1.1/5 {
+		t.Errorf("samples take %g of the time of another rank", 5*s)
+	}
+	v.next.Store(now.UnixNano())
+	v.asks["a"] = viewerAsk{v.asks["a"].Ask, now.Add(-1)} // it has left
+	if v.wanted() || v.next.Load() != 0 {
+		t.Error("a sample is wanted for a viewer that has left")
+	}
+	for cost, want := range map[time.Duration]time.Duration{0: minViewInterval, time.Millisecond: minViewInterval,
+		10 * time.Millisecond: 1250 * time.Millisecond, time.Hour: maxViewInterval} {
+		if got := viewInterval(cost); got != want {
+			t.Errorf("samples of %v are %v apart, want %v", cost, got, want)
+		}
+	}
+	for i := range 2 * maxViewers {
+		v.keep(view.Ask{Viewer: string(rune('a' + i)), Windows: []view.Window{w, w}}, now)
+	}
+	n := 0
+	for _, a := range v.current() {
+		n += len(a.Windows)
+	}
+	if len(v.asks) != maxViewers || n != maxViewWindows {
+		t.Errorf("%d viewers with %d windows, want %d and %d", len(v.asks), n, maxViewers, maxViewWindows)
 	}
 }

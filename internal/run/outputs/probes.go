@@ -19,9 +19,9 @@ import (
 type probes struct {
 	*Outputs
 	points
-	lines []string            // of each point, what stands between the number of sweeps and the value
-	file  *output.Growing     // rank 0 only; nil before the first values
-	stats output.ProbesReport // rank 0 only
+	lines []string             // of each point, what stands between the number of sweeps and the value
+	file  *output.Growing      // rank 0 only; nil before the first values
+	stats *output.ProbesReport // of the report of the run; rank 0 counts
 }
 
 // newProbes returns the probes of a run; nil if the configuration names none.
@@ -39,7 +39,8 @@ func (o *Outputs) newProbes() (*probes, error) {
 				shortest(float64(point.IX)*hx, 64), shortest(float64(point.IY)*hy, 64)))
 		}
 	}
-	p.stats = output.ProbesReport{Every: o.Config.Output.ProbesInterval().Sweeps, Points: p.count}
+	p.stats = &output.ProbesReport{Every: o.Config.Output.ProbesInterval().Sweeps, Points: p.count}
+	o.Report.Probes = p.stats
 	return p, nil
 }
 
@@ -93,14 +94,6 @@ func (p *probes) finish(context.Context, solver.Result) error {
 		p.failed(err)
 	}
 	return nil
-}
-
-// report describes the probes; nil without them. Rank 0 calls it.
-func (p *probes) report() *output.ProbesReport {
-	if p == nil {
-		return nil
-	}
-	return &p.stats
 }
 
 // readProbes returns, on rank 0, the values of the probes now. All ranks call it.

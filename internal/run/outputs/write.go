@@ -5,6 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -12,6 +17,7 @@ import (
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
+	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -98,7 +104,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 // writeRows writes this rank's rows to the field, averages them for the picture, and gives them to uses, all at once.
 // On rank 0 it begins to draw the whole picture. fault says why the rows are not in the field.
 func (o *Outputs) writeRows(ctx context.Context, view output.View,
-	uses []output.Use, result solver.Result) (picture *drawing, fault, err error) {
+	uses []output.Use, result solver.Result) (picture drawing, fault, err error) {
 	defer o.Tracer.Phase(trace.PhaseRows, time.Now())
 	c := o.Config.Output
 	hx, hy := o.Problem.Spacings()
@@ -153,27 +159,16 @@ func (o *Outputs) publish(report output.Report) error {
 	return err
 }
 
-// drawing is a picture that is drawn while files are written to disk.
-type drawing struct {
-	done chan struct{}
-	data []byte // once done is closed
-	err  error
-}
+// drawing waits for a picture that is drawn while files are written to disk, and returns it encoded.
+type drawing func() ([]byte, error)
 
 // draw begins to draw the picture of the whole field.
-func (o *Outputs) draw(t *output.Thumbnail, result solver.Result) *drawing {
-	d := &drawing{done: make(chan struct{})}
-	go func() {
-		defer close(d.done)
-		d.data, d.err = output.EncodePicture(o.Config.Output.Picture, t, o.caption(result))
-	}()
-	return d
-}
-
-// wait returns the picture, encoded.
-func (d *drawing) wait() ([]byte, error) {
-	<-d.done
-	return d.data, d.err
+func (o *Outputs) draw(t *output.Thumbnail, result solver.Result) drawing {
+	wait := sync.OnceValues(func() ([]byte, error) {
+		return output.EncodePicture(o.Config.Output.Picture, t, o.caption(result))
+	})
+	go func() { _, _ = wait() }()
+	return wait
 }
 
 // caption returns what pictures show besides the field.
@@ -185,4 +180,102 @@ func (o *Outputs) caption(result solver.Result) output.Caption {
 		Interrupted: result.Reason == solver.Interrupted,
 		Outlines:    o.outlines,
 	}
+}
+
+// report combines the parts of all ranks into the report of the run. Rank 0 calls it.
+func (o *Outputs) report(result solver.Result, parts []output.RankReport) output.Report {
+	c, times, mesh := o.Config.Solver, result.Times, o.Layout.Mesh
+	rep := o.Report
+	rep.Ranks, rep.Sweeps, rep.StopReason = parts, result.Iterations, result.Reason
+	rep.Converged, rep.Verdict = result.Reason == solver.Converged, c.Verdict(result.Reason)
+	rep.Times = output.TimesReport{Setup: o.readyAt.Sub(rep.Started).Seconds(), Sweeps: times.Total.Seconds(),
+		Samples: times.Sample.Seconds()}
+	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Iterations-o.Start), times.Total.Seconds())
+	if d := result.Decisive; d != nil {
+		rep.Decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
+	}
+	if c.RelativeTolerance > 0 {
+		rep.Base = result.Base
+	}
+	if !math.IsNaN(result.Norm) {
+		rep.Norm = &result.Norm
+		if c.NormEvery > 1 {
+			rep.NormSweep = new(o.lastNormed(result))
+		}
+		if d := o.Problem.Diagonal(); d > 0 {
+			rep.Residual = output.NewResidual(result.Norm, rep.Base, d)
+		}
+	}
+	settleWires(parts)
+	if _, _, slow := rep.WaitsForNATS(); slow && o.Measured != nil {
+		saved := o.Measured.DirectSaves(parts, setup.Depth{Rows: o.Layout.Depth, Sweeps: o.Layout.Sweeps})
+		if saved > 0 {
+			rep.DirectSaves = &saved
+		}
+	}
+	return rep
+}
+
+// lastNormed returns the last sweep that has a norm.
+func (o *Outputs) lastNormed(result solver.Result) int {
+	return o.Layout.Norms.Sweep(o.Layout.Norms.In(result.Iterations) - 1)
+}
+
+// settleWires divides what the two ends of each link saw into the time on the wire and the lateness of a rank. Each
+// Turn is of one clock; halo.Split has the formula.
+func settleWires(ranks []output.RankReport) {
+	for _, k := range ranks {
+		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {
+			link := k.Transports[side.String()]
+			here, there := link.Traffic, ranks[link.Neighbour].Transports[facing.String()].Traffic
+			if !here.HasWay() || !there.HasWay() {
+				continue
+			}
+			own, other := here.Turn, there.Turn*float64(here.Exchanges)/float64(there.Exchanges)
+			here.Wire, here.Late = new(max(0, (own+other)/2)), new((own-other)/2)
+		}
+	}
+}
+
+// lack notes why this rank has no part in an output besides the field.
+func (o *Outputs) lack(name string, why error) {
+	if o.lacks == nil {
+		o.lacks = map[string]string{}
+	}
+	if o.lacks[name] == "" {
+		o.lacks[name] = why.Error()
+	}
+}
+
+// miss enters in the report what ranks have no part in: results, if that fault says so, and outputs that ranks lack,
+// whose files are given up. It returns the picture, or one that fails.
+func (o *Outputs) miss(report *output.Report, results string, picture drawing) (drawing, error) {
+	if results != "" {
+		report.Missing = append(report.Missing, output.FileFault{Name: "results", Error: results})
+	}
+	lacks := map[string]string{}
+	for _, k := range report.Ranks {
+		for name, why := range k.Missing {
+			if lacks[name] == "" {
+				lacks[name] = fmt.Sprintf("rank %d on %s: %s", k.Rank, k.Host, why)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lacks)) {
+		fault := output.FileFault{Name: name, Error: lacks[name]}
+		i := slices.IndexFunc(o.arrays, func(a *array) bool { return o.titleOf(a) == name && a.file != nil })
+		switch {
+		case name == o.Config.Output.Picture:
+			picture = func() ([]byte, error) { return nil, errors.New(fault.Error) }
+		case i >= 0:
+			report.Failed = append(report.Failed, fault)
+			if err := o.arrays[i].file.Abort(); err != nil {
+				return nil, err
+			}
+			o.arrays[i].file = nil
+		default:
+			report.Missing = append(report.Missing, fault)
+		}
+	}
+	return picture, nil
 }

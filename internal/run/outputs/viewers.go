@@ -1,5 +1,4 @@
-// Package frames gives frames of the field to those who watch a run; internal/observe/view shows them.
-package frames
+package outputs
 
 import (
 	"context"
@@ -11,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/internal/base/pubsub"
-	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/view"
 	"jacobi/solver"
@@ -31,22 +30,14 @@ const (
 	viewMessage     = 256 << 10 // bytes of a message with rows, if the server allows as many
 )
 
-// Options are what viewers see of a run.
-type Options struct {
-	Comm    *roster.Comm
-	View    output.View
-	Stripes []solver.Stripe // by rank
-	Norms   solver.Cadence
-	Goal    solver.Goal
-	Run     view.Run // but for its tolerance
-	Scale   string   // of the colours
-}
-
-// Sender sends frames to viewers. While nobody asks, a pass costs one atomic load on rank 0 and nothing on the others.
-type Sender struct {
-	Options
-	sub     pubsub.Subscription // nil without a server, and so without viewers
-	samples uint64              // taken so far
+// viewers are those who watch the run; internal/observe/view shows them frames of the field. While nobody asks, a pass
+// costs one atomic load on rank 0 and nothing on the others.
+type viewers struct {
+	*Outputs
+	field output.View         // as they see it
+	run   view.Run            // but for its tolerance
+	sub   pubsub.Subscription // nil without a server, and so without viewers
+	taken uint64              // samples so far
 	// next is when rank 0 asks for a sample, in nanoseconds since 1970; 0 if nobody wants one.
 	next    atomic.Int64
 	sending atomic.Bool    // the newest sample is not sent yet
@@ -67,21 +58,22 @@ type viewerAsk struct {
 	until time.Time
 }
 
-// Open returns a Sender that answers viewers. All ranks open one.
-func Open(o Options) (*Sender, error) {
-	v := &Sender{Options: o, asks: map[string]viewerAsk{}, interval: minViewInterval}
+// openViewers makes the run answer viewers. All ranks call it.
+func (o *Outputs) openViewers() (*viewers, error) {
+	v := &viewers{Outputs: o, field: o.seen(), run: o.describeRun(), asks: map[string]viewerAsk{},
+		interval: minViewInterval}
 	if o.Comm.Conn() == nil {
 		return v, nil
 	}
 	var err error
 	if v.sub, err = o.Comm.Conn().Subscribe(o.Comm.Subject(view.AskName), v.receive); err != nil {
-		return nil, fmt.Errorf("rank %d: subscribe to %s: %w", o.Comm.Self().Rank, view.AskName, err)
+		return nil, fmt.Errorf("rank %d: subscribe to %s: %w", o.id.Rank, view.AskName, err)
 	}
 	return v, nil
 }
 
-// Sampling returns the samples that viewers want: those for which rank 0 asks.
-func (v *Sender) Sampling() solver.Sampling {
+// sampling returns the samples that viewers want: those for which rank 0 asks.
+func (v *viewers) sampling() solver.Sampling {
 	s := solver.Sampling{Sampler: v}
 	if v.first() {
 		s.Wanted = v.wanted
@@ -90,10 +82,10 @@ func (v *Sender) Sampling() solver.Sampling {
 }
 
 // first reports whether this is rank 0.
-func (v *Sender) first() bool { return v.Comm.Self().Rank == 0 }
+func (v *viewers) first() bool { return v.id.Rank == 0 }
 
-// Close ends the answers.
-func (v *Sender) Close() error {
+// close ends the answers.
+func (v *viewers) close() error {
 	if v.sub == nil {
 		return nil
 	}
@@ -103,8 +95,8 @@ func (v *Sender) Close() error {
 }
 
 // receive handles what a viewer asks.
-func (v *Sender) receive(m pubsub.Message) {
-	mesh := v.View.Mesh
+func (v *viewers) receive(m pubsub.Message) {
+	mesh := v.field.Mesh
 	a, err := view.ParseAsk(m.Data, mesh.NX, mesh.NY)
 	if err != nil {
 		return
@@ -115,7 +107,7 @@ func (v *Sender) receive(m pubsub.Message) {
 }
 
 // keep keeps what a viewer asks. It reports whether it is time to tell of the run.
-func (v *Sender) keep(a view.Ask, now time.Time) (tell bool) {
+func (v *viewers) keep(a view.Ask, now time.Time) (tell bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.forget(now)
@@ -136,7 +128,7 @@ func (v *Sender) keep(a view.Ask, now time.Time) (tell bool) {
 }
 
 // forget drops the requests of viewers that have left. v.mu is held.
-func (v *Sender) forget(now time.Time) {
+func (v *viewers) forget(now time.Time) {
 	maps.DeleteFunc(v.asks, func(_ string, a viewerAsk) bool { return now.After(a.until) })
 }
 
@@ -147,7 +139,7 @@ func viewInterval(cost time.Duration) time.Duration {
 
 // current returns what viewers want now: some windows of each, in the order of the viewers' names, so that all ranks
 // choose the same ones.
-func (v *Sender) current() (asks []view.Ask) {
+func (v *viewers) current() (asks []view.Ask) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.forget(time.Now())
@@ -164,7 +156,7 @@ func (v *Sender) current() (asks []view.Ask) {
 }
 
 // wanted reports whether it is time for a sample. Rank 0 calls it once a pass.
-func (v *Sender) wanted() bool {
+func (v *viewers) wanted() bool {
 	next := v.next.Load()
 	if next == 0 || v.sending.Load() || time.Now().UnixNano() < next {
 		return false
@@ -177,15 +169,15 @@ func (v *Sender) wanted() bool {
 }
 
 // Sample implements solver.Sampler.
-func (v *Sender) Sample(ctx context.Context, at solver.Sample) error {
+func (v *viewers) Sample(ctx context.Context, at solver.Sample) error {
 	return v.sample(ctx, at.Sweeps, false)
 }
 
 // sample copies what viewers want of the field after the given number of sweeps, and sends it in the
 // background.
-func (v *Sender) sample(ctx context.Context, sweeps int, last bool) error {
+func (v *viewers) sample(ctx context.Context, sweeps int, last bool) error {
 	begin := time.Now()
-	v.samples++
+	v.taken++
 	asks := v.current()
 	if !last && !v.sending.CompareAndSwap(false, true) {
 		return nil // viewers go without this rank's rows, and so without this frame
@@ -196,8 +188,8 @@ func (v *Sender) sample(ctx context.Context, sweeps int, last bool) error {
 	var parts []view.Rows
 	for _, a := range asks {
 		for _, w := range a.Windows {
-			r := view.Rows{Window: w, Viewer: a.Viewer, Sample: v.samples, Sweeps: sweeps,
-				Bytes: v.View.Mesh.DType.Size(), Cost: cost.Seconds()}
+			r := view.Rows{Window: w, Viewer: a.Viewer, Sample: v.taken, Sweeps: sweeps,
+				Bytes: v.field.Mesh.DType.Size(), Cost: cost.Seconds()}
 			if err := v.copyRows(ctx, &r); err != nil {
 				v.sending.Store(false)
 				return fmt.Errorf("rows for a viewer: %w", err)
@@ -223,7 +215,7 @@ func (v *Sender) sample(ctx context.Context, sweeps int, last bool) error {
 }
 
 // charge keeps the cost of a sample, and lets the next one wait accordingly.
-func (v *Sender) charge(cost time.Duration) {
+func (v *viewers) charge(cost time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.cost = cost
@@ -234,7 +226,7 @@ func (v *Sender) charge(cost time.Duration) {
 }
 
 // copyRows adds to r the rows that belong to this rank.
-func (v *Sender) copyRows(ctx context.Context, r *view.Rows) error {
+func (v *viewers) copyRows(ctx context.Context, r *view.Rows) error {
 	rows, places := make([]int, r.Rows), make([]int, r.Cols)
 	for i := range rows {
 		rows[i] = r.Row(i)
@@ -243,7 +235,7 @@ func (v *Sender) copyRows(ctx context.Context, r *view.Rows) error {
 		places[c] = r.Column(c) * r.Bytes
 	}
 	r.Values = make([]byte, 0, r.Rows*r.Cols*r.Bytes)
-	return v.View.At(ctx, rows, func(i int, row []byte) {
+	return v.field.At(ctx, rows, func(i int, row []byte) {
 		r.At = append(r.At, i)
 		for _, at := range places {
 			r.Values = append(r.Values, row[at:at+r.Bytes]...)
@@ -252,7 +244,7 @@ func (v *Sender) copyRows(ctx context.Context, r *view.Rows) error {
 }
 
 // send publishes rows, in several messages if need be. A message that is lost costs viewers a frame.
-func (v *Sender) send(r *view.Rows) {
+func (v *viewers) send(r *view.Rows) {
 	row := r.Cols * r.Bytes
 	room := min(int(min(v.Comm.Conn().MaxPayload(), viewMessage)), viewMessage)
 	most := max(1, (room-view.HeadBytes(0))/(row+8))
@@ -265,18 +257,18 @@ func (v *Sender) send(r *view.Rows) {
 	}
 }
 
-// Add takes norms for viewers, as recorder hands them over. Rank 0 calls it.
-func (v *Sender) Add(norms []float64) {
+// add takes norms for viewers, as the recorder hands them over. Rank 0 calls it.
+func (v *viewers) add(norms []float64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, norm := range norms {
-		v.track.Add(v.Norms.Sweep(v.norms), norm)
+		v.track.Add(v.Layout.Norms.Sweep(v.norms), norm)
 		v.norms++
 	}
 }
 
 // tell publishes what viewers know of the run but for its field.
-func (v *Sender) tell() {
+func (v *viewers) tell() {
 	v.mu.Lock()
 	points := v.track.Points()
 	v.mu.Unlock()
@@ -284,7 +276,7 @@ func (v *Sender) tell() {
 	if goal.Base == 0 && len(points) > 0 {
 		goal.Base = float64(points[0].Norm)
 	}
-	a := view.About{Run: v.Run, Scale: v.Scale, Points: points}
+	a := view.About{Run: v.run, Scale: v.Config.Output.PictureScale, Points: points}
 	a.Run.Tolerance = goal.Target()
 	for i, m := range v.Comm.Members() {
 		s := v.Stripes[i]
@@ -300,8 +292,8 @@ func (v *Sender) tell() {
 	}
 }
 
-// Finish gives viewers the field and the norms of the end. All ranks call it.
-func (v *Sender) Finish(ctx context.Context, result solver.Result) error {
+// finish gives viewers the field and the norms of the end. All ranks call it.
+func (v *viewers) finish(ctx context.Context, result solver.Result) error {
 	if v.sub == nil {
 		return nil
 	}
@@ -313,4 +305,30 @@ func (v *Sender) Finish(ctx context.Context, result solver.Result) error {
 		v.tell()
 	}
 	return v.sample(ctx, result.Iterations, true)
+}
+
+// describeRun describes the run as its report will.
+func (o *Outputs) describeRun() view.Run {
+	about := o.Report
+	about.Version = ""
+	run := view.RunOf(about)
+	run.Outlines = o.outlines
+	run.Facts = slices.Concat(run.Facts, [][2]string{
+		{"Ranks", fmt.Sprintf("%d, halo depth %d", o.id.Size, o.Layout.Depth)},
+		{"Method", o.Config.Solver.Method},
+		{"Ends", endOf(o.Config.Solver)},
+	})
+	return run
+}
+
+// endOf says in words when a run ends.
+func endOf(s configs.Solver) string {
+	text := fmt.Sprintf("after %d %ss", s.MaxIterations, s.Step())
+	if s.RelativeTolerance > 0 {
+		text = fmt.Sprintf("at a norm of %g of that of the data, or ", s.RelativeTolerance) + text
+	}
+	if s.Tolerance > 0 {
+		text = fmt.Sprintf("at a norm of %g, or ", s.Tolerance) + text
+	}
+	return text
 }
