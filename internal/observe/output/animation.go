@@ -2,15 +2,19 @@ package output
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
+	"image/gif"
+	"image/png"
+	"io"
 	"math"
 	"path/filepath"
 	"strings"
 
 	"jacobi/internal/base/parallel"
-	"jacobi/solver"
 )
 
 // maxFrames bounds the frames of an animation, and so its size.
@@ -41,7 +45,8 @@ func (p *Pace) Next() (frame, thin bool) {
 // Animation is the field at several times, on one colour scale for all of them. One rank holds it.
 type Animation struct {
 	frames []frame
-	shift  int // of the exponents of cells, such that the largest value of the first frame is about 1
+	like   Thumbnail // has the mesh and the scale of all frames
+	shift  int       // of the exponents of cells, such that the largest value of the first frame is about 1
 }
 
 // frame is the field at one time.
@@ -50,9 +55,6 @@ type frame struct {
 	norm     float64
 	cells    [][]float32 // averages, times 2^shift
 	min, max float64
-	mesh     solver.Mesh
-	grid     grid
-	scale    scale
 }
 
 // Add appends the field of t, a thumbnail for an animation that has all rows of the mesh. With thin it first leaves out
@@ -63,6 +65,7 @@ func (a *Animation) Add(sweeps int, norm float64, t *Thumbnail, thin bool) error
 		return fmt.Errorf("animation: %w", err)
 	}
 	if len(a.frames) == 0 {
+		a.like = Thumbnail{mesh: t.mesh, hx: t.hx, hy: t.hy, scale: t.scale, min: math.Inf(1), max: math.Inf(-1)}
 		if largest := math.Max(math.Abs(t.min), math.Abs(t.max)); largest > 0 && !math.IsInf(largest, 0) {
 			_, exponent := math.Frexp(largest)
 			a.shift = -exponent
@@ -74,8 +77,7 @@ func (a *Animation) Add(sweeps int, norm float64, t *Thumbnail, thin bool) error
 		}
 		a.frames = a.frames[:(len(a.frames)+1)/2]
 	}
-	f := frame{sweeps: sweeps, norm: norm, min: t.min, max: t.max, mesh: t.mesh, grid: t.grid(),
-		scale: t.scale}
+	f := frame{sweeps: sweeps, norm: norm, min: t.min, max: t.max}
 	for _, line := range cells {
 		narrow := make([]float32, len(line))
 		for i, v := range line {
@@ -85,14 +87,6 @@ func (a *Animation) Add(sweeps int, norm float64, t *Thumbnail, thin bool) error
 	}
 	a.frames = append(a.frames, f)
 	return nil
-}
-
-// Last returns the number of sweeps of the newest frame, or -1 if there is none.
-func (a *Animation) Last() int {
-	if len(a.frames) == 0 {
-		return -1
-	}
-	return a.frames[len(a.frames)-1].sweeps
 }
 
 // wide returns the averages of a frame.
@@ -109,9 +103,7 @@ func (a *Animation) wide(f frame) [][]float64 {
 
 // all returns a thumbnail with the range of all frames, and their colours. The scale is chosen from all frames.
 func (a *Animation) all(kind string) (*Thumbnail, *colours, error) {
-	first := a.frames[0]
-	t := &Thumbnail{mesh: first.mesh, hx: first.grid.hx, hy: first.grid.hy, scale: first.scale, min: math.Inf(1),
-		max: math.Inf(-1)}
+	t := new(a.like)
 	var cells [][]float64
 	step := 1 + len(a.frames)/8 // about eight of the frames decide
 	for i, f := range a.frames {
@@ -120,7 +112,7 @@ func (a *Animation) all(kind string) (*Thumbnail, *colours, error) {
 			cells = append(cells, a.wide(f)...)
 		}
 	}
-	col, err := newColours(newColourScale(kind, cells, t.min, t.max, t.rounding()))
+	col, err := newColours(newColourScale(kind, cells, t.min, t.max, rounding(t.mesh.DType)))
 	return t, col, err
 }
 
@@ -133,7 +125,7 @@ func (a *Animation) draw(c Caption) (pictures []*image.Paletted, err error) {
 	if err != nil {
 		return nil, err
 	}
-	faces, err := newTypefaces(pictureText)
+	faces, err := newTypefaces()
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +145,7 @@ func (a *Animation) draw(c Caption) (pictures []*image.Paletted, err error) {
 	whole := t.plan(longest, col, faces)
 	pictures = make([]*image.Paletted, len(a.frames))
 	err = parallel.Each(len(pictures), func(i int) error {
-		faces, err := newTypefaces(pictureText) // which do not draw two pictures at once
+		faces, err := newTypefaces() // which do not draw two pictures at once
 		if err != nil {
 			return err
 		}
@@ -264,4 +256,83 @@ func (p palette) reduce(pic *image.RGBA) *image.Paletted {
 		out.Pix[i] = at
 	}
 	return out
+}
+
+// writeGIF writes pictures that are shown one after the other, each over those before.
+func writeGIF(w io.Writer, pictures []*image.Paletted) error {
+	size := pictures[0].Bounds().Size()
+	g := gif.GIF{Image: pictures, Config: image.Config{ColorModel: pictures[0].Palette, Width: size.X, Height: size.Y}}
+	for i := range pictures {
+		g.Delay = append(g.Delay, hundredths(i, len(pictures)))
+		g.Disposal = append(g.Disposal, gif.DisposalNone)
+	}
+	return gif.EncodeAll(w, &g)
+}
+
+// writeAPNG does so in the format of an animated PNG (W3C, "Portable Network Graphics, Third Edition"): the chunks of
+// a PNG of the first picture, with the data of the others in chunks fdAT.
+func writeAPNG(w io.Writer, pictures []*image.Paletted) error {
+	var b bytes.Buffer
+	serial := uint32(0)
+	number := func() []byte {
+		serial++
+		return binary.BigEndian.AppendUint32(nil, serial-1)
+	}
+	for i, p := range pictures {
+		var one bytes.Buffer
+		if err := png.Encode(&one, p); err != nil {
+			return err
+		}
+		signature := one.Next(8)
+		if i == 0 {
+			b.Write(signature)
+		}
+		described := false
+		for one.Len() > 0 {
+			kind, data, err := nextChunk(&one)
+			if err != nil {
+				return err
+			}
+			switch {
+			case kind == "IDAT":
+				if !described {
+					writeChunk(&b, "fcTL", append(number(), frameControl(p.Bounds(), hundredths(i, len(pictures)))...))
+					described = true
+				}
+				if i > 0 {
+					kind, data = "fdAT", append(number(), data...)
+				}
+				writeChunk(&b, kind, data)
+			case kind == "IHDR" && i == 0:
+				writeChunk(&b, kind, data)
+				writeChunk(&b, "acTL", binary.BigEndian.AppendUint64(nil, uint64(len(pictures))<<32)) // plays: for ever
+			case kind == "PLTE" && i == 0, kind == "IEND" && i == len(pictures)-1:
+				writeChunk(&b, kind, data)
+			}
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// frameControl returns what follows the number of a chunk fcTL: size and place, the delay, and that the frame leaves
+// what it does not cover.
+func frameControl(r image.Rectangle, hundredths int) (b []byte) {
+	for _, v := range []int{r.Dx(), r.Dy(), r.Min.X, r.Min.Y} {
+		b = binary.BigEndian.AppendUint32(b, uint32(v))
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(hundredths))
+	b = binary.BigEndian.AppendUint16(b, 100)
+	return append(b, 0, 0)
+}
+
+// nextChunk reads a chunk of a PNG.
+func nextChunk(b *bytes.Buffer) (kind string, data []byte, err error) {
+	head := b.Next(8)
+	if len(head) < 8 || b.Len() < int(binary.BigEndian.Uint32(head))+4 {
+		return "", nil, errors.New("a PNG without its end")
+	}
+	data = b.Next(int(binary.BigEndian.Uint32(head)))
+	b.Next(4) // the checksum, which is made anew
+	return string(head[4:]), data, nil
 }

@@ -25,9 +25,7 @@ func TestColours(t *testing.T) {
 	} {
 		for _, kind := range []string{ScaleAuto, ScaleLinear, ScaleLog, ScaleSqrt} {
 			col, err := newColours(newColourScale(kind, [][]float64{{c.min, c.max}}, c.min, c.max, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if col.min != c.wantMin || col.max != c.wantMax {
 				t.Errorf("%s %v: bar from %v to %v", kind, c, col.min, col.max)
 			}
@@ -41,9 +39,7 @@ func TestColours(t *testing.T) {
 	}
 	for _, kind := range []string{ScaleLinear, ScaleLog, ScaleSqrt} {
 		col, err := newColours(newColourScale(kind, [][]float64{{-1, 3}}, -1, 3, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, want := col.of(0), (color.RGBA{0xdd, 0xdd, 0xdd, 0xff}); !near(got, want) {
 			t.Errorf("%s: 0 between both signs is %v, want %v", kind, got, want)
 		}
@@ -67,9 +63,7 @@ func TestLinesContrast(t *testing.T) {
 	}
 	for _, low := range []float64{0, -1} {
 		col, err := newColours(newColourScale(ScaleLinear, [][]float64{{low, 1}}, low, 1, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, c := range col.table {
 			dark, light := lined(c, col.table[0]), lined(c, color.RGBA{0xff, 0xff, 0xff, 0xff})
 			for line, ground := range map[color.RGBA]color.RGBA{dark: c, light: c, ink: paled(c)} {
@@ -201,6 +195,29 @@ func TestNth(t *testing.T) {
 			if !slices.Equal(values, before) {
 				t.Errorf("%s: the values are changed", name)
 			}
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		n      int
+		want   string
+	}{
+		{0, 1, 5, "[0 0.2 0.4 0.6 0.8 1.0]"},
+		{0, 1, 2, "[0 0.5 1.0]"},
+		{-1, 1, 4, "[−1.0 −0.5 0 0.5 1.0]"},
+		{-3e-5, 3e-5, 4, "[−2e-05 0 2e-05]"},
+		{300, 390, 9, "[300 310 320 330 340 350 360 370 380 390]"},
+		{0, 2.5e6, 5, "[0 5.0e+05 1.0e+06 1.5e+06 2.0e+06 2.5e+06]"},
+		{0, 0.99999, 5, "[0 0.2 0.4 0.6 0.8 1.0]"}, // less than a pixel beyond the end
+		{1, 1.0001, 2, "[1.00000 1.00005 1.00010]"},
+		{-math.MaxFloat64, math.MaxFloat64, 4, "[−1e+308 0 1e+308]"},
+	} {
+		_, labels := Ticks(c.lo, c.hi, c.n)
+		if got := fmt.Sprint(labels); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.lo, c.hi, got, c.want)
 		}
 	}
 }

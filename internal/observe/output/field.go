@@ -1,9 +1,14 @@
 package output
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
 
+	"jacobi/configs"
 	"jacobi/solver"
 )
 
@@ -30,15 +35,12 @@ type Ticket struct {
 
 // CreateField creates the file for name and mesh m, writes what surrounds the rows and reserves room for them. A disk
 // that is too full therefore gives ErrNoSpace before the sweeps, not after them.
-func CreateField(at Place, name string, m solver.Mesh, format Format) (*Field, error) {
-	f, err := createField(at, name, m, format)
-	if err != nil {
-		return nil, fmt.Errorf("create field file: %w", err)
-	}
-	return f, nil
-}
-
-func createField(at Place, name string, m solver.Mesh, format Format) (*Field, error) {
+func CreateField(at Place, name string, m solver.Mesh, format Format) (_ *Field, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("create field file: %w", err)
+		}
+	}()
 	size, err := format.Bytes(m)
 	if err != nil {
 		return nil, err
@@ -161,3 +163,199 @@ func (w *FieldWriter) Close() error {
 
 // Abandon closes the file without syncing, because its rows will not be used.
 func (w *FieldWriter) Abandon() error { return w.file.Close() }
+
+// Format is what stands in the file of a field before and after its rows, and their type. The rows are dense,
+// little-endian, in order.
+type Format struct {
+	Head, Tail []byte
+	From       solver.DType      // of the values of the field
+	DType      solver.DType      // of those in the file: the same, or float32
+	Planes     []Plane           // arrays after the rows of the field
+	Group      map[string][]byte // the other files of a Zarr group, by name; nil for a file alone
+}
+
+// Plane is another array in the file of a field.
+type Plane struct {
+	Head  []byte // before its rows
+	DType solver.DType
+}
+
+// Mask is the type of truth values and marks in files, of one byte.
+const Mask solver.DType = 1
+
+// rows returns the size of the rows of the field in the file.
+func (f Format) rows(m solver.Mesh) int64 { return int64(m.NY) * int64(m.NX) * int64(f.DType.Size()) }
+
+// bytes returns the size of a plane.
+func (p Plane) bytes(m solver.Mesh) int64 {
+	return int64(len(p.Head)) + int64(m.NY)*int64(m.NX)*int64(p.DType.Size())
+}
+
+// planeAt returns the offset of plane i of a file.
+func (f Format) planeAt(m solver.Mesh, i int) int64 {
+	at := int64(len(f.Head)) + f.rows(m)
+	for _, p := range f.Planes[:i] {
+		at += p.bytes(m)
+	}
+	return at
+}
+
+// ArrayFormat returns the format of the file of an array other than the field, by its name.
+func ArrayFormat(name string, m solver.Mesh, hx, hy float64, mask, narrow bool) Format {
+	from := m.DType
+	if narrow {
+		m.DType = solver.Float32
+	}
+	if mask {
+		from, m.DType = Mask, Mask
+	}
+	f := FormatOf(name, m, hx, hy)
+	f.From = from
+	return f
+}
+
+// VTI is the ending of the names of files in VTK's format for images.
+const VTI = ".vti"
+
+// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, the values of a Zarr group for .zarr,
+// else NumPy's .npy. hx and hy are the spacings of the mesh. The sizes of the format do not depend on
+// them. The type is that of the mesh.
+func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
+	if strings.EqualFold(filepath.Ext(name), VTI) {
+		return vtiFormat(m, hx, hy, nil)
+	}
+	if isZarr(name) {
+		return zarrFormat(m, hx, hy)
+	}
+	return Format{Head: npyHead(m), From: m.DType, DType: m.DType}
+}
+
+// FieldFormat returns the format of the field of a run. A .vti file also has arrays.
+func FieldFormat(o configs.Output, m solver.Mesh, hx, hy float64, arrays ...configs.Array) Format {
+	from := m.DType
+	if o.Float32 {
+		m.DType = solver.Float32
+	}
+	f := FormatOf(o.Field, m, hx, hy)
+	if o.OneFile() {
+		f = vtiFormat(m, hx, hy, arrays)
+	}
+	f.From = from
+	return f
+}
+
+// Bytes returns the size of a file of this format with the rows of the mesh.
+func (f Format) Bytes(m solver.Mesh) (int64, error) {
+	row, around := int64(m.NX)*int64(f.DType.Size()), int64(len(f.Head)+len(f.Tail))
+	for _, p := range f.Planes {
+		row += int64(m.NX) * int64(p.DType.Size())
+		around += int64(len(p.Head))
+	}
+	if int64(m.NY) > (math.MaxInt64-around)/row {
+		return 0, fmt.Errorf("a mesh of %d x %d is too large for a file", m.NX, m.NY)
+	}
+	return around + int64(m.NY)*row, nil
+}
+
+// FieldBytes returns the size of the file of a field. That of a .vti file includes the arrays that the keys ask for.
+func FieldBytes(o configs.Output, m solver.Mesh) (int64, error) {
+	return FieldFormat(o, m, 1, 1, o.Arrays()...).Bytes(m)
+}
+
+// npyHead returns the header of a C-ordered (NY, NX) array in numpy format 1.0, padded to a multiple of 64 bytes.
+func npyHead(m solver.Mesh) []byte {
+	descr := fmt.Sprintf("<f%d", m.DType.Size())
+	if m.DType == Mask {
+		descr = "|b1"
+	}
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", descr, m.NY, m.NX)
+	const before = 10 // magic, version, length
+	total := (before + len(dict) + 1 + 63) / 64 * 64
+	b := append(make([]byte, 0, total), "\x93NUMPY\x01\x00"...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(total-before))
+	b = append(b, dict...)
+	b = append(b, strings.Repeat(" ", total-len(b)-1)...)
+	return append(b, '\n')
+}
+
+// vtiHead is the length of the head of a .vti file with the field alone. It holds every mesh and spacing, and aligns
+// the rows. One with further arrays has twice that.
+const vtiHead = 1024
+
+// Ghosts is the array in which ParaView and VTK look for points that they are to leave out, marked with HiddenPoint.
+const (
+	Ghosts      = "vtkGhostType"
+	HiddenPoint = 2
+)
+
+// vtiFormat returns the format of one VTK XML file of type ImageData (The VTK User's Guide, "VTK File Formats"). The
+// rows are appended as raw bytes, those of each array after the number of these bytes. The point (ix, iy) is at
+// x = ix hx, y = iy hy.
+func vtiFormat(m solver.Mesh, hx, hy float64, arrays []configs.Array) Format {
+	f := Format{Tail: []byte("\n</AppendedData>\n</VTKFile>\n"), From: m.DType, DType: m.DType}
+	length := func(t solver.DType) uint64 { return uint64(m.NY) * uint64(m.NX) * uint64(t.Size()) }
+	line := func(kind, name string, offset uint64) string {
+		return fmt.Sprintf(`        <DataArray type="%s" Name="%s" format="appended" offset="%d"/>`+"\n", kind, name,
+			offset)
+	}
+	real := fmt.Sprintf("Float%d", 8*m.DType.Size())
+	size, offset, list := vtiHead, 8+length(m.DType), line(real, "u", 0)
+	for _, a := range arrays {
+		size = 2 * vtiHead
+		p, kind := Plane{DType: m.DType}, real
+		if a.Mask {
+			p.DType, kind = Mask, "UInt8"
+		}
+		p.Head = binary.LittleEndian.AppendUint64(nil, length(p.DType))
+		list += line(kind, a.Name, offset)
+		offset += 8 + length(p.DType)
+		f.Planes = append(f.Planes, p)
+	}
+	head := fmt.Sprintf(`<?xml version="1.0"?>
+<VTKFile type="ImageData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
+  <ImageData WholeExtent="0 %[1]d 0 %[2]d 0 0" Origin="0 0 0" Spacing="%[3]v %[4]v 1">
+    <Piece Extent="0 %[1]d 0 %[2]d 0 0">
+      <PointData Scalars="u">
+%[5]s      </PointData>
+    </Piece>
+  </ImageData>
+`, m.NX-1, m.NY-1, hx, hy, list)
+	const appended = `<AppendedData encoding="raw">` + "\n_"
+	head += strings.Repeat(" ", size-8-len(appended)-len(head)) + appended
+	f.Head = binary.LittleEndian.AppendUint64([]byte(head), length(m.DType))
+	return f
+}
+
+// Float32 rounds values of float64 to float32 and appends them to dst, which may be rows[:0]. A finite value beyond the
+// range of float32 becomes an infinity; the error names the first one.
+func Float32(dst, rows []byte) ([]byte, error) {
+	var beyond error
+	for ; len(rows) >= 8; rows = rows[8:] {
+		v := math.Float64frombits(binary.LittleEndian.Uint64(rows))
+		f := float32(v)
+		if beyond == nil && math.IsInf(float64(f), 0) && !math.IsInf(v, 0) {
+			beyond = fmt.Errorf("%g is beyond float32", v)
+		}
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(f))
+	}
+	return dst, beyond
+}
+
+// narrower makes rows of a field those of its file.
+type narrower struct {
+	from, to solver.DType
+	buf      []byte
+}
+
+// narrower returns the narrower of a file.
+func (f Format) narrower() narrower { return narrower{from: f.From, to: f.DType} }
+
+// rows returns rows as they stand in the file. The result is valid until the next call.
+func (n *narrower) rows(rows []byte) ([]byte, error) {
+	if n.from == n.to {
+		return rows, nil
+	}
+	var err error
+	n.buf, err = Float32(n.buf[:0], rows)
+	return n.buf, err
+}

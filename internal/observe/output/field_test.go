@@ -9,11 +9,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/sbinet/npyio"
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
@@ -73,9 +73,7 @@ func (r initial) Row(iy int, dst []byte) error {
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -117,9 +115,7 @@ func release(t *testing.T, h *Held) {
 func writerIn(t *testing.T, h *Held, k Ticket) *FieldWriter {
 	t.Helper()
 	f, _, err := h.Open(k.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return NewFieldWriter(f, k)
 }
 
@@ -127,15 +123,11 @@ func writerIn(t *testing.T, h *Held, k Ticket) *FieldWriter {
 func writeField(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	t.Helper()
 	stripes, err := solver.Partition(m.Interior(), ranks, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := hold(t, outputs(dir))
 	defer release(t, h)
 	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fault := make([]error, ranks)
 	var wg sync.WaitGroup
 	for i, s := range stripes {
@@ -147,9 +139,7 @@ func writeField(t *testing.T, dir string, m solver.Mesh, ranks int) {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errors.Join(fault...), f.Finish(), h.Commit([]string{"field.npy"})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errors.Join(fault...), f.Finish(), h.Commit([]string{"field.npy"})))
 }
 
 func TestNpyHeaderIsNumpys(t *testing.T) {
@@ -188,9 +178,7 @@ func TestFieldBytes(t *testing.T) {
 				writeField(t, dir, m, ranks)
 				wantFiles(t, dir, "field.npy")
 				got, err := os.ReadFile(filepath.Join(dir, "field.npy"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				// Rows 0 and NY-1 of fixed walls are the negative values of the initial field. Periodic ones are copies
 				// of rows NY-2 and 1 except in the columns of fixed walls.
 				interior := m.Interior()
@@ -214,79 +202,12 @@ func TestFieldBytes(t *testing.T) {
 	}
 }
 
-func TestFieldReadsWithNpyio(t *testing.T) {
-	m := solver.Mesh{NX: 700, NY: 2000, DType: solver.Float32} // rows 1 to 1999 take two chunks
-	dir := t.TempDir()
-	writeField(t, dir, m, 1)
-	f, err := os.Open(filepath.Join(dir, "field.npy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := npyio.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := r.Header.Descr; d.Type != "<f4" || d.Fortran || fmt.Sprint(d.Shape) != "[2000 700]" {
-		t.Fatalf("npyio reads the header as %+v", d)
-	}
-	var values []float32
-	if err := r.Read(&values); err != nil {
-		t.Fatal(err)
-	}
-	for iy := 1; iy < m.NY-1; iy++ {
-		for ix := range m.NX {
-			if got, want := values[iy*m.NX+ix], float32(valueAt(ix, iy)); got != want {
-				t.Fatalf("value at row %d, column %d: %v, want %v", iy, ix, got, want)
-			}
-		}
-	}
-}
-
-func TestFieldStaysUntilTheNewOneIsComplete(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "field.npy")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	h := hold(t, outputs(dir))
-	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := writerIn(t, h, f.Ticket())
-	if err := w.WriteRows(3, testRow(m, 3, valueAt)); err != nil {
-		t.Fatal(err)
-	}
-	wantText(t, dir, "field.npy", "old")
-	if err := f.Abort(); err != nil {
-		t.Error(err)
-	}
-	if err := f.Finish(); err == nil {
-		t.Error("an aborted file can be finished")
-	}
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-	release(t, h)
-	wantText(t, dir, "field.npy", "old")
-	wantFiles(t, dir, "field.npy")
-
-	writeField(t, dir, m, 1)
-	if fi, err := os.Stat(path); err != nil || fi.Size() != 128+5*8*8 {
-		t.Errorf("the new file: %v, %v", fi, err)
-	}
-}
-
 func TestWriteRowsRefusesWhatIsNoRow(t *testing.T) {
 	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
 	h := hold(t, outputs(t.TempDir()))
 	defer release(t, h)
 	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := writerIn(t, h, f.Ticket())
 	defer w.Close()
 	for _, c := range []struct{ lo, bytes int }{{-1, 40}, {8, 40}, {7, 80}, {0, 39}} {
@@ -325,25 +246,159 @@ func TestFieldThatDoesNotFit(t *testing.T) {
 	wantFiles(t, dir, "field.npy")
 }
 
-func TestEachStopsWithItsContext(t *testing.T) {
-	m := solver.Mesh{NX: 5, NY: 8, DType: solver.Float64}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	v := View{Mesh: m, Stripe: solver.Stripe{Lo: 1, Hi: 7}, Rows: memory{m, m.Interior(), valueAt},
-		Initial: initial{m, valueAt}}
-	if err := v.Each(ctx, func(lo int, _ []byte) error {
-		if lo > 0 {
-			t.Errorf("row %d came", lo)
-		}
-		return nil
-	}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestTooLargeForAFile(t *testing.T) {
 	huge := solver.Mesh{NX: 1 << 31, NY: 1 << 31, DType: solver.Float64}
 	if _, err := FieldBytes(configs.Output{Field: "a.npy"}, huge); err == nil {
 		t.Error("2^65 bytes fit")
+	}
+}
+
+// The head of a .vti file has one length for all meshes and spacings, so that sizes are known before the spacings.
+func TestHeadOfVTI(t *testing.T) {
+	m := solver.Mesh{NX: 5, NY: 3, DType: solver.Float32}
+	got := FormatOf("field.VTI", m, 0.25, 0.5)
+	const want = `<?xml version="1.0"?>
+<VTKFile type="ImageData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
+  <ImageData WholeExtent="0 4 0 2 0 0" Origin="0 0 0" Spacing="0.25 0.5 1">
+    <Piece Extent="0 4 0 2 0 0">
+      <PointData Scalars="u">
+        <DataArray type="Float32" Name="u" format="appended" offset="0"/>
+      </PointData>
+    </Piece>
+  </ImageData>
+`
+	const end = "<AppendedData encoding=\"raw\">\n_\x3c\x00\x00\x00\x00\x00\x00\x00"
+	if head := string(got.Head); len(head) != 1024 || !strings.HasPrefix(head, want) || !strings.HasSuffix(head, end) ||
+		strings.TrimSpace(head[len(want):len(head)-len(end)]) != "" {
+		t.Errorf("head of %d bytes %q", len(head), head)
+	}
+	if tail := string(got.Tail); tail != "\n</AppendedData>\n</VTKFile>\n" {
+		t.Errorf("tail %q", tail)
+	}
+	large := FormatOf("a.vti", solver.Mesh{NX: math.MaxInt32, NY: math.MaxInt32, DType: solver.Float64},
+		math.SmallestNonzeroFloat64, math.MaxFloat64)
+	if len(large.Head) != 1024 {
+		t.Errorf("the head for a large mesh has %d bytes, want 1024", len(large.Head))
+	}
+}
+
+// Values become the nearest float32. Those beyond it become infinite, and the first one is an error.
+func TestFloat32(t *testing.T) {
+	var rows []byte
+	for _, v := range []float64{1, 0.1, -1e-50, math.Inf(1), 1e39, -1e40} {
+		rows = binary.LittleEndian.AppendUint64(rows, math.Float64bits(v))
+	}
+	b, err := Float32(rows[:0], slices.Clone(rows))
+	if err == nil || err.Error() != "1e+39 is beyond float32" {
+		t.Errorf("error %v", err)
+	}
+	inf := math.Float32bits(float32(math.Inf(1)))
+	want := []uint32{0x3f800000, 0x3dcccccd, 1 << 31, inf, inf, inf | 1<<31}
+	for i, w := range want {
+		if got := binary.LittleEndian.Uint32(b[4*i:]); got != w || len(b) != 4*len(want) {
+			t.Errorf("value %d of %d bytes: %08x, want %08x", i, len(b), got, w)
+		}
+	}
+	if _, err := Float32(nil, rows[:0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// chunkRows yields rows whose bytes are their numbers, and tells of each copy.
+type chunkRows struct {
+	mesh   solver.Mesh
+	copied func(s solver.Stripe) error
+}
+
+func (r chunkRows) CopyRows(_ context.Context, s solver.Stripe, dst []byte) error {
+	for iy := s.Lo; iy < s.Hi; iy++ {
+		copy(dst[(iy-s.Lo)*r.mesh.RowBytes():], bytes.Repeat([]byte{byte(iy)}, r.mesh.RowBytes()))
+	}
+	return r.copied(s)
+}
+
+// halfChunk is a mesh with chunks of two rows: the given number of whole chunks of interior rows, and one of half the
+// size.
+func halfChunk(whole int) (solver.Mesh, solver.Stripe) {
+	m := solver.Mesh{NX: chunkBytes / 8, NY: 2*whole + 3, DType: solver.Float32}
+	return m, m.Interior()
+}
+
+// Chunks are copied ahead of the uses, as far as there are buffers. Each use gets every row whole, in order and once,
+// though another one lags behind.
+func TestChunksAreCopiedAhead(t *testing.T) {
+	m, s := halfChunk(chunksAhead + 2)
+	copies := make(chan solver.Stripe, s.Rows())
+	rows := chunkRows{m, func(s solver.Stripe) error { copies <- s; return nil }}
+	var seen [2][]int
+	use := func(u int) Use {
+		return func(lo int, data []byte) error {
+			for i := range len(data) / m.RowBytes() {
+				want := bytes.Repeat([]byte{byte(lo + i)}, m.RowBytes())
+				if !bytes.Equal(data[i*len(want):][:len(want)], want) {
+					return fmt.Errorf("use %d: row %d has other values", u, lo+i)
+				}
+				seen[u] = append(seen[u], lo+i)
+			}
+			return nil
+		}
+	}
+	slow := use(1)
+	err := eachChunk(t.Context(), m, s, rows, use(0), func(lo int, data []byte) error {
+		if lo == s.Lo {
+			for range chunksAhead { // without copies ahead this waits for ever
+				<-copies
+			}
+			if len(copies) > 0 {
+				t.Error("a buffer was copied to while it was in use")
+			}
+		}
+		return slow(lo, data)
+	})
+	var want []int
+	for iy := s.Lo; iy < s.Hi; iy++ {
+		want = append(want, iy)
+	}
+	if err != nil || !slices.Equal(seen[0], want) || !slices.Equal(seen[1], want) {
+		t.Errorf("rows %v, %v; want %v", seen, err, want)
+	}
+}
+
+// An error ends the copies and the use that has it. Errors of uses come before those of copies, which are ahead.
+func TestChunksEndWithAnError(t *testing.T) {
+	m, s := halfChunk(2)
+	broken, full := errors.New("broken"), errors.New("full")
+	for name, c := range map[string]struct {
+		copyAt, useAt int // the row of the chunk that fails
+		want          error
+		uses          string
+	}{
+		"copy":                    {3, -1, broken, "[1]"},
+		"copy after a failed use": {3, 1, full, "[1]"},
+		"last use":                {-1, 5, full, "[1 3 5]"},
+		"context":                 {-1, -1, context.Canceled, "[1]"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		rows := chunkRows{m, func(s solver.Stripe) error {
+			if s.Lo == c.copyAt {
+				return broken
+			}
+			if c.want == context.Canceled {
+				cancel()
+			}
+			return nil
+		}}
+		var uses []int
+		err := eachChunk(ctx, m, s, rows, func(lo int, _ []byte) error {
+			uses = append(uses, lo)
+			if lo == c.useAt {
+				return full
+			}
+			return nil
+		}, func(int, []byte) error { return nil })
+		if !errors.Is(err, c.want) || fmt.Sprint(uses) != c.uses {
+			t.Errorf("%s: chunks %v, error %v; want %s, %v", name, uses, err, c.uses, c.want)
+		}
+		cancel()
 	}
 }

@@ -1,14 +1,22 @@
 package output
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"jacobi/configs"
 	"jacobi/internal/base/durable"
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
@@ -155,6 +163,177 @@ func (l list) check() error {
 	for _, name := range names {
 		if !isOutput(name) {
 			return fmt.Errorf("%q is no file that a run writes", name)
+		}
+	}
+	return nil
+}
+
+// earlier is what the report of an earlier run says of its files.
+type earlier struct {
+	report  string // its name
+	Name    string
+	RunID   string `json:"run_id"`
+	Problem string
+	Ended   time.Time
+	Files   []FileReport
+	Series  *SeriesReport
+	Probes  *ProbesReport
+}
+
+// The report of an earlier run may be of any size, and somebody else may have written it.
+const (
+	maxEarlier      = 64 << 20
+	maxEarlierFiles = 64
+)
+
+// Replace finds the run whose report, and so whose files, this run replaces. It says whose they are, and which of them
+// Commit removes, since this run does not write them: none if the report is another user's. note is "" if there is no
+// such run.
+func (h *Held) Replace() (note string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e, own, ok := h.readEarlier()
+	if !ok {
+		return ""
+	}
+	if h.stale = (stale{}); own {
+		h.stale = e.stale(h.dir, h.out)
+	}
+	if own || slices.Contains(h.out.Names(), e.report) {
+		h.stale.Report = e.report
+	}
+	title := Report{Name: e.Name, Problem: e.Problem}.Title()
+	note = fmt.Sprintf("%s has the files of run %s (%s), which ended on %s: this run replaces them", h.dir,
+		show.Text(e.RunID), show.Text(title), e.Ended.Local().Format(time.DateTime))
+	if removed := h.stale.String(); removed != "" {
+		note += ", and removes " + removed
+	}
+	return note
+}
+
+// readEarlier reads the report that this run replaces. A run without a report replaces that of the default name. own
+// says that the report is of this user.
+func (h *Held) readEarlier() (e earlier, own, ok bool) {
+	e.report = h.out.Report
+	if e.report == "" || e.report == configs.Stdout {
+		e.report = configs.Default().Output.Report
+	}
+	f, err := regular.OpenFile(h.final(e.report), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return e, false, false
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxEarlier))
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	fi, statErr := f.Stat()
+	if err != nil || statErr != nil || e.RunID == "" || len(e.Files) > maxEarlierFiles {
+		return e, false, false // no report of a run
+	}
+	return e, userOf(fi) == ownerOf(h.path("")).user, true
+}
+
+// stale are files of an earlier run that the new one replaces without writing files of their names.
+type stale struct {
+	Report string   `json:"report,omitempty"` // whether or not the new run writes one
+	Files  []string `json:"files,omitempty"`
+	// Series is output.field of a series, whose files have numbers up to Last.
+	Series string `json:"series,omitempty"`
+	Last   int    `json:"last,omitempty"`
+	count  int    // of the files of the series
+}
+
+// String lists the files.
+func (s stale) String() string {
+	names := slices.Clone(s.Files)
+	if s.count > 0 {
+		names = append(names, fmt.Sprintf("%s (%s)", s.output().SeriesFiles(), plural(s.count, "field")))
+	}
+	return strings.Join(names, ", ")
+}
+
+// output returns the configuration of the series.
+func (s stale) output() configs.Output {
+	return configs.Output{Field: s.Series, Every: configs.Interval{Sweeps: 1}}
+}
+
+// stale returns the files of e that a run with the files of o does not write, and that are still as e lists them.
+func (e earlier) stale(dir string, o configs.Output) (s stale) {
+	kept := append(o.Names(), o.Index())
+	add := func(f FileReport, listed bool) {
+		if !slices.Contains(kept, f.Name) && isOutput(f.Name) && sameFile(filepath.Join(dir, f.Name), f, listed) {
+			s.Files = append(s.Files, f.Name)
+		}
+	}
+	for _, f := range e.Files {
+		add(f, f.Name != e.report)
+	}
+	if p := e.Probes; p != nil && p.Samples > 0 {
+		add(FileReport{Name: configs.ProbesFile}, false)
+	}
+	if e.Series == nil {
+		return s
+	}
+	add(FileReport{Name: e.Series.Index}, false)
+	if o.Series() && o.SeriesFiles() == e.Series.Files {
+		return s
+	}
+	s.Series, s.Last = strings.Replace(e.Series.Files, "-*", "", 1), e.Series.Sweeps
+	if !isOutput(s.Series) || s.output().SeriesFiles() != e.Series.Files {
+		s.Series, s.Last = "", 0
+	}
+	s.count = len(s.series(dir))
+	return s
+}
+
+// sameFile reports whether the file at path is a run's own and, if its sum is listed, has that sum.
+func sameFile(path string, f FileReport, listed bool) bool {
+	if fi, err := os.Lstat(path); err != nil || unfit(path) != nil || fi.Mode()&os.ModeSymlink != 0 {
+		return false
+	}
+	if !listed {
+		return true
+	}
+	if isZarr(path) {
+		path = filepath.Join(path, ShardFile)
+	}
+	r, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	if fi, err := r.Stat(); err != nil || fi.Size() != f.Bytes {
+		return false
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, r)
+	return err == nil && hex.EncodeToString(sum.Sum(nil)) == f.SHA256
+}
+
+// series returns the names of the files of the series.
+func (s stale) series(dir string) (names []string) {
+	if s.Series == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(dir) // what cannot be listed is not removed
+	for _, entry := range entries {
+		n, ok := s.output().InSeries(entry.Name())
+		if ok && n <= s.Last && sameFile(filepath.Join(dir, entry.Name()), FileReport{}, false) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+// remove removes the files but for the report. Those that are gone count as removed.
+func (o stale) remove(s stage) error {
+	for _, name := range append(o.series(s.dir), o.Files...) {
+		if unfit(s.final(name)) != nil {
+			continue
+		}
+		if err := s.remove(s.final(name)); err != nil { // a Zarr group is a directory
+			return fmt.Errorf("remove a file of the run before: %w", err)
 		}
 	}
 	return nil

@@ -3,7 +3,10 @@ package output
 import (
 	"bytes"
 	"cmp"
+	"compress/zlib"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -38,14 +41,6 @@ type Caption struct {
 // jpegQuality is high enough to keep lines and letters sharp.
 const jpegQuality = 95
 
-// encode writes img as PNG or JPEG, according to the extension of name.
-func encode(w io.Writer, name string, img *image.RGBA) error {
-	if strings.EqualFold(filepath.Ext(name), ".png") {
-		return writePNG(w, img)
-	}
-	return jpeg.Encode(w, img, &jpeg.Options{Quality: jpegQuality}) // configs allows no other extension
-}
-
 // pictureBytes returns an upper bound on the size of a mesh's picture: uncompressed pixels with wide margins.
 func pictureBytes(g grid) int64 {
 	const margins, overhead = 440, 16 << 10
@@ -54,14 +49,18 @@ func pictureBytes(g grid) int64 {
 	return 3*pixels + overhead
 }
 
-// EncodePicture draws t, which must have all rows of the mesh. The extension of name chooses the format.
+// EncodePicture draws t, which must have all rows of the mesh. The extension of name chooses the format, PNG or JPEG.
 func EncodePicture(name string, t *Thumbnail, c Caption) ([]byte, error) {
-	img, err := t.Draw(c)
-	if err != nil {
-		return nil, fmt.Errorf("picture: %w", err)
-	}
 	var b bytes.Buffer
-	if err := encode(&b, name, img); err != nil {
+	img, err := t.Draw(c)
+	switch {
+	case err != nil:
+	case strings.EqualFold(filepath.Ext(name), ".png"):
+		err = writePNG(&b, img)
+	default: // configs allows no other extension
+		err = jpeg.Encode(&b, img, &jpeg.Options{Quality: jpegQuality})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("picture: %w", err)
 	}
 	return b.Bytes(), nil
@@ -99,11 +98,11 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	col, err := newColours(newColourScale(c.Scale, cells, t.min, t.max, t.rounding()))
+	col, err := newColours(newColourScale(c.Scale, cells, t.min, t.max, rounding(t.mesh.DType)))
 	if err != nil {
 		return nil, err
 	}
-	faces, err := newTypefaces(pictureText)
+	faces, err := newTypefaces()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +113,7 @@ func (t *Thumbnail) Draw(c Caption) (*image.RGBA, error) {
 func (t *Thumbnail) plan(c Caption, col *colours, faces typefaces) layout {
 	meshSize := image.Pt(t.scale.x.length(t.mesh.NX), t.scale.y.length(t.mesh.NY))
 	_, labels := col.barTicks(meshSize.Y)
-	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
+	lines := newContours(c.Contours, col.colourScale, t.min, t.max, rounding(t.mesh.DType))
 	return t.layout(c.Title, t.captionParts(c, col, lines), faces, meshSize, labels)
 }
 
@@ -126,7 +125,7 @@ func (c *colours) barTicks(height int) ([]float64, []string) {
 // paint draws cells as l has it.
 func (t *Thumbnail) paint(l layout, cells [][]float64, col *colours, faces typefaces, c Caption) *image.RGBA {
 	values, labels := col.barTicks(l.mesh.Dy())
-	lines := newContours(c.Contours, col.colourScale, t.min, t.max, t.rounding())
+	lines := newContours(c.Contours, col.colourScale, t.min, t.max, rounding(t.mesh.DType))
 	pic := sheet{canvas.New(l.size.X, l.size.Y)}
 	pic.heading(l, faces)
 	pic.mesh(l.mesh, cells, t.scale, col)
@@ -323,17 +322,12 @@ var (
 // typefaces are the fonts of a picture.
 type typefaces struct{ title, caption, tick canvas.Typeface }
 
-// textSizes are the sizes of the fonts of a picture, in pixels.
-type textSizes struct{ title, caption, tick float64 }
-
-var pictureText = textSizes{30, 20, 18}
-
-func newTypefaces(s textSizes) (t typefaces, err error) {
+func newTypefaces() (t typefaces, err error) {
 	for _, f := range []struct {
 		face *canvas.Typeface
 		ttf  []byte
-		size float64
-	}{{&t.title, gobold.TTF, s.title}, {&t.caption, goregular.TTF, s.caption}, {&t.tick, goregular.TTF, s.tick}} {
+		size float64 // in pixels
+	}{{&t.title, gobold.TTF, 30}, {&t.caption, goregular.TTF, 20}, {&t.tick, goregular.TTF, 18}} {
 		if *f.face, err = canvas.NewTypeface(f.ttf, f.size); err != nil {
 			return t, err
 		}
@@ -343,3 +337,53 @@ func newTypefaces(s textSizes) (t typefaces, err error) {
 
 // sheet is a picture of a field being drawn.
 type sheet struct{ canvas.Canvas }
+
+// writePNG writes an opaque picture as a PNG with 8 bits for each of red, green and blue (W3C, "Portable Network
+// Graphics"). Of each row it compresses the difference from the row above, which is 0 in most rows of a picture.
+// Package png tries all filters on each row: at its fastest it takes 38 ms for a picture of 1273 x 1217 pixels, and
+// writePNG 15.
+func writePNG(w io.Writer, img *image.RGBA) error {
+	size := img.Bounds().Size()
+	var packed bytes.Buffer
+	z, err := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
+	if err != nil {
+		return err
+	}
+	const up = 2 // the filter
+	row, above := append(make([]byte, 0, 1+3*size.X), up), make([]byte, 4*size.X)
+	for y := range size.Y {
+		pix := img.Pix[y*img.Stride:][:4*size.X]
+		row = row[:1+3*size.X]
+		if bytes.Equal(pix, above) {
+			clear(row[1:])
+		} else {
+			for x, to := 0, row[1:]; x < len(pix); x, to = x+4, to[3:] {
+				p, a := pix[x:x+3:x+3], above[x:x+3:x+3]
+				to[0], to[1], to[2] = p[0]-a[0], p[1]-a[1], p[2]-a[2]
+			}
+		}
+		if _, err := z.Write(row); err != nil {
+			return err
+		}
+		above = pix
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	b.WriteString("\x89PNG\r\n\x1a\n")
+	head := binary.BigEndian.AppendUint32(nil, uint32(size.X))
+	head = binary.BigEndian.AppendUint32(head, uint32(size.Y))
+	writeChunk(&b, "IHDR", append(head, 8, 2, 0, 0, 0)) // 8 bits, colours without opacity
+	writeChunk(&b, "IDAT", packed.Bytes())
+	writeChunk(&b, "IEND", nil)
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+func writeChunk(b *bytes.Buffer, kind string, data []byte) {
+	body := append([]byte(kind), data...)
+	b.Write(binary.BigEndian.AppendUint32(nil, uint32(len(data))))
+	b.Write(body)
+	b.Write(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(body)))
+}

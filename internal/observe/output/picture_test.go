@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/png"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,14 +31,10 @@ func TestPicture(t *testing.T) {
 		return 0
 	})
 	f, err := os.Open(writePicture(t, "field.png", th))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	img, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	area := meshArea(t, img)
 	if area.Dx() != 800 || area.Dy() != 400 {
 		t.Fatalf("the mesh is at %v", area)
@@ -65,17 +62,11 @@ func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	dir := t.TempDir()
 	path := filepath.Join(dir, name)
 	p, err := createLocal(dir, path, 0, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := EncodePicture(name, th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done, err := WritePicture(p, "picture", name, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := os.ReadFile(path)
 	if err != nil || done != fileOf(name, got) {
 		t.Errorf("%+v, %v; want %+v", done, err, fileOf(name, got))
@@ -92,9 +83,7 @@ func TestPictureFormats(t *testing.T) {
 	for name, format := range map[string]string{"a.png": "png", "b.PNG": "png", "c.jpg": "jpeg", "d.jpeg": "jpeg"} {
 		th := thumbnailOf(t, m, func(ix, iy int) float64 { return float64(ix * iy) })
 		f, err := os.Open(writePicture(t, name, th))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, got, err := image.Decode(f); err != nil || got != format {
 			t.Errorf("%s is a %s, %v; want %s", name, got, err, format)
 		}
@@ -132,10 +121,8 @@ func meshArea(t *testing.T, img image.Image) image.Rectangle {
 
 // A title is cut to the longest prefix that fits.
 func TestTitleFits(t *testing.T) {
-	faces, err := newTypefaces(pictureText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	faces, err := newTypefaces()
+	must(t, err)
 	face := faces.title
 	for _, s := range []string{"", "short", strings.Repeat("wide ", 10000), strings.Repeat("i", 300)} {
 		for _, pixels := range []int{0, 10, 300, 1200} {
@@ -159,9 +146,7 @@ func TestPictureSizes(t *testing.T) {
 		img, err := thumbnailOf(t, m, valueAt).Draw(
 			Caption{Title: "a name much longer than any picture is wide, and with no end in sight, and no end at all",
 				Sweeps: 1e9, Norm: math.NaN(), Interrupted: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if area := meshArea(t, img); area.Dx() != c.width || area.Dy() != c.height {
 			t.Errorf("%d x %d: the mesh is %v, want %d x %d", c.nx, c.ny, area, c.width, c.height)
 		}
@@ -171,13 +156,11 @@ func TestPictureSizes(t *testing.T) {
 	}
 }
 
-func TestPictureSaysInterrupted(t *testing.T) {
+func TestPictureSaysHowTheRunEnded(t *testing.T) {
 	th := thumbnailOf(t, solver.Mesh{NX: 8, NY: 8, DType: solver.Float64}, func(int, int) float64 { return 0 })
 	for _, want := range []bool{false, true} {
 		img, err := th.Draw(Caption{Title: "t", Interrupted: want})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen := false
 		for i := 0; i < len(img.Pix); i += 4 {
 			seen = seen || bytes.Equal(img.Pix[i:i+4], []byte{alarm.R, alarm.G, alarm.B, alarm.A})
@@ -185,19 +168,214 @@ func TestPictureSaysInterrupted(t *testing.T) {
 		if seen != want {
 			t.Errorf("interrupted %v: shown %v", want, seen)
 		}
+		if parts := th.captionParts(Caption{Title: "t", Stalled: want}, &colours{}, contours{}); slices.Contains(parts,
+			"stalled") != want {
+			t.Errorf("stalled %v: %q", want, parts)
+		}
 	}
 }
 
-func TestPictureSaysStalled(t *testing.T) {
-	th := thumbnailOf(t, solver.Mesh{NX: 8, NY: 8, DType: solver.Float64}, func(int, int) float64 { return 0 })
-	col, err := newColours(newColourScale(ScaleLinear, [][]float64{{0}}, 0, 0, 0))
-	if err != nil {
-		t.Fatal(err)
+// A picture has the same pixels after it was written.
+func TestWritePNG(t *testing.T) {
+	for _, size := range []image.Point{{1, 1}, {3, 64}, {200, 65}, {70, 191}} {
+		r := rand.New(rand.NewPCG(uint64(size.X), uint64(size.Y)))
+		img := image.NewRGBA(image.Rectangle{Max: size})
+		for i := range img.Pix {
+			switch y := i / img.Stride; {
+			case i%4 == 3:
+				img.Pix[i] = 0xff
+			case y%3 > 0:
+				img.Pix[i] = img.Pix[i-img.Stride]
+			default:
+				img.Pix[i] = uint8(r.Uint32())
+			}
+		}
+		var b bytes.Buffer
+		must(t, writePNG(&b, img))
+		got, err := png.Decode(&b)
+		if err != nil {
+			t.Fatalf("%v: %v", size, err)
+		}
+		if read, ok := got.(*image.RGBA); !ok || !bytes.Equal(read.Pix, img.Pix) || read.Rect != img.Rect {
+			t.Errorf("%v: other pixels", size)
+		}
 	}
-	for _, want := range []bool{false, true} {
-		parts := th.captionParts(Caption{Title: "t", Stalled: want}, col, contours{})
-		if slices.Contains(parts, "stalled") != want {
-			t.Errorf("stalled %v: %q", want, parts)
+}
+
+// drawn returns the columns of the middle row of the mesh in which the picture with contours differs from that without.
+func drawn(t *testing.T, th *Thumbnail, c Caption) (columns []int, width int) {
+	t.Helper()
+	without, err := th.Draw(Caption{Scale: c.Scale})
+	must(t, err)
+	c.Title = ""
+	with, err := th.Draw(c)
+	must(t, err)
+	plain, area := meshArea(t, without), meshArea(t, with)
+	if plain.Size() != area.Size() {
+		t.Fatalf("the mesh is at %v and %v", plain, area)
+	}
+	for x := range area.Dx() {
+		y := area.Dy() / 2
+		if rgb(with, area.Min.X+x, area.Min.Y+y) != rgb(without, plain.Min.X+x, plain.Min.Y+y) {
+			columns = append(columns, x)
+		}
+	}
+	return columns, area.Dx()
+}
+
+// Contours divide the range of a field into equal parts, wherever the cells of the picture begin.
+func TestContours(t *testing.T) {
+	slope := func(n int) *Thumbnail {
+		m := solver.Mesh{NX: n, NY: n / 2, DType: solver.Float64}
+		return thumbnailOf(t, m, func(ix, _ int) float64 { return 3 + 2*float64(ix)/float64(n-1) })
+	}
+	for _, n := range []int{6, 801, 2600} { // cells of many pixels, of one, and of several points
+		th := slope(n)
+		got, width := drawn(t, th, Caption{Scale: ScaleLinear, Contours: 9})
+		var want []int
+		for i := 1; i <= 9; i++ {
+			// The middles of the first and the last cell have the least and the largest value.
+			half := float64(width) / float64(n) / 2
+			want = append(want, int(math.Round(half+(float64(width)-2*half)*float64(i)/10)))
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d points: lines at %v, want %v", n, got, want)
+		}
+		for i := range got {
+			if got[i] < want[i]-2 || got[i] > want[i]+2 {
+				t.Errorf("%d points: lines at %v, want %v", n, got, want)
+				break
+			}
+		}
+	}
+	if got, _ := drawn(t, slope(100), Caption{Scale: ScaleLinear}); got != nil {
+		t.Errorf("lines at %v without contours", got)
+	}
+	flat := thumbnailOf(t, solver.Mesh{NX: 100, NY: 60, DType: solver.Float32}, func(int, int) float64 { return 7 })
+	if got, _ := drawn(t, flat, Caption{Contours: 5}); got != nil {
+		t.Errorf("lines at %v in a constant field", got)
+	}
+}
+
+// A part of the field that lies on a level has no lines from rounding.
+func TestContoursOfALevelPart(t *testing.T) {
+	m := solver.Mesh{NX: 400, NY: 200, DType: solver.Float32}
+	th := thumbnailOf(t, m, func(ix, iy int) float64 {
+		switch {
+		case ix < 100:
+			return -1
+		case ix >= 300:
+			return 1
+		}
+		return float64(iy%2) * -1e-8
+	})
+	got, _ := drawn(t, th, Caption{Scale: ScaleLinear, Contours: 3})
+	if want := []int{200, 201, 600}; !slices.Equal(got, want) { // levels -0.5, 0 and 0.5, and two pixels a cell
+		t.Errorf("lines at %v, want %v", got, want)
+	}
+}
+
+func TestContoursInTheCaption(t *testing.T) {
+	for kind, want := range map[string]string{ScaleLinear: "contours every 0.2", ScaleSqrt: "9 contours"} {
+		c := newContours(9, colourScale{kind: kind, min: 0, max: 2}, 0, 2, 0)
+		if got := c.caption(0, 2); got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+	}
+}
+
+// A contour is dark or light along its whole length, although of the shades beside it some are lighter than that of its
+// level and some are darker.
+func TestContoursDoNotAlternate(t *testing.T) {
+	m := solver.Mesh{NX: 25, NY: 25, DType: solver.Float64}
+	th := thumbnailOf(t, m, func(ix, iy int) float64 { return math.Hypot(float64(ix-12), float64(iy-12)) })
+	plain, err := th.Draw(Caption{Scale: ScaleLinear})
+	must(t, err)
+	lined, err := th.Draw(Caption{Scale: ScaleLinear, Contours: 1})
+	must(t, err)
+	area := meshArea(t, plain)
+	if area != meshArea(t, lined) {
+		t.Fatalf("the mesh is at %v and %v", area, meshArea(t, lined))
+	}
+	darker, lighter := 0, 0
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			switch a, b := brightness(plain.RGBAAt(x, y)), brightness(lined.RGBAAt(x, y)); {
+			case b < a:
+				darker++
+			case b > a:
+				lighter++
+			}
+		}
+	}
+	if min(darker, lighter) > 0 || max(darker, lighter) < area.Dx()/2 {
+		t.Errorf("the contour has %d dark and %d light pixels", darker, lighter)
+	}
+}
+
+// Outlines are two pixels of ink between pale ones, where points look different. They end at the frame, where they meet
+// each pixel is drawn once, and the rest of the picture is as without them.
+func TestOutlines(t *testing.T) {
+	corner := [][4]float64{{2.5, 1.5, 2.5, 2.5}, {2.5, 2.5, 7.5, 2.5}} // down, and right to the last column
+	for _, c := range []struct {
+		n      int // of points
+		lines  [][4]float64
+		x0, y0 int // pixels of the mesh where the corner begins
+		x1, y1 int // and its longer line ends
+	}{
+		{8, corner, 300, 200, 800, 300},
+		{3840, [][4]float64{{899, 599.5, 899, 899.5}, {899, 899.5, 3839.5, 899.5}}, 300, 200, 1280, 300}, // 3 a pixel
+	} {
+		if testing.Short() && c.n > 1000 {
+			continue // slow under the race detector
+		}
+		m := solver.Mesh{NX: c.n, NY: c.n, DType: solver.Float32}
+		th := thumbnailOf(t, m, func(ix, _ int) float64 { return float64(ix) })
+		plain, err := th.Draw(Caption{Contours: 3})
+		must(t, err)
+		got, err := th.Draw(Caption{Contours: 3, Outlines: c.lines})
+		must(t, err)
+		area := meshArea(t, plain)
+		drawn := func(x, y, beside int) bool {
+			p := image.Pt(x, y)
+			down, right := image.Rect(c.x0, c.y0, c.x0, c.y1), image.Rect(c.x0, c.y1, c.x1, c.y1)
+			return p.In(down.Inset(-beside)) || p.In(right.Inset(-beside))
+		}
+		wrong := 0
+		for y := range got.Bounds().Dy() {
+			for x := range got.Bounds().Dx() {
+				want := plain.RGBAAt(x, y)
+				if at := image.Pt(x, y).Sub(area.Min); !image.Pt(x, y).In(area) {
+					// The outlines end at the frame.
+				} else if drawn(at.X, at.Y, 1) {
+					want = ink
+				} else if drawn(at.X, at.Y, 2) {
+					want = paled(want)
+				}
+				if got.RGBAAt(x, y) != want {
+					if wrong++; wrong == 1 {
+						t.Errorf("%d points: pixel %d, %d is %v, want %v", c.n, x, y, got.RGBAAt(x, y), want)
+					}
+				}
+			}
+		}
+		if wrong > 0 {
+			t.Errorf("%d points: %d pixels are wrong", c.n, wrong)
+		}
+	}
+}
+
+// The frames of a film have the outlines at the same pixels, although their cells are larger.
+func TestOutlinesOfAFilm(t *testing.T) {
+	m := solver.Mesh{NX: 801, NY: 801, DType: solver.Float32}
+	var a Animation
+	must(t, a.Add(0, math.NaN(), frameOf(t, m, func(ix, _ int) float64 { return float64(ix) }), false))
+	pictures, err := a.draw(Caption{Outlines: [][4]float64{{299.5, 99.5, 299.5, 199.5}}})
+	must(t, err)
+	area := meshArea(t, pictures[0])
+	for x := 297; x < 303; x++ {
+		if got, want := rgb(pictures[0], area.Min.X+x, area.Min.Y+150) == ink, x == 299 || x == 300; got != want {
+			t.Errorf("column %d is ink: %v, want %v", x, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -158,7 +159,11 @@ func (r Report) details() (lines [][2]string) {
 	if r.DepthReason != "" {
 		why = " (" + r.DepthReason + ")"
 	}
-	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(distinct(r.Ranks, node)), "node"), r.Depth, why)
+	nodes := map[string]bool{}
+	for _, k := range r.Ranks {
+		nodes[k.Node] = true
+	}
+	row("Ranks", "%d on %s, halo depth %d%s", len(r.Ranks), plural(len(nodes), "node"), r.Depth, why)
 	if r.Balance != "" {
 		row("Stripes", "%s", r.Balance)
 	}
@@ -186,114 +191,6 @@ func (r Report) step() string { return r.method().Unit }
 
 // steps returns step as a heading.
 func (r Report) steps() string { return strings.ToUpper(r.step()[:1]) + r.step()[1:] + "s" }
-
-func norm(r Report) string {
-	switch {
-	case r.Norm == nil && r.Sweeps > 0:
-		return fmt.Sprintf("none, the first was due after %d sweeps (solver.norm_every)", r.NormEvery)
-	case r.Norm == nil:
-		return "none, no sweep was done"
-	case r.NormEvery > 1 && r.NormSweep != nil:
-		return fmt.Sprintf("%.10g after sweep %d, the last that has one (solver.norm_every %d, %s)", *r.Norm,
-			*r.NormSweep, r.NormEvery, tolerances(r))
-	}
-	if r.method().Delay == 0 { // the norm is that of the field
-		return fmt.Sprintf("%.10g after %s (%s)", *r.Norm, plural(r.Sweeps, r.step()), tolerances(r))
-	}
-	return fmt.Sprintf("%.10g after sweep %d (%s)", *r.Norm, r.Sweeps-1, tolerances(r))
-}
-
-// String says what the residual is.
-func (r ResidualReport) String() string {
-	if r.Relative == nil {
-		return fmt.Sprintf("|b - Au| = %.4g, as in PETSc and hypre", r.Norm)
-	}
-	return fmt.Sprintf("|b - Au|/|b| = %.4g, as in PETSc and hypre", *r.Relative)
-}
-
-// tolerances names the tolerances in force.
-func tolerances(r Report) string {
-	switch {
-	case r.RelativeTolerance == 0:
-		return fmt.Sprintf("tolerance %g", r.Tolerance)
-	case r.Tolerance == 0:
-		return fmt.Sprintf("relative tolerance %g", r.RelativeTolerance)
-	}
-	return fmt.Sprintf("tolerance %g, relative %g", r.Tolerance, r.RelativeTolerance)
-}
-
-// withoutTolerance reports whether the run had no tolerance to meet.
-func (r Report) withoutTolerance() bool { return r.Tolerance == 0 && r.RelativeTolerance == 0 }
-
-// exact is the result of a run whose first norm is 0.
-const exact = "exact: the field solves the equations at every point as it is"
-
-func result(r Report) string {
-	if r.method().Floor && r.Decisive != nil {
-		switch {
-		case r.StopReason == solver.Converged && r.Decisive.Norm == 0 && r.Sweeps == 0:
-			return exact
-		case r.StopReason == solver.Converged:
-			return "converged: the norm met the tolerance"
-		case r.StopReason == solver.Stagnated:
-			return "not converged: the norm no longer falls, far above what rounding leaves"
-		}
-		if r.Verdict == configs.Met {
-			return "converged to the floor of rounding, which is above the default tolerance"
-		}
-		return "stalled: only rounding is left; the tolerance was not met"
-	}
-	switch d := r.Decisive; r.StopReason {
-	case solver.Converged:
-		if d.Sweep == 0 && d.Norm == 0 {
-			return exact
-		}
-		text := fmt.Sprintf("converged: the norm of sweep %d, %.10g, met the tolerance", d.Sweep, d.Norm)
-		if a := r.Accuracy; a != nil && a.Rounding {
-			text += fmt.Sprintf("; rounding in %s alone leaves such a norm", r.Mesh.DType)
-		}
-		return text
-	case solver.Stalled:
-		if d.Norm == 0 {
-			return fmt.Sprintf("stalled: by sweep %d no change was left that a norm shows (%s)", d.Sweep, r.Mesh.DType)
-		}
-		return fmt.Sprintf("stalled: by sweep %d only rounding (%s) moved the field, back and forth; "+
-			"the tolerance was not met", d.Sweep, r.Mesh.DType)
-	case solver.MaxIterations:
-		if r.withoutTolerance() {
-			return "done: " + plural(r.Sweeps, r.step()) + ", as asked"
-		}
-		return "not converged: stopped at max_iterations"
-	case solver.Interrupted:
-		return fmt.Sprintf("INTERRUPTED after %s: the files hold the field at that point", plural(r.Sweeps, r.step()))
-	}
-	return string(r.StopReason)
-}
-
-// far is the part of the range of the field above which an error counts as large.
-const far = 0.1
-
-// accuracy says how far the field is from the solution of the discrete equations.
-func accuracy(r Report) string {
-	a := r.Accuracy
-	if a.Error == nil {
-		return "unknown: " + a.Why
-	}
-	text := fmt.Sprintf("about %.0e from the solution of the discrete equations, at the worst point", *a.Error)
-	switch {
-	case *a.Error == 0:
-		return "none: another sweep would change nothing"
-	case a.ByRounding:
-		return fmt.Sprintf("up to %s: rounding in %s leaves that", text, r.Mesh.DType)
-	case a.Rounding, r.method().Floor && r.StopReason == solver.Stalled:
-		text += fmt.Sprintf("; rounding in %s leaves that", r.Mesh.DType)
-	case r.Results != nil && *a.Error > far*(r.Results.Max.Value-r.Results.Min.Value):
-		text += ": still far"
-	case a.Uncertain:
-		text += ", and perhaps far more, as the contrast of coefficients is large"
-	}
-	return text
-}
 
 func checkpoints(c *CheckpointReport, step string) string {
 	text := fmt.Sprintf("%d in %s", c.Written, c.Place)
@@ -336,8 +233,6 @@ func memoryOf(ranks []RankReport) string {
 
 func bytesOf(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
-func node(k RankReport) string { return k.Node }
-
 // sent returns where a rank sent its rows, if they left its node.
 func sent(k RankReport) []string {
 	if strings.HasPrefix(k.Output, WroteNATS) {
@@ -352,16 +247,6 @@ func transports(k RankReport) []string {
 		return []string{l.Transport}
 	}
 	return nil
-}
-
-// distinct returns the distinct keys of ranks, sorted.
-func distinct(ranks []RankReport, key func(RankReport) string) []string {
-	var keys []string
-	for _, k := range ranks {
-		keys = append(keys, key(k))
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }
 
 // tally counts the names of all ranks: "6 x shm, 2 x nats", the most frequent first.
@@ -381,4 +266,56 @@ func tally(ranks []RankReport, names func(RankReport) []string) string {
 		keys[i] = fmt.Sprintf("%d x %s", count[n], n)
 	}
 	return strings.Join(keys, ", ")
+}
+
+// keyColumns returns the column at which the value begins in a "  key  value" line of a summary, or 0 for other lines.
+func keyColumns(line string) int {
+	text := strings.TrimLeft(line, " ")
+	gap := strings.Index(text, "  ")
+	if !strings.HasPrefix(line, "  ") || gap < 0 {
+		return 0
+	}
+	return len(line) - len(strings.TrimLeft(text[gap:], " "))
+}
+
+// styled wraps the rows of a summary and highlights the title, the result and the header of the table.
+func styled(text string, r Report, s style.Style) string {
+	if s == (style.Style{}) {
+		return text
+	}
+	colour := map[solver.StopReason]func(string) string{
+		solver.Converged: s.Green, solver.Stalled: s.Yellow,
+		solver.Stagnated: s.Yellow, solver.MaxIterations: s.Yellow, solver.Interrupted: s.Red,
+	}[r.StopReason]
+	if r.Verdict == configs.Met || r.Verdict == configs.Done && r.withoutTolerance() {
+		colour = s.Green
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		n := keyColumns(line)
+		if n == 0 {
+			n = len(line) - len(strings.TrimLeft(line, " "))
+		}
+		folded := line
+		if s.Width > 0 && utf8.RuneCountInString(line) > s.Width && n < s.Width/2 {
+			folded = style.Paragraph(line[:n], line[n:], n, s.Width)
+			if word := line[n:]; !strings.Contains(word, " ") && len("    "+word) <= s.Width {
+				// A single word stays on one line, so that it can be copied.
+				folded = strings.TrimRight(line[:n], " ") + "\n    " + word
+			}
+		}
+		switch {
+		case strings.HasPrefix(line, "Jacobi "), strings.HasPrefix(line, "  Rank  "):
+			b.WriteString(s.Bold(line))
+		case strings.HasPrefix(line, "  Result ") && colour != nil:
+			b.WriteString(folded[:n] + colour(folded[n:]))
+		case strings.HasPrefix(line, "  NOT WRITTEN "):
+			b.WriteString(s.Red(folded))
+		default:
+			b.WriteString(folded)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }

@@ -16,10 +16,6 @@ import (
 // tableRanks is the largest number of ranks that the summary lists.
 const tableRanks = 16
 
-// optionalColumns returns the columns that are dropped on a narrow terminal, in this order. The lines above the table
-// summarise the first ones.
-func optionalColumns() []string { return []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"} }
-
 // rankTable lists the first tableRanks ranks, and says how many more are in the report.
 func rankTable(w io.Writer, ranks []RankReport, width int) {
 	fmt.Fprintln(w)
@@ -30,7 +26,8 @@ func rankTable(w io.Writer, ranks []RankReport, width int) {
 			k.Stripe[0], k.Stripe[1], side(k, solver.Top), side(k, solver.Bottom),
 			k.Compute, haloWait(k), k.NormWait, bytesOf(k.MemoryBytes))
 	}
-	fmt.Fprint(w, fitColumns(t.String(), width, optionalColumns()))
+	// The lines above the table summarise the columns that a narrow terminal loses first.
+	fmt.Fprint(w, fitColumns(t.String(), width, []string{"Device", "Bottom", "Top", "Host", "Memory", "Rows"}))
 	if slices.ContainsFunc(ranks, func(k RankReport) bool { return k.GPU != nil }) {
 		fmt.Fprint(w, gpuTimes)
 	}

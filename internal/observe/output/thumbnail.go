@@ -28,10 +28,7 @@ type Thumbnail struct {
 
 // NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
 func NewFrame(m solver.Mesh, hx, hy float64) *Thumbnail {
-	t := NewThumbnail(m, hx, hy)
-	t.scale = newFrameScale(t.grid())
-	t.lines = make([]line, t.scale.y.cells(m.NY))
-	return t
+	return newThumbnail(m, hx, hy, newFrameScale)
 }
 
 // line is one row of cells. Both fields are nil until the first row is added.
@@ -42,8 +39,12 @@ type line struct {
 
 // NewThumbnail returns an empty thumbnail of mesh m with the spacings hx and hy.
 func NewThumbnail(m solver.Mesh, hx, hy float64) *Thumbnail {
+	return newThumbnail(m, hx, hy, newScale)
+}
+
+func newThumbnail(m solver.Mesh, hx, hy float64, scaleOf func(grid) scale) *Thumbnail {
 	t := &Thumbnail{mesh: m, hx: hx, hy: hy, min: math.Inf(1), max: math.Inf(-1)}
-	t.scale = newScale(t.grid())
+	t.scale = scaleOf(t.grid())
 	t.lines = make([]line, t.scale.y.cells(m.NY))
 	return t
 }
@@ -150,8 +151,8 @@ func (t *Thumbnail) add(iy int, sums []float64) error {
 }
 
 // rounding returns the relative difference below which two values of the field differ only by rounding.
-func (t *Thumbnail) rounding() float64 {
-	if t.mesh.DType == solver.Float32 {
+func rounding(d solver.DType) float64 {
+	if d == solver.Float32 {
 		return 0x1p-18
 	}
 	return 0x1p-47

@@ -12,6 +12,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"jacobi/internal/base/regular"
@@ -149,54 +150,38 @@ func positions(n int, h float64) (b []byte) {
 	return b
 }
 
-// codec is an extension point of Zarr's metadata.
-type codec struct {
-	Name          string `json:"name"`
-	Configuration any    `json:"configuration,omitempty"`
-}
-
-// zarrArray is the metadata of an array (Zarr's specification, version 3).
-type zarrArray struct {
-	Format     int      `json:"zarr_format"`
-	Node       string   `json:"node_type"`
-	Shape      []int    `json:"shape"`
-	DType      string   `json:"data_type"`
-	Grid       codec    `json:"chunk_grid"`
-	Keys       codec    `json:"chunk_key_encoding"`
-	Fill       any      `json:"fill_value"`
-	Codecs     []codec  `json:"codecs"`
-	Attributes struct{} `json:"attributes"`
-	Dimensions []string `json:"dimension_names"`
-}
+// zarrArray is the metadata of an array (Zarr's specification, version 3), with its type, its shape, that of a chunk,
+// the value of missing files, the codecs and the dimensions.
+const zarrArray = `{"zarr_format":3,"node_type":"array","shape":%[2]s,"data_type":"%[1]s",` +
+	`"chunk_grid":{"name":"regular","configuration":{"chunk_shape":%[3]s}},` +
+	`"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":%[4]s,"codecs":[%[5]s],` +
+	`"attributes":{},"dimension_names":[%[6]s]}`
 
 // Group returns the files of the group around that of the values: the metadata of the group and of its arrays u, x and
 // y, and the coordinates x and y, which xarray finds by their names.
 func (s Shard) Group() map[string][]byte {
-	type chunks struct {
-		Shape []int `json:"chunk_shape"`
+	const none, littleEndian = `"NaN"`, `{"name":"bytes","configuration":{"endian":"little"}}`
+	side := func(name string, n int) string {
+		shape := fmt.Sprintf("[%d]", n)
+		return fmt.Sprintf(zarrArray, "float64", shape, shape, none, littleEndian, strconv.Quote(name))
 	}
-	littleEndian := codec{"bytes", map[string]string{"endian": "little"}}
-	array := func(dtype string, shape, chunk []int, names []string, codecs ...codec) zarrArray {
-		return zarrArray{Format: 3, Node: "array", Shape: shape, DType: dtype, Grid: codec{"regular", chunks{chunk}},
-			Fill: "NaN", // a file that is missing reads as no number
-			Keys: codec{"default", map[string]string{"separator": "/"}}, Codecs: codecs, Dimensions: names}
-	}
-	sharded := codec{"sharding_indexed", map[string]any{
-		"chunk_shape": []int{s.Rows, s.NX}, "codecs": []codec{littleEndian},
-		"index_codecs": []codec{littleEndian, {Name: "crc32c"}}, "index_location": "end"}}
-	u := array(s.DType, []int{s.NY, s.NX}, []int{s.chunks() * s.Rows, s.NX}, []string{"y", "x"}, sharded)
+	missing := none
 	if s.DType == maskType {
-		u.Fill = false
+		missing = "false"
 	}
-	x := array("float64", []int{s.NX}, []int{s.NX}, []string{"x"}, littleEndian)
-	y := array("float64", []int{s.NY}, []int{s.NY}, []string{"y"}, littleEndian)
-	group := map[string]any{"zarr_format": 3, "node_type": "group", "attributes": struct{}{},
-		// Readers that open only this file need not list directories.
-		"consolidated_metadata": map[string]any{"kind": "inline", "must_understand": false,
-			"metadata": map[string]any{"u": u, "x": x, "y": y}}}
+	sharded := fmt.Sprintf(`{"name":"sharding_indexed","configuration":{"chunk_shape":[%d,%d],"codecs":[%[3]s],`+
+		`"index_codecs":[%[3]s,{"name":"crc32c"}],"index_location":"end"}}`, s.Rows, s.NX, littleEndian)
+	u := fmt.Sprintf(zarrArray, s.DType, fmt.Sprintf("[%d,%d]", s.NY, s.NX),
+		fmt.Sprintf("[%d,%d]", s.chunks()*s.Rows, s.NX), missing, sharded, `"y","x"`)
+	x, y := side("x", s.NX), side("y", s.NY)
+	// Readers that open only the file of the group need not list directories.
+	group := fmt.Sprintf(`{"attributes":{},"consolidated_metadata":{"kind":"inline","metadata":{"u":%s,"x":%s,"y":%s},`+
+		`"must_understand":false},"node_type":"group","zarr_format":3}`, u, x, y)
 	files := map[string][]byte{"x/c/0": positions(s.NX, s.HX), "y/c/0": positions(s.NY, s.HY)}
-	for name, v := range map[string]any{"": group, "u": u, "x": x, "y": y} {
-		files[filepath.Join(name, groupFile)], _ = json.MarshalIndent(v, "", "  ") // plain values
+	for name, text := range map[string]string{"": group, "u": u, "x": x, "y": y} {
+		var b bytes.Buffer
+		_ = json.Indent(&b, []byte(text), "", "  ") // plain JSON
+		files[filepath.Join(name, groupFile)] = b.Bytes()
 	}
 	return files
 }

@@ -3,6 +3,7 @@ package outputs
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -69,7 +70,7 @@ func (p *probes) record(ctx context.Context, sweeps int, values []byte) error {
 		}
 		p.file = output.NewGrowing(f, end)
 	}
-	if err := p.file.Add(text); err != nil {
+	if _, err := p.file.Write(text); err != nil {
 		p.failed(err)
 		return nil
 	}
@@ -90,8 +91,8 @@ func (p *probes) finish(context.Context, solver.Result) error {
 	if p.file == nil {
 		return nil
 	}
-	if err := p.file.Close(); err != nil {
-		p.failed(err)
+	if _, err := p.file.Finish(); err != nil {
+		p.failed(errors.Join(err, p.file.Close()))
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 "use strict";
 // The heat map: what a frame holds, how values become colours, and the picture.
 
-// Bar turns values into colours as internal/observe/output/colourscale.go does. shades holds 2 x 1024 colours of 3 bytes.
+// Bar turns values into colours as internal/observe/output/colours.go does. shades holds 2 x 1024 colours of 3 bytes.
 // map is "auto", "unsigned", "signed" or "grey".
 class Bar {
   constructor(bar, shades, map) {

@@ -18,6 +18,43 @@ import (
 	"jacobi/solver"
 )
 
+func TestCheckDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	must(t, CheckDir(dir))
+	wantFiles(t, dir)
+	file := filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	// These fail for root, too: a directory below a file, and one in /proc.
+	for bad, why := range map[string]string{file: "not a directory", filepath.Join(file, "x"): "not a directory",
+		"/proc/self": ""} {
+		err := CheckDir(bad)
+		if err == nil || !strings.HasPrefix(err.Error(), `output.dir "`+bad+`": cannot be`) ||
+			!strings.Contains(err.Error(), why) {
+			t.Errorf("CheckDir(%q): %v", bad, err)
+		}
+	}
+}
+
+func TestCheckNames(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "taken"), 0o755))
+	good := configs.Output{Dir: dir, Field: "field.npy", History: "history.csv", Report: "report.json"}
+	if err := CheckNames(good); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"../field.npy": "output.picture: ", "..": "output.picture: ", "a/b": "output.picture: ",
+		"taken": "no regular file",
+	} {
+		o := good
+		o.Picture = name
+		if err := CheckNames(o); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), name) {
+			t.Errorf("output.picture %q: %v, want %q", name, err, want)
+		}
+	}
+}
+
 // staged stages complete files of a run. Each contains the run and its own name.
 func staged(t *testing.T, h *Held, names ...string) {
 	t.Helper()
@@ -26,9 +63,7 @@ func staged(t *testing.T, h *Held, names ...string) {
 		if err == nil {
 			err = write(f, []byte(h.runID+" "+name))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -54,9 +89,7 @@ func TestCommit(t *testing.T) {
 	names := []string{"field.npy", configs.Stdout, "report.json"}
 	staged(t, h, append(names, "field.png")...)
 	for range 2 { // the reply to the first request may have been lost
-		if err := h.Commit(names); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Commit(names))
 	}
 	if err := h.Commit([]string{"field.png"}); err == nil {
 		t.Error("a second set was committed")
@@ -80,16 +113,12 @@ func TestCommitAllOrNothing(t *testing.T) {
 		"exists and is no regular file ": func(path string) error { return unix.Mkfifo(path, 0o666) },
 	} {
 		o := outputs(t.TempDir())
-		if err := os.WriteFile(filepath.Join(o.Dir, "field.npy"), []byte("old"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(o.Dir, "field.npy"), []byte("old"), 0o666))
 		h := hold(t, o)
 		names := []string{"field.npy", "report.json"}
 		staged(t, h, names...)
 		path := filepath.Join(o.Dir, "report.json")
-		if err := fault(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, fault(path))
 		want = fmt.Sprintf("put the outputs in place: %s %s; %s has none of the files of run run; the rest "+
 			"(field.npy, report.json) is complete and lies in %s. The next run in %s completes that", path,
 			strings.TrimSpace(want), o.Dir, h.path(""), o.Dir)
@@ -109,13 +138,9 @@ func TestCommitAllOrNothing(t *testing.T) {
 			!strings.Contains(err.Error(), why) {
 			t.Errorf("the next run does not say what keeps it: %v", err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 		h, notes, err := Hold(o, "next")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := "a run did not put all of its outputs in place; that is done now: " + o.Dir +
 			" has field.npy, report.json of run run"; !slices.Equal(notes, []string{want}) {
 			t.Errorf("%q, want %q", notes, want)
@@ -165,12 +190,10 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Room is checked for the next run of a study while others put files in place.
+// The room of a directory can be looked at while runs put files in place there.
 func TestRoomBesideOtherRuns(t *testing.T) {
 	h, _, err := Hold(outputs(t.TempDir()), "run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer release(t, h)
 	var busy errgroup.Group
 	done := make(chan struct{})
@@ -188,7 +211,8 @@ func TestRoomBesideOtherRuns(t *testing.T) {
 		}
 	})
 	for range 5000 {
-		if err := CheckRoom(h.dir, 1); err != nil {
+		_, _, err := h.size()
+		if err = errors.Join(CheckRoom(h.dir, 1), err); err != nil {
 			t.Error(err)
 			break
 		}
@@ -204,34 +228,24 @@ func TestRoomBesideOtherRuns(t *testing.T) {
 func TestHoldRemovesLeftovers(t *testing.T) {
 	o := outputs(t.TempDir())
 	killed, _, err := Hold(o, "killed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := killed.Create("field.npy", 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	staged(t, killed, "history.csv")
 	if err := errors.Join(f.Close(), killed.lock.Release()); err != nil { // as at the end of its process
 		t.Fatal(err)
 	}
 	open := filepath.Join(o.Dir, ".jacobi-open")
-	if err := errors.Join(os.Mkdir(open, 0o755), os.Chmod(open, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(open, 0o755), os.Chmod(open, 0o755)))
 	kept := []string{".jacobi-open", ".mine.partial", "field.npy"}
 	for _, name := range kept[1:] {
-		if err := os.WriteFile(filepath.Join(o.Dir, name), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(o.Dir, name), nil, 0o666))
 	}
 	if err := CheckRoom(o.Dir, 1<<10); err != nil {
 		t.Error(err)
 	}
 	h, notes, err := Hold(o, "run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := regexp.MustCompile(`^` + o.Dir + `: removed 2 unfinished files \(1\.0 MiB\) of runs that were killed$`)
 	if len(notes) != 1 || !want.MatchString(notes[0]) {
 		t.Errorf("notes %q, want %v", notes, want)
@@ -240,7 +254,7 @@ func TestHoldRemovesLeftovers(t *testing.T) {
 	wantFiles(t, o.Dir, kept...)
 }
 
-// The room of a directory can be looked at while a run puts files in place there. Its unfinished files take room.
+// The unfinished files of a run take room.
 func TestRoomBesideARun(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
@@ -253,54 +267,19 @@ func TestRoomBesideARun(t *testing.T) {
 	})
 	h := hold(t, outputs(dir))
 	f, err := h.Create("field.npy", 600<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := CheckRoom(dir, 600<<10); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("room for two fields on a disk for one: %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	release(t, h)
-	h = hold(t, outputs(dir))
-	defer release(t, h)
-	h.Loosen()
-	done := make(chan error)
-	go func() {
-		var err error
-		for i := 0; i < 500 && err == nil; i++ {
-			var f File
-			name := fmt.Sprintf("field-%d.npy", i%3)
-			if f, err = h.Create(name, 0); err == nil {
-				err = errors.Join(write(f, nil), h.Put(name))
-			}
-		}
-		done <- err
-	}()
-	for {
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		default:
-		}
-		_, _, sized := h.size()
-		if err := errors.Join(CheckRoom(dir, 1<<10), sized); err != nil {
-			t.Fatal(errors.Join(err, <-done))
-		}
-	}
 }
 
 // listed returns the names of the files in dir, but for hidden ones.
 func listed(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
 			names = append(names, e.Name())
@@ -318,13 +297,9 @@ func TestSeriesInPlace(t *testing.T) {
 	defer release(t, h)
 	for _, name := range []string{"a&b-000000005.vti", "a&b-000000010.vti", "a&b-1000000000.vti", "a&b-10.vti",
 		"a&b-000000010.npy", "a&b.pvd"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644))
 	}
-	if err := h.TrimSeries(5); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.TrimSeries(5))
 	if got, want := listed(t, dir), []string{"a&b-000000005.vti", "a&b-000000010.npy",
 		"a&b-10.vti"}; !slices.Equal(got, want) {
 		t.Errorf("%v are left, want %v", got, want)
@@ -333,14 +308,10 @@ func TestSeriesInPlace(t *testing.T) {
 		for _, name := range []string{o.SeriesFile(1234567890), o.SeriesFile(10)} {
 			staged(t, h, name)
 			for range 2 {
-				if err := h.Put(name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, h.Put(name))
 			}
 		}
-		if err := h.TrimSeries(5); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.TrimSeries(5))
 	}
 	wantText(t, dir, "a&b-000000010.vti", "run a&b-000000010.vti")
 	wantText(t, dir, "a&b.pvd", `<?xml version="1.0"?>
@@ -412,54 +383,23 @@ func TestGrowingProbes(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if c.old != "" {
-			if err := os.WriteFile(filepath.Join(dir, "probes.csv"), []byte(c.old), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "probes.csv"), []byte(c.old), 0o644))
 		}
 		h := hold(t, configs.Output{Dir: dir, Probes: "a=[1,1]", ProbesEvery: configs.Interval{Sweeps: 7}})
 		p, end, err := h.GrowProbes(c.before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		g := NewGrowing(p, end)
 		for _, line := range []string{"8,new\n", "9,new\n"} {
 			wantText(t, dir, "probes.csv", c.want)
-			if err := g.Add([]byte(line)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.Write([]byte(line))
+			must(t, err)
 			c.want += line
 		}
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		_, err = g.Finish()
+		must(t, err)
 		release(t, h)
 		wantText(t, dir, "probes.csv", c.want)
 	}
-}
-
-// Lines that find no room are written with the next ones.
-func TestGrowingWaitsForRoom(t *testing.T) {
-	dir := t.TempDir()
-	p, err := createLocal(dir, filepath.Join(dir, "probes.csv"), 0, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	full := &filling{File: p, room: 10}
-	g := NewGrowing(full, 0)
-	if err := g.Add([]byte("eight...")); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Add([]byte("and more")); !IsFull(err) {
-		t.Errorf("error %v, want a full disk", err)
-	}
-	full.room = 100
-	if err := g.Add([]byte(" and more")); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantText(t, dir, "probes.csv", "eight...and more and more")
 }
 
 // filling is a file on a disk with little room.

@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,14 +30,10 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs; got\n%s\nwant\n%s", name, got, want)
 	}
@@ -47,22 +45,16 @@ func TestDigestRankAfterRank(t *testing.T) {
 		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk per rank
 		format := FormatOf(name, m, 0.25, 0.5)
 		stripes, err := solver.Partition(m.Interior(), ranks, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var state []byte
 		for i, s := range stripes {
 			d, err := NewDigest(state)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if i == 0 {
 				d.Begin(format, testRow(m, 0, valueAt))
 			}
 			view := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}
-			if err := d.AddRows(t.Context(), view, &format); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.AddRows(t.Context(), view, &format))
 			if i == ranks-1 {
 				d.End(format, testRow(m, m.NY-1, valueAt))
 			}
@@ -71,9 +63,7 @@ func TestDigestRankAfterRank(t *testing.T) {
 			}
 		}
 		d, err := NewDigest(state)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows, file := d.Sums()
 		want := fileOf("", testRows(m, m.Interior(), valueAt)).SHA256
 		whole := append(format.Head, testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, valueAt)...)
@@ -243,9 +233,7 @@ func TestSummary(t *testing.T) {
 			r := testReport(c.ranks)
 			c.change(&r)
 			var b bytes.Buffer
-			if err := Summary(&b, r, false); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Summary(&b, r, false))
 			golden(t, "summary_"+c.name+".txt", b.Bytes())
 		})
 	}
@@ -266,9 +254,7 @@ func TestShortSummary(t *testing.T) {
 	r.Accuracy = &AccuracyReport{Error: new(2e-9)}
 	r.Residual = NewResidual(*r.Norm, 4, 2.5e6)
 	text, err := summary(r, style.Style{Width: 80}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	golden(t, "summary_short.txt", []byte(text))
 	for line := range strings.Lines(text) {
 		if utf8.RuneCountInString(line) > 81 {
@@ -283,25 +269,15 @@ func TestReport(t *testing.T) {
 	r.Decisive = &DecisiveReport{Sweep: 998, Norm: 0.0078125}
 	r.Accuracy = &AccuracyReport{Error: new(0.5)}
 	p, err := createLocal(dir, filepath.Join(dir, "report.json"), 1<<20, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteReport(p, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, WriteReport(p, r))
 	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	golden(t, "report.json", b)
 	var back Report
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &back))
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, back.Config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Compact(&compact, back.Config))
 	back.Config = compact.Bytes()
 	if !reflect.DeepEqual(back, r) {
 		t.Errorf("read back\n%+v\nwant\n%+v", back, r)
@@ -323,5 +299,131 @@ func TestGLUPS(t *testing.T) {
 	}
 	if got := GLUPS(m, 0, 0); got != 0 {
 		t.Errorf("%v GLUP/s in no time", got)
+	}
+}
+
+// The summary of a run that missed its tolerance ends with what to change in such a case.
+func TestRemedy(t *testing.T) {
+	norm := 0.0123
+	for _, c := range []struct {
+		name          string
+		method, dtype string
+		reason        solver.StopReason
+		accuracy      *AccuracyReport
+		want          string
+	}{
+		{"sweeps", configs.Jacobi, "float64", solver.MaxIterations, nil, "The tolerance was not met: raise " +
+			"solver.max_iterations above 50; set solver.method=multigrid, which takes a few cycles; or set " +
+			"solver.tolerance=0.013, which this run met."},
+		{"sweeps in float32", configs.Jacobi, "float32", solver.MaxIterations, nil, "The tolerance was not met: " +
+			"raise solver.max_iterations above 50; set grid.dtype=float64 and solver.method=multigrid, which takes " +
+			"a few cycles; or set solver.tolerance=0.013, which this run met."},
+		{"sweeps in float32 that cannot meet it", configs.Jacobi, "float32", solver.MaxIterations,
+			&AccuracyReport{Rounding: true}, "The tolerance was not met: set grid.dtype=float64 and solver.method=" +
+				"multigrid, which takes a few cycles; or set solver.tolerance=0.013, which this run met."},
+		{"rounding in float32", configs.Jacobi, "float32", solver.Stalled, nil, "The tolerance was not met: set " +
+			"grid.dtype=float64; or set solver.tolerance=0.013, which this run met."},
+		{"cycles", configs.Multigrid, "float64", solver.MaxIterations, nil, "The tolerance was not met: raise " +
+			"solver.max_iterations above 50; or set solver.tolerance=0.013, which this run met."},
+		{"sweeps in float64 that cannot meet it", configs.Jacobi, "float64", solver.MaxIterations,
+			&AccuracyReport{Rounding: true},
+			"The tolerance was not met: set solver.tolerance=0.013, which this run met."},
+		{"rounding in float64", configs.Multigrid, "float64", solver.Stalled, nil, "The tolerance was not met: set " +
+			"solver.tolerance=0.013, which this run met."},
+		{"plain cycles", configs.Multigrid, "float64", solver.Stagnated, nil, "The tolerance was not met: try " +
+			"solver.acceleration=cg; or set solver.tolerance=0.013, which this run met."},
+		{"cycles with conjugate gradients", configs.Multigrid + ", cg", "float64", solver.Stagnated, nil,
+			"The tolerance was not met: set solver.tolerance=0.013, which this run met."},
+	} {
+		method, acceleration, _ := strings.Cut(c.method, ", ")
+		r := Report{Verdict: configs.Missed, Method: method, StopReason: c.reason, MaxIterations: 50, Norm: &norm,
+			Tolerance: 1e-3, Accuracy: c.accuracy, Accelerated: acceleration == "cg"}
+		r.Mesh.DType = c.dtype
+		if got := r.Remedy(); got != c.want {
+			t.Errorf("%s: %s\nwant %s", c.name, got, c.want)
+		}
+		r.Norm = new(0.0)
+		const want = "The tolerance was not met: set a larger one, as norms below it count as 0 beside " +
+			"values of this size."
+		if got := r.Remedy(); got != want {
+			t.Errorf("%s, a norm of 0: %s", c.name, got)
+		}
+		r.Verdict = configs.Done
+		if got := r.Remedy(); got != "" {
+			t.Errorf("%s, with sweeps that were asked for: %s", c.name, got)
+		}
+	}
+}
+
+// A tolerance that is rounded for a message is not below the norm.
+func TestRoundUp(t *testing.T) {
+	for norm, want := range map[float64]string{0.0123: "0.013", 0.012: "0.012", 9.96e-9: "1e-08", 2.04e-300: "2.1e-300",
+		1234.5: "1300", 9.9e-5: "9.9e-05"} {
+		got := roundUp(norm)
+		back, err := strconv.ParseFloat(got, 64)
+		if got != want || err != nil || back < norm {
+			t.Errorf("%g: %s, want %s", norm, got, want)
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	dir := t.TempDir()
+	at := hold(t, outputs(dir))
+	h, err := CreateHistory(at, "history.csv", 1000, solver.Cadence{})
+	must(t, err)
+	must(t, h.Add(22.626005, 0.1, 1.0/3))
+	must(t, h.Add(100, 1e-8, 123456789012345680000, math.SmallestNonzeroFloat64, 0))
+	if _, err := os.Stat(filepath.Join(dir, "history.csv")); !os.IsNotExist(err) {
+		t.Errorf("the history is there before its end: %v", err)
+	}
+	done, err := h.Finish()
+	must(t, errors.Join(err, at.Commit([]string{"history.csv"})))
+	release(t, at)
+	wantFiles(t, dir, "history.csv")
+	got, err := os.ReadFile(filepath.Join(dir, "history.csv"))
+	must(t, err)
+	const want = `iteration,l2_norm
+0,22.626004999999999
+1,0.10000000000000001
+2,0.33333333333333331
+3,100
+4,1e-08
+5,1.2345678901234568e+20
+6,4.9406564584124654e-324
+7,0
+`
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if done != fileOf("history.csv", got) {
+		t.Errorf("%+v, want %+v", done, fileOf("history.csv", got))
+	}
+}
+
+// A history loses nothing to a disk that is full for some time.
+func TestHistoryOutlastsAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	at := hold(t, outputs(dir))
+	defer release(t, at)
+	h, err := CreateHistory(at, "history.csv", 0, solver.Cadence{})
+	must(t, err)
+	disk := &filling{h.f, 100}
+	h.f = disk
+	want := historyHeader
+	for i := range 20000 { // several chunks
+		must(t, h.Add(0.5))
+		want += fmt.Sprintf("%d,0.5\n", i)
+	}
+	if _, err := h.Finish(); !IsFull(err) {
+		t.Fatalf("%v, want a full disk", err)
+	}
+	disk.room = 1 << 20
+	done, err := h.Finish()
+	if err != nil || done != fileOf("history.csv", []byte(want)) {
+		t.Errorf("%+v, %v; want %+v", done, err, fileOf("history.csv", []byte(want)))
+	}
+	if got, err := os.ReadFile(at.path("history.csv")); err != nil || string(got) != want {
+		t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
 	}
 }
