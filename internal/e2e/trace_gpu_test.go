@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/observe/trace"
 	"jacobi/internal/observe/trace/traceread"
 )
 
@@ -17,7 +18,7 @@ var gpuTracks = []string{"GPU, stream 0", "GPU, stream 1"}
 // slices of each name, over both streams of a rank.
 func within(t *testing.T, tr traceread.Trace, rank int, hosts map[string][]string) map[string]int {
 	t.Helper()
-	i := slices.IndexFunc(tr.About.GPUs, func(g traceread.GPU) bool { return g.Rank == rank })
+	i := slices.IndexFunc(tr.About.GPUs, func(g trace.GPUClock) bool { return g.Rank == rank })
 	if i < 0 {
 		t.Fatalf("no clock of the GPU of rank %d: %+v", rank, tr.About.GPUs)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jacobi/internal/observe/trace"
 	"jacobi/internal/observe/trace/traceread"
 )
 
@@ -134,7 +135,7 @@ func TestTraceOfFourRanks(t *testing.T) {
 			if tr.About.Passes != 15 || tr.About.Dropped != 0 || len(tr.About.Clocks) != 1 {
 				t.Fatalf("about %+v", tr.About)
 			}
-			same := traceread.Reading{}
+			same := trace.Reading{}
 			if c := tr.About.Clocks[0]; !slices.Equal(c.Ranks, []int{0, 1, 2, 3}) || c.Before != same ||
 				c.After != same || c.Drifts {
 				t.Errorf("clock %+v", c)

@@ -50,66 +50,87 @@ func (k kind) valid() bool {
 // work returns the kind of a device's work.
 func (k kind) work() solver.WorkKind { return solver.WorkKind(k - kindWork) }
 
-// name returns what viewers call a step of this kind.
-func (k kind) name(level uint8) string {
-	name := names[k]
-	switch k {
-	case kind(solver.StepDown), kind(solver.StepAgglomerated), kind(solver.StepUp), kind(solver.StepHalos),
-		kind(solver.StepGather), kindWork + kind(solver.WorkDown), kindWork + kind(solver.WorkTail),
-		kindWork + kind(solver.WorkUp):
-		return fmt.Sprintf("%s, level %d", name, level)
-	}
-	return name
+// The arguments of an event as JSON, made of the number of a record, its first sweep, and its sweeps or rows.
+const (
+	ofSweeps   = `{"pass":%[1]d,"first_sweep":%[2]d,"sweeps":%[3]d}`
+	ofPass     = `{"pass":%[1]d}`
+	ofExchange = `{"exchange":%[1]d}`
+	ofSum      = `{"sum":%[1]d}`
+	ofCycle    = `{"cycle":%[1]d}`
+	ofStage    = `{"stage":%[1]d}`
+	ofState    = `{"sweeps":%[2]d}`
+	ofRows     = `{"rows":%[3]d}`
+)
+
+// kinds says what viewers call steps, whether these are of a level of multigrid, and which arguments they have.
+var kinds = map[kind]struct {
+	name  string
+	level bool
+	args  string
+}{
+	kind(solver.StepEdges):        {"edges", false, ofSweeps},
+	kind(solver.StepInterior):     {"interior", false, ofSweeps},
+	kind(solver.StepSums):         {"sums", false, ofSweeps},
+	kind(solver.StepPost):         {"send halos", false, ofExchange},
+	kind(solver.StepWait):         {"wait for halos", false, ofExchange},
+	kind(solver.StepPostNorm):     {"send sums", false, ofPass},
+	kind(solver.StepWaitNorm):     {"wait for norm", false, ofPass},
+	kind(solver.StepSave):         {"copy state", false, ofState},
+	kind(solver.StepSample):       {"sample", false, ofState},
+	kind(solver.StepDown):         {"down", true, ""},
+	kind(solver.StepAgglomerated): {"agglomerated", true, ""},
+	kind(solver.StepUp):           {"up", true, ""},
+	kind(solver.StepHalos):        {"halos", true, ""},
+	kind(solver.StepGather):       {"gather", true, ""},
+	kind(solver.StepNorm):         {"sums", false, ""},
+	kind(solver.StepReduce):       {"norm", false, ofSum},
+	kind(solver.StepCG):           {"conjugate gradients", false, ""},
+	kind(solver.StepInterpolate):  {"interpolate", false, ""},
+	kind(solver.StepCycle):        {"cycle", false, ofCycle},
+	kind(solver.StepStage):        {"stage", false, ofStage},
+	kindPass:                      {"pass", false, ofSweeps},
+	kindSend:                      {"send", false, ofExchange},
+	kindReceive:                   {"receive", false, ofExchange},
+	kindRoom:                      {"room", false, ofExchange},
+	kindCheckpoint:                {"write checkpoint", false, ofState},
+	kindRows:                      {"write rows", false, ""},
+	kindResults:                   {"results", false, ""},
+	kindHash:                      {"hash", false, ""},
+	kindReports:                   {"gather reports", false, ""},
+	kindHistory:                   {"history", false, ""},
+	kindPicture:                   {"picture", false, ""},
+	kindField:                     {"field", false, ""},
+
+	kindWork + kind(solver.WorkStripe):      {"sweep", false, ofSweeps},
+	kindWork + kind(solver.WorkEdges):       {"sweep edges", false, ofSweeps},
+	kindWork + kind(solver.WorkInterior):    {"sweep interior", false, ofSweeps},
+	kindWork + kind(solver.WorkDown):        {"down", true, ""},
+	kindWork + kind(solver.WorkTail):        {"tail", true, ""},
+	kindWork + kind(solver.WorkUp):          {"up", true, ""},
+	kindWork + kind(solver.WorkInterpolate): {"interpolate", false, ""},
+	kindWork + kind(solver.WorkHandOn):      {"hand rows on", false, ofExchange},
+	kindWork + kind(solver.WorkAwait):       {"await rows", false, ofExchange},
+	kindWork + kind(solver.WorkToPeer):      {"rows to neighbour", false, ofExchange},
+	kindWork + kind(solver.WorkToHost):      {"rows to host", false, ofRows},
+	kindWork + kind(solver.WorkFromHost):    {"rows from host", false, ofRows},
+	kindWork + kind(solver.WorkSums):        {"sums to host", false, ofSweeps},
+	kindWork + kind(solver.WorkCG):          {"conjugate gradients", false, ""},
 }
 
-var names = map[kind]string{
-	kind(solver.StepEdges):        "edges",
-	kind(solver.StepInterior):     "interior",
-	kind(solver.StepSums):         "sums",
-	kind(solver.StepPost):         "send halos",
-	kind(solver.StepWait):         "wait for halos",
-	kind(solver.StepPostNorm):     "send sums",
-	kind(solver.StepWaitNorm):     "wait for norm",
-	kind(solver.StepSave):         "copy state",
-	kind(solver.StepSample):       "sample",
-	kind(solver.StepDown):         "down",
-	kind(solver.StepAgglomerated): "agglomerated",
-	kind(solver.StepUp):           "up",
-	kind(solver.StepHalos):        "halos",
-	kind(solver.StepGather):       "gather",
-	kind(solver.StepNorm):         "sums",
-	kind(solver.StepReduce):       "norm",
-	kind(solver.StepCG):           "conjugate gradients",
-	kind(solver.StepInterpolate):  "interpolate",
-	kind(solver.StepCycle):        "cycle",
-	kind(solver.StepStage):        "stage",
-	kindPass:                      "pass",
-	kindSend:                      "send",
-	kindReceive:                   "receive",
-	kindRoom:                      "room",
-	kindCheckpoint:                "write checkpoint",
-	kindRows:                      "write rows",
-	kindResults:                   "results",
-	kindHash:                      "hash",
-	kindReports:                   "gather reports",
-	kindHistory:                   "history",
-	kindPicture:                   "picture",
-	kindField:                     "field",
+// name returns what viewers call a step of this kind.
+func (k kind) name(level uint8) string {
+	if kinds[k].level {
+		return fmt.Sprintf("%s, level %d", kinds[k].name, level)
+	}
+	return kinds[k].name
+}
 
-	kindWork + kind(solver.WorkStripe):      "sweep",
-	kindWork + kind(solver.WorkEdges):       "sweep edges",
-	kindWork + kind(solver.WorkInterior):    "sweep interior",
-	kindWork + kind(solver.WorkDown):        "down",
-	kindWork + kind(solver.WorkTail):        "tail",
-	kindWork + kind(solver.WorkUp):          "up",
-	kindWork + kind(solver.WorkInterpolate): "interpolate",
-	kindWork + kind(solver.WorkHandOn):      "hand rows on",
-	kindWork + kind(solver.WorkAwait):       "await rows",
-	kindWork + kind(solver.WorkToPeer):      "rows to neighbour",
-	kindWork + kind(solver.WorkToHost):      "rows to host",
-	kindWork + kind(solver.WorkFromHost):    "rows from host",
-	kindWork + kind(solver.WorkSums):        "sums to host",
-	kindWork + kind(solver.WorkCG):          "conjugate gradients",
+// appendArgs appends the arguments of an event as JSON.
+func (r record) appendArgs(b []byte) []byte {
+	if args := kinds[r.Kind].args; args != "" {
+		return fmt.Appendf(b, args, r.Number, r.First, r.Sweeps)
+	}
+	return append(b, "{}"...)
 }
 
 // category returns the part of the report that counts the step, or what else it belongs to.
@@ -155,30 +176,4 @@ func (k kind) encloses() int {
 		return 0
 	}
 	return 1
-}
-
-// appendArgs appends the arguments of an event as JSON.
-func (r record) appendArgs(b []byte) []byte {
-	switch r.Kind {
-	case kindPass, kind(solver.StepEdges), kind(solver.StepInterior), kind(solver.StepSums),
-		kindWork + kind(solver.WorkStripe), kindWork + kind(solver.WorkEdges), kindWork + kind(solver.WorkInterior),
-		kindWork + kind(solver.WorkSums):
-		return fmt.Appendf(b, `{"pass":%d,"first_sweep":%d,"sweeps":%d}`, r.Number, r.First, r.Sweeps)
-	case kindWork + kind(solver.WorkToHost), kindWork + kind(solver.WorkFromHost):
-		return fmt.Appendf(b, `{"rows":%d}`, r.Sweeps)
-	case kind(solver.StepPost), kind(solver.StepWait), kindSend, kindReceive, kindRoom,
-		kindWork + kind(solver.WorkHandOn), kindWork + kind(solver.WorkAwait), kindWork + kind(solver.WorkToPeer):
-		return fmt.Appendf(b, `{"exchange":%d}`, r.Number)
-	case kind(solver.StepPostNorm), kind(solver.StepWaitNorm):
-		return fmt.Appendf(b, `{"pass":%d}`, r.Number)
-	case kind(solver.StepReduce):
-		return fmt.Appendf(b, `{"sum":%d}`, r.Number)
-	case kind(solver.StepSave), kind(solver.StepSample), kindCheckpoint:
-		return fmt.Appendf(b, `{"sweeps":%d}`, r.First)
-	case kind(solver.StepCycle):
-		return fmt.Appendf(b, `{"cycle":%d}`, r.Number)
-	case kind(solver.StepStage):
-		return fmt.Appendf(b, `{"stage":%d}`, r.Number)
-	}
-	return append(b, "{}"...)
 }

@@ -2,8 +2,10 @@ package trace
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jacobi/solver"
 )
@@ -23,9 +25,7 @@ func aPart() Part {
 func TestPartRoundTrip(t *testing.T) {
 	want := aPart()
 	b, err := want.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v\nwant %+v", got, err, want)
 	}
@@ -37,9 +37,7 @@ func TestDecodeRefuses(t *testing.T) {
 		p := aPart()
 		change(&p)
 		b, err := p.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return b
 	}
 	whole := encode(func(*Part) {})
@@ -84,7 +82,106 @@ func TestKindsHaveNames(t *testing.T) {
 			}
 		}
 	}
-	if valid != len(names) {
-		t.Errorf("%d kinds and %d names", valid, len(names))
+	if valid != len(kinds) {
+		t.Errorf("%d kinds and %d names", valid, len(kinds))
+	}
+}
+
+// unitsOf returns the units of records, each once.
+func unitsOf(records []record) []uint32 {
+	var units []uint32
+	for _, r := range records {
+		units = append(units, r.Unit)
+	}
+	return slices.Compact(units)
+}
+
+// A track has all records of the first and of the last units, in order, and counts the units between them.
+func TestTrackKeepsFirstAndLast(t *testing.T) {
+	for _, c := range []struct {
+		keep, units int
+		want        []uint32
+	}{
+		{1, 1, []uint32{0}},
+		{1, 5, []uint32{0, 4}},
+		{2, 4, []uint32{0, 1, 2, 3}},
+		{2, 5, []uint32{0, 1, 3, 4}},
+		{3, 100, []uint32{0, 1, 2, 97, 98, 99}},
+		{100, 99, nil},
+	} {
+		tr := newTrack(c.keep)
+		var number uint64
+		for u := range c.units {
+			for range 1 + u%7 { // units have different numbers of records
+				tr.add(record{Unit: uint32(u), Number: number})
+				number++
+			}
+		}
+		got := tr.records()
+		if c.want == nil {
+			for u := range c.units {
+				c.want = append(c.want, uint32(u))
+			}
+		}
+		if units := unitsOf(got); !slices.Equal(units, c.want) || tr.dropped() != c.units-len(c.want) {
+			t.Errorf("%d of %d: units %v, %d dropped; want %v", c.keep, c.units, units, tr.dropped(), c.want)
+		}
+		var records int
+		for _, u := range c.want {
+			records += 1 + int(u)%7
+		}
+		inOrder := slices.IsSortedFunc(got, func(a, b record) int { return int(a.Number) - int(b.Number) })
+		if len(got) != records || !inOrder {
+			t.Errorf("%d of %d: %d records, want %d in order", c.keep, c.units, len(got), records)
+		}
+	}
+}
+
+// However many records a unit has, a track stays within its bound.
+func TestTrackIsBounded(t *testing.T) {
+	tr := newTrack(2)
+	for i := range 5 * maxRecords {
+		tr.add(record{Unit: uint32(i / (2 * maxRecords)), Number: uint64(i)})
+	}
+	got := tr.records()
+	if len(got) != 2*maxRecords || got[maxRecords-1].Number != maxRecords-1 || got[maxRecords].Number != 4*maxRecords ||
+		len(tr.tail) != maxRecords {
+		t.Errorf("%d records, a ring of %d; the tail begins with %d", len(got), len(tr.tail), got[maxRecords].Number)
+	}
+}
+
+// Times of this process agree with the clock that all processes of the node share.
+func TestClockIsThatOfTheNode(t *testing.T) {
+	c := newClock()
+	before := monotonic()
+	at := c.at(time.Now())
+	after := monotonic()
+	const slack = int64(time.Millisecond) // for interruptions of newClock
+	if at < before-slack || at > after+slack {
+		t.Errorf("%d is not between %d and %d", at, before, after)
+	}
+}
+
+// The reading with the smaller error counts, unless the readings differ by more than their errors. Then the clock is
+// taken to drift evenly.
+func TestClockOfAnotherNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		clock  Clock
+		at     int64
+		want   int64
+		drifts bool
+	}{
+		"rank 0":    {Clock{}, 7, 7, false},
+		"before":    {Clock{Reading{100, 50, 5}, Reading{200, 60, 6}}, 150, 100, false},
+		"after":     {Clock{Reading{100, 50, 7}, Reading{200, 60, 6}}, 150, 90, false},
+		"drift":     {Clock{Reading{100, 50, 4}, Reading{200, 60, 5}}, 150, 95, true},
+		"first":     {Clock{Reading{100, 50, 4}, Reading{200, 60, 5}}, 100, 50, true},
+		"last":      {Clock{Reading{100, 50, 4}, Reading{200, 60, 5}}, 200, 140, true},
+		"slower":    {Clock{Reading{100, -50, 4}, Reading{200, -60, 5}}, 150, 205, true},
+		"same time": {Clock{Reading{100, 50, 4}, Reading{100, 60, 5}}, 150, 100, false},
+	} {
+		if got := c.clock.there(c.at); got != c.want || c.clock.Drifts() != c.drifts {
+			t.Errorf("%s: %d, drifts %t; want %d, %t", name, got, c.clock.Drifts(), c.want, c.drifts)
+		}
 	}
 }

@@ -9,52 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"jacobi/internal/observe/trace"
 )
 
 // Trace is a trace as a viewer sees it.
 type Trace struct {
-	About  About
+	About  trace.About
 	Ranks  []Rank
 	Arrows []Arrow
-}
-
-// About is the file's metadata.
-type About struct {
-	Program string  `json:"program"`
-	Run     string  `json:"run"`
-	RunID   string  `json:"run_id"`
-	Begin   string  `json:"begin"`
-	Method  string  `json:"method"`
-	Passes  int     `json:"passes"`
-	Dropped int     `json:"dropped"`
-	Clocks  []Clock `json:"clocks"`
-	GPUs    []GPU   `json:"gpus"`
-}
-
-// GPU is the clock of a rank's GPU.
-type GPU struct {
-	Rank  int   `json:"rank"`
-	Error int64 `json:"error_ns"`
-}
-
-// Clock is that of the ranks under one kernel.
-type Clock struct {
-	Host   string  `json:"host"`
-	Ranks  []int   `json:"ranks"`
-	Before Reading `json:"before"`
-	After  Reading `json:"after"`
-	Drifts bool    `json:"drifts"`
-}
-
-// Reading is one comparison with the clock of rank 0.
-type Reading struct {
-	Ahead int64 `json:"ahead_ns"`
-	Error int64 `json:"error_ns"`
 }
 
 // Rank is a process.
@@ -89,25 +58,33 @@ func (r Rank) Sum() map[string]time.Duration {
 	return sums
 }
 
-// event is any event. Pointers are nil where the key is absent.
+// event is any event; keys says which keys it has.
 type event struct {
-	Phase    string           `json:"ph"`
-	PID      *int             `json:"pid"`
-	TID      *int             `json:"tid"`
-	Time     *json.Number     `json:"ts"`
-	Duration *json.Number     `json:"dur"`
-	Name     *string          `json:"name"`
-	Category *string          `json:"cat"`
-	Args     *json.RawMessage `json:"args"`
-	ID       *uint64          `json:"id"`
-	Binds    *string          `json:"bp"`
+	Phase    string          `json:"ph"`
+	PID      int             `json:"pid"`
+	TID      int             `json:"tid"`
+	Time     json.Number     `json:"ts"`
+	Duration json.Number     `json:"dur"`
+	Name     string          `json:"name"`
+	Category string          `json:"cat"`
+	Args     json.RawMessage `json:"args"`
+	ID       uint64          `json:"id"`
+	Binds    string          `json:"bp"`
+}
+
+// keys are those of events, by ph: of metadata, a slice, and the beginning and the end of an arrow.
+var keys = map[string][]string{
+	"M": {"args", "name", "ph", "pid", "tid", "ts"},
+	"X": {"args", "cat", "dur", "name", "ph", "pid", "tid", "ts"},
+	"s": {"cat", "id", "name", "ph", "pid", "tid", "ts"},
+	"f": {"bp", "cat", "id", "name", "ph", "pid", "tid", "ts"},
 }
 
 // file is the object of the Trace Event Format.
 type file struct {
-	Unit   string  `json:"displayTimeUnit"`
-	Events []event `json:"traceEvents"`
-	Other  About   `json:"otherData"`
+	Unit   string            `json:"displayTimeUnit"`
+	Events []json.RawMessage `json:"traceEvents"`
+	Other  trace.About       `json:"otherData"`
 }
 
 // Read reads a trace. Its errors name the event.
@@ -124,9 +101,8 @@ func Read(r io.Reader) (Trace, error) {
 	}
 	b := &builder{processes: map[int]*process{}, threads: map[int]*thread{}, starts: map[uint64]end{},
 		ends: map[uint64]end{}}
-	for i, e := range f.Events {
-		if err := b.add(e); err != nil {
-			text, _ := json.Marshal(e)
+	for i, text := range f.Events {
+		if err := b.add(text); err != nil {
 			return Trace{}, fmt.Errorf("event %d, %s: %w", i, text, err)
 		}
 	}
@@ -173,42 +149,26 @@ type builder struct {
 	starts, ends map[uint64]end
 }
 
-// has checks which keys an event has besides ph, pid, tid, ts and name.
-func (e event) has(dur, cat, args, id, bp bool) error {
-	if e.PID == nil || e.TID == nil || e.Time == nil || e.Name == nil {
-		return errors.New("pid, tid, ts or name is missing")
+func (b *builder) add(text []byte) error {
+	var e event
+	var has map[string]json.RawMessage
+	if err := errors.Join(strictly(bytes.NewReader(text), &e), json.Unmarshal(text, &has)); err != nil {
+		return err
 	}
-	if (e.Duration != nil) != dur || (e.Category != nil) != cat || (e.Args != nil) != args || (e.ID != nil) != id ||
-		(e.Binds != nil) != bp {
+	wanted, known := keys[e.Phase]
+	switch {
+	case !known:
+		return errors.New("unknown ph")
+	case !slices.Equal(slices.Sorted(maps.Keys(has)), wanted):
 		return errors.New("a key is missing or too many")
-	}
-	return nil
-}
-
-func (b *builder) add(e event) error {
-	switch e.Phase {
-	case "M":
-		if err := e.has(false, false, true, false, false); err != nil {
-			return err
-		}
+	case e.Phase == "M":
 		return b.meta(e)
-	case "X":
-		if err := e.has(true, true, true, false, false); err != nil {
-			return err
-		}
+	case e.Phase == "X":
 		return b.slice(e)
-	case "s":
-		if err := e.has(false, true, false, true, false); err != nil {
-			return err
-		}
+	case e.Phase == "s":
 		return b.arrow(e, b.starts)
-	case "f":
-		if err := e.has(false, true, false, true, true); err != nil {
-			return err
-		}
-		return b.arrow(e, b.ends)
 	}
-	return errors.New("unknown ph")
+	return b.arrow(e, b.ends)
 }
 
 // meta takes the name or the place of a process or a thread.
@@ -217,36 +177,36 @@ func (b *builder) meta(e event) error {
 		Name *string `json:"name"`
 		Sort *int    `json:"sort_index"`
 	}
-	if err := strictly(bytes.NewReader(*e.Args), &args); err != nil {
+	if err := strictly(bytes.NewReader(e.Args), &args); err != nil {
 		return err
 	}
-	p := b.processes[*e.PID]
-	if p == nil && *e.Name != "process_name" {
+	p := b.processes[e.PID]
+	if p == nil && e.Name != "process_name" {
 		return errors.New("a process without a name")
 	}
-	switch *e.Name {
+	switch e.Name {
 	case "process_name":
-		if p != nil || *e.PID < 1 || args.Name == nil || args.Sort != nil {
+		if p != nil || e.PID < 1 || args.Name == nil || args.Sort != nil {
 			return errors.New("the process has a name, is 0, or gets none")
 		}
-		b.processes[*e.PID] = &process{name: *args.Name}
+		b.processes[e.PID] = &process{name: *args.Name}
 	case "process_sort_index":
-		if args.Sort == nil || *args.Sort != *e.PID-1 {
+		if args.Sort == nil || *args.Sort != e.PID-1 {
 			return errors.New("processes are sorted by rank")
 		}
 		p.sort = *args.Sort
 	case "thread_name":
-		if b.threads[*e.TID] != nil || args.Name == nil {
+		if b.threads[e.TID] != nil || args.Name == nil {
 			return errors.New("the thread has a name, or gets none")
 		}
 		t := &thread{process: p, name: *args.Name}
-		b.threads[*e.TID] = t
+		b.threads[e.TID] = t
 		p.threads = append(p.threads, t)
 	case "thread_sort_index":
-		if b.threads[*e.TID] == nil || args.Sort == nil {
+		if b.threads[e.TID] == nil || args.Sort == nil {
 			return errors.New("no thread, or no index")
 		}
-		b.threads[*e.TID].sort = *args.Sort
+		b.threads[e.TID].sort = *args.Sort
 	default:
 		return errors.New("unknown metadata")
 	}
@@ -266,8 +226,8 @@ func exactly(n json.Number) (time.Duration, error) {
 
 // threadOf returns the thread of an event.
 func (b *builder) threadOf(e event) (*thread, error) {
-	t := b.threads[*e.TID]
-	if t == nil || t.process != b.processes[*e.PID] {
+	t := b.threads[e.TID]
+	if t == nil || t.process != b.processes[e.PID] {
 		return nil, errors.New("a thread without a name, or of another process")
 	}
 	return t, nil
@@ -279,14 +239,14 @@ func (b *builder) slice(e event) error {
 	if err != nil {
 		return err
 	}
-	s := Slice{Name: *e.Name, Category: *e.Category}
-	if s.Start, err = exactly(*e.Time); err != nil {
+	s := Slice{Name: e.Name, Category: e.Category}
+	if s.Start, err = exactly(e.Time); err != nil {
 		return err
 	}
-	if s.Took, err = exactly(*e.Duration); err != nil {
+	if s.Took, err = exactly(e.Duration); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(*e.Args, &s.Args); err != nil {
+	if err := json.Unmarshal(e.Args, &s.Args); err != nil {
 		return err
 	}
 	if n := len(t.slices); n > 0 && s.Start < t.slices[n-1].Start {
@@ -310,7 +270,7 @@ func (b *builder) arrow(e event, ends map[uint64]end) error {
 	if err != nil {
 		return err
 	}
-	at, err := exactly(*e.Time)
+	at, err := exactly(e.Time)
 	if err != nil {
 		return err
 	}
@@ -318,11 +278,11 @@ func (b *builder) arrow(e event, ends map[uint64]end) error {
 	if n < 0 || at < t.slices[n].Start || at > t.slices[n].Start+t.slices[n].Took {
 		return errors.New("not in the slice before it")
 	}
-	_, twice := ends[*e.ID]
-	if twice || *e.Name != "rows" || *e.Category != "rows" || e.Binds != nil && *e.Binds != "e" {
+	_, twice := ends[e.ID]
+	if twice || e.Name != "rows" || e.Category != "rows" || e.Phase == "f" && e.Binds != "e" {
 		return errors.New("a second arrow of that id, or another name")
 	}
-	ends[*e.ID] = end{t, n}
+	ends[e.ID] = end{t, n}
 	return nil
 }
 
