@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"os"
+	"time"
 
-	"jacobi/configs"
-	"jacobi/internal/base/show"
-	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
 )
@@ -117,71 +115,158 @@ func (f Float) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
-// maxColumns bounds the rows of a problem, which are read as a whole.
-const maxColumns = 1 << 20
+// bar returns the colour bar of f.
+func (f *Frame) bar(scale string) output.Bar {
+	cells := make([][]float64, f.Rows)
+	for y := range cells {
+		cells[y] = f.Values[y*f.Cols : (y+1)*f.Cols]
+	}
+	return output.NewBar(scale, cells, f.DType, 6)
+}
 
-// know opens the problem of a report, which tells which points lie outside the material, and what to outline. The
-// error says why that is not known.
-func (f *Files) know(ctx context.Context, r *output.Report) error {
-	if f.none != nil || r == nil {
+// The names of the subjects of a run, for roster.Subject, on which viewers and ranks meet.
+const (
+	AskName   = "view.ask"   // an Ask to all ranks
+	RowsName  = "view.rows"  // Rows to all viewers
+	AboutName = "view.about" // an About of rank 0 to all viewers
+)
+
+// Limits of the messages.
+const (
+	// Lease is how long ranks follow an Ask that is not repeated.
+	Lease      = 3 * time.Second
+	maxWindows = 4       // of one viewer
+	maxAsk     = 4 << 10 // bytes
+	maxAbout   = 8 << 20 // bytes
+)
+
+// Ask is what a viewer wants to see. It replaces its earlier ones, and is repeated before Lease has passed.
+type Ask struct {
+	Viewer  string   `json:"viewer"`
+	Windows []Window `json:"windows,omitempty"` // within the mesh; without any, the viewer wants an About only
+	// Cost is the largest cost, in seconds, of the newest frame that the viewer knows of any rank.
+	Cost float64 `json:"cost,omitempty"`
+}
+
+// ParseAsk decodes an Ask about a mesh of nx x ny points.
+func ParseAsk(data []byte, nx, ny int) (Ask, error) {
+	var a Ask
+	if len(data) > maxAsk {
+		return a, fmt.Errorf("a question of %d bytes: at most %d are allowed", len(data), maxAsk)
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, err
+	}
+	if a.Viewer == "" || len(a.Viewer) > 64 || len(a.Windows) > maxWindows || !(a.Cost >= 0) || math.IsInf(a.Cost, 0) {
+		return a, errors.New("a question without a viewer, or with too many windows")
+	}
+	for i, w := range a.Windows {
+		var err error
+		if a.Windows[i], err = w.In(nx, ny); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// About is what rank 0 tells viewers of its run.
+type About struct {
+	Run    Run     `json:"run"`
+	Scale  string  `json:"scale"`
+	Ranks  []Rank  `json:"ranks"`
+	Points []Point `json:"points"`
+}
+
+// Rows are some rows of the frame of a window.
+type Rows struct {
+	Window
+	Viewer string  `json:"viewer"`
+	Sample uint64  `json:"sample"` // of the ranks, from 1: a frame has one sample of all ranks
+	Sweeps int     `json:"sweeps"`
+	At     []int   `json:"at"`    // rows of the frame
+	Bytes  int     `json:"bytes"` // of a value
+	Cost   float64 `json:"cost"`  // seconds that the newest sample took on this rank
+
+	Values []byte `json:"-"` // of the rows, little-endian
+}
+
+// Encode returns the message: the length of the head, u32, the head, and the values.
+func (r *Rows) Encode() []byte {
+	head, err := json.Marshal(r)
+	if err != nil {
+		panic("view: " + err.Error()) // a cost is a time
+	}
+	b := make([]byte, 0, 4+len(head)+len(r.Values))
+	b = append(binary.LittleEndian.AppendUint32(b, uint32(len(head))), head...)
+	return append(b, r.Values...)
+}
+
+// HeadBytes bounds the size of an encoded head for the given number of rows.
+func HeadBytes(rows int) int { return 512 + 8*rows }
+
+// ParseRows decodes a message with rows of a mesh of nx x ny points.
+func ParseRows(b []byte, nx, ny int) (Rows, error) {
+	var r Rows
+	if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+		return r, errors.New("rows: truncated")
+	}
+	n := 4 + int(binary.LittleEndian.Uint32(b))
+	if err := json.Unmarshal(b[4:n], &r); err != nil {
+		return r, fmt.Errorf("rows: %w", err)
+	}
+	r.Values = b[n:]
+	if w, err := r.Window.In(nx, ny); err != nil || w != r.Window {
+		return r, fmt.Errorf("rows of window %+v", r.Window)
+	}
+	if d := solver.DType(r.Bytes); d != solver.Float32 && d != solver.Float64 ||
+		len(r.At) > r.Rows || len(r.Values) != len(r.At)*r.Cols*r.Bytes {
+		return r, fmt.Errorf("rows: %d bytes of values of %d bytes for %d x %d", len(r.Values), r.Bytes, len(r.At),
+			r.Cols)
+	}
+	for _, at := range r.At {
+		if at < 0 || at >= r.Rows {
+			return r, fmt.Errorf("rows: row %d of %d", at, r.Rows)
+		}
+	}
+	if !(r.Cost >= 0) || r.Sweeps < 0 {
+		return r, errors.New("rows: a number is negative")
+	}
+	return r, nil
+}
+
+// gathering puts the frame of a window together from the rows of all ranks.
+type gathering struct {
+	sample uint64
+	frame  *Frame
+	have   []bool // by row
+	left   int    // rows that are missing
+}
+
+// add adds rows of the same window. It returns the frame when it is complete. Rows of an older sample are dropped, and
+// those of a newer one begin a new frame.
+func (g *gathering) add(r Rows) *Frame {
+	if r.Sample < g.sample {
 		return nil
 	}
-	p, err := problemOf(ctx, *r)
-	if err == nil {
-		f.problem = p
+	d := solver.DType(r.Bytes)
+	if r.Sample > g.sample || g.frame == nil {
+		*g = gathering{sample: r.Sample, have: make([]bool, r.Rows), left: r.Rows,
+			frame: &Frame{Window: r.Window, Sweeps: r.Sweeps, DType: d, Values: make([]float64, r.Cols*r.Rows)}}
 	}
-	return err
-}
-
-// unknown is the warning about an error of know.
-func unknown(err error) string {
-	return "points outside the material look like others, and nothing is outlined: " + show.Text(err.Error())
-}
-
-// problemOf returns the problem of a report; nil if the report has no configuration.
-func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
-	var c struct {
-		Grid struct {
-			NX, NY int
-			DType  string
-			Width  float64
-			Height any // "auto" or a number
-		}
-		Problem configs.Problem
-	}
-	if err := json.Unmarshal(r.Config, &c); err != nil || c.Grid.NX == 0 {
-		return nil, nil
-	}
-	switch {
-	case c.Grid.NX != r.Mesh.NX || c.Grid.NY != r.Mesh.NY:
-		return nil, fmt.Errorf("the report has a mesh of %d x %d points and grid.nx %d, grid.ny %d", r.Mesh.NX,
-			r.Mesh.NY, c.Grid.NX, c.Grid.NY)
-	case c.Grid.NX > maxColumns:
-		return nil, fmt.Errorf("grid.nx %d: rows of at most %d points are looked at", c.Grid.NX, maxColumns)
-	}
-	cfg := configs.Default()
-	cfg.Grid.NX, cfg.Grid.NY, cfg.Grid.DType, cfg.Grid.Width = c.Grid.NX, c.Grid.NY, c.Grid.DType, c.Grid.Width
-	cfg.Grid.Height, _ = c.Grid.Height.(float64)
-	cfg.Problem = c.Problem
-	for _, input := range cfg.Inputs() {
-		if info, err := os.Stat(input.Path); err == nil && info.ModTime().After(r.Ended) {
-			return nil, fmt.Errorf("%s %q has changed since the run", input.Key, input.Path)
-		}
-	}
-	return problem.New(ctx, cfg)
-}
-
-// hide gives values of a frame's row NaN where the points lie outside the material.
-func (f *Files) hide(frame *Frame, row int, values []float64) error {
-	if f.problem == nil || !f.problem.Porous() {
+	if g.left == 0 || d != g.frame.DType || r.Sweeps != g.frame.Sweeps {
 		return nil
 	}
-	outside := make([]bool, f.problem.Mesh().NX)
-	err := f.problem.OutsideRow(row, outside)
-	for i := range values {
-		if outside[frame.Column(i)] {
-			values[i] = math.NaN()
+	for i, at := range r.At {
+		if g.have[at] {
+			continue // a duplicate
 		}
+		g.have[at] = true
+		g.left--
+		row := r.Cols * r.Bytes
+		d.Decode(g.frame.Values[at*r.Cols:(at+1)*r.Cols], r.Values[i*row:(i+1)*row])
 	}
-	return err
+	if g.left > 0 {
+		return nil
+	}
+	return g.frame
 }

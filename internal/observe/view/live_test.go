@@ -129,9 +129,7 @@ func TestOutsideAtTheEnd(t *testing.T) {
 			t.Errorf("%s, want outlines %s", got, want)
 		}
 		f, err := l.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, v := range f.Values {
 			if math.IsNaN(v) != (i%5 < 2) {
 				t.Errorf("%v at column %d, row %d", v, i%5, i/5)
@@ -203,13 +201,9 @@ func TestLiveGoesOnWithTheNextStart(t *testing.T) {
 				publish(RowsName, r.Encode())
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		detach, err := l.Attach(ctx, conn, run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return func() { detach(); _ = asked.Unsubscribe() }
 	}
 	frames := make(chan *Frame)
@@ -333,9 +327,7 @@ func TestFailedRuns(t *testing.T) {
 	}
 	l.Fail("the launcher knows better")
 	var shown struct{ Data Progress }
-	if err := json.Unmarshal(l.board.topics[TopicProgress].message, &shown); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(l.board.topics[TopicProgress].message, &shown))
 	if p := shown.Data; p.State != Failed || p.Text != "the launcher knows better" || p.Sweeps != 3 {
 		t.Errorf("%+v", p)
 	}

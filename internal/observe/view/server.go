@@ -1,12 +1,26 @@
+// Package view serves a page that shows a run: the field as a heat map, the norms, the ranks, warnings and the end.
+//
+//	Server   the page and its assets, and a WebSocket for each open page   server.go, socket.go, page/
+//	Board    the newest state of everything but the field                  board.go
+//	Source   frames: values of the field at points of a window             frame.go
+//	Files    the Board and Source of a finished run                        files.go
+//
+// A page asks for a frame of the window that it shows, and gets the next one when it has drawn the last. Whatever a
+// page does or does not read, it holds up nobody else: the Board keeps the newest state only, and a page has one
+// pending frame at most.
 package view
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"embed"
 	"errors"
 	"fmt"
+	"html"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -20,12 +34,13 @@ import (
 	"time"
 
 	"jacobi/configs"
+	"jacobi/internal/observe/output"
 )
 
 // Limits of a server.
 const (
 	maxPages       = 32 // that are open at a time
-	maxConnections = 128
+	maxStrangers   = 128
 	headerTimeout  = 5 * time.Second
 	requestTimeout = 10 * time.Second
 	idleTimeout    = time.Minute
@@ -34,13 +49,14 @@ const (
 
 // Server serves the page of one Board and Source, to those who know its token.
 type Server struct {
-	listener net.Listener
-	host     string // of view.listen
-	token    string
-	board    *Board
-	source   Source
-	http     *http.Server
-	pages    chan struct{} // a token for each page that is open
+	listener  net.Listener
+	host      string // of view.listen
+	token     string
+	board     *Board
+	source    Source
+	http      *http.Server
+	pages     chan struct{} // a token for each page that is open
+	strangers strangers
 	// ctx ends with the server. closing is closed before: pages are then given what they lack.
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -86,10 +102,13 @@ func (s *Server) Serve(board *Board, source Source) {
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(io.Discard, "", 0), // of clients that break off
-		ConnContext: withConn,
+		ErrorLog:  log.New(io.Discard, "", 0), // of clients that break off
+		ConnState: s.strangers.follow,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
 	}
-	go func() { _ = s.http.Serve(&limited{Listener: s.listener, most: maxConnections}) }() // ends with Close
+	go func() { _ = s.http.Serve(s.listener) }() // ends with Close
 }
 
 // Close gives the open pages what they lack, for at most this long, and ends the server. A second call does nothing.
@@ -140,7 +159,7 @@ func (s *Server) handler() http.Handler {
 				http.StatusMisdirectedRequest)
 			return
 		}
-		admit(r.Context())
+		s.strangers.forget(r.Context().Value(connKey{}).(net.Conn))
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -156,104 +175,37 @@ func (s *Server) serves(host string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1", own, strings.ToLower(s.host)}, host)
 }
 
-// limited is a listener of at most a number of connections. Beyond it, a new one takes the place of the oldest one that
-// has not shown the token, so strangers do not shut out those who have it; without such a one it is closed at once.
-type limited struct {
-	net.Listener
-	most int
-
-	mu        sync.Mutex
-	strangers []*counted // that have not shown the token, the oldest first
-	admitted  int        // others that are open
+// strangers are the connections that have not shown the token, the oldest first. Beyond maxStrangers a new one takes
+// the place of the oldest, so strangers do not shut out those who have the token.
+type strangers struct {
+	mu    sync.Mutex
+	conns []net.Conn
 }
 
-// Accept implements net.Listener.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
+// follow takes the new state of a connection.
+func (s *strangers) follow(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.conns = append(s.conns, c); len(s.conns) > maxStrangers {
+			_ = s.conns[0].Close() // its server notices, and closes it again
+			s.conns = s.conns[1:]
 		}
-		c := &counted{Conn: conn, from: l}
-		oldest, room := l.enter(c)
-		if oldest != nil {
-			_ = oldest.Conn.Close() // its server notices, and closes it again
-		}
-		if room {
-			return c, nil
-		}
-		_ = conn.Close()
+	case http.StateClosed:
+		s.forget(c)
 	}
 }
 
-// enter counts c, and returns the connection that has to make room for it. room is false if there is none.
-func (l *limited) enter(c *counted) (oldest *counted, room bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.strangers)+l.admitted >= l.most {
-		if len(l.strangers) == 0 {
-			return nil, false
-		}
-		oldest, l.strangers = l.strangers[0], l.strangers[1:]
-		oldest.left = true
-	}
-	l.strangers = append(l.strangers, c)
-	return oldest, true
-}
-
-// counted is a connection that makes room for another one when it is closed.
-type counted struct {
-	net.Conn
-	from *limited
-	// The mutex of from guards these.
-	admitted, left bool
-}
-
-// Close implements net.Conn.
-func (c *counted) Close() error {
-	c.leave()
-	return c.Conn.Close()
-}
-
-func (c *counted) leave() {
-	c.from.mu.Lock()
-	defer c.from.mu.Unlock()
-	switch {
-	case c.left:
-	case c.admitted:
-		c.from.admitted--
-	default:
-		c.forget()
-	}
-	c.left = true
-}
-
-// forget removes c from the strangers.
-func (c *counted) forget() {
-	c.from.strangers = slices.DeleteFunc(c.from.strangers, func(other *counted) bool { return other == c })
+// forget removes a connection that has shown the token or is closed.
+func (s *strangers) forget(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = slices.DeleteFunc(s.conns, func(other net.Conn) bool { return other == c })
 }
 
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
-
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
-
-// admit keeps the connection of a request that has shown the token.
-func admit(ctx context.Context) {
-	c, ok := ctx.Value(connKey{}).(*counted)
-	if !ok {
-		return
-	}
-	c.from.mu.Lock()
-	defer c.from.mu.Unlock()
-	if !c.left && !c.admitted {
-		c.forget()
-		c.admitted = true
-		c.from.admitted++
-	}
-}
 
 // linger is how long the page of a run that has ended waits for a first browser.
 const linger = 5 * time.Second
@@ -276,4 +228,47 @@ func (s *Server) Linger(ctx context.Context, say func(text string)) {
 	case <-late.C:
 	case <-ctx.Done():
 	}
+}
+
+//go:embed page
+var files embed.FS
+
+// index serves the page. Its assets carry the token as the page does. The page is no template: a program with package
+// text/template keeps all exported methods of all its types.
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	page, err := fs.ReadFile(files, "page/index.html")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	token := html.EscapeString(url.QueryEscape(s.token))
+	_, _ = w.Write(bytes.ReplaceAll(page, []byte("TOKEN"), []byte(token))) // to a client that may be gone
+}
+
+// asset serves a file of the page.
+func asset(w http.ResponseWriter, r *http.Request) {
+	data, err := fs.ReadFile(files, "page/"+r.PathValue("asset"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeContent(w, r, r.PathValue("asset"), time.Time{}, bytes.NewReader(data))
+}
+
+// shades serves the colours of the two kinds of bars, 3 bytes each: first those of a bar that does not diverge.
+func shades(w http.ResponseWriter, _ *http.Request) {
+	var b []byte
+	for _, diverging := range []bool{false, true} {
+		list, err := output.Shades(diverging)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		for _, c := range list {
+			b = append(b, c.R, c.G, c.B)
+		}
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(b) // to a client that may be gone
 }

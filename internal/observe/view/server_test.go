@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,23 +33,23 @@ func (none) Frame(context.Context, Window, uint64) (*Frame, error) { return nil,
 func serve(t *testing.T, source Source) (*Server, *Board) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := NewBoard()
 	s.Serve(b, source)
 	t.Cleanup(func() { s.Close(0) })
 	return s, b
 }
 
+// socketOf returns the address of the socket of a page.
+func socketOf(s *Server) string {
+	return strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
+}
+
 // dial opens a page as a browser does.
 func dial(t *testing.T, s *Server) *websocket.Conn {
 	t.Helper()
-	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
-	c, _, err := websocket.Dial(t.Context(), at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _, err := websocket.Dial(t.Context(), socketOf(s), nil)
+	must(t, err)
 	c.SetReadLimit(64 << 20)
 	t.Cleanup(func() { _ = c.CloseNow() })
 	return c
@@ -93,13 +94,9 @@ func TestRequestsAreChecked(t *testing.T) {
 		{"DELETE", good, 405},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || answer.Body.Close() != nil {
 			t.Fatal(err)
@@ -119,8 +116,7 @@ func TestRequestsAreChecked(t *testing.T) {
 // Pages of other origins get no connection, even if they know the token.
 func TestOtherOriginsAreRefused(t *testing.T) {
 	s, _ := serve(t, none{})
-	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
-	_, answer, err := websocket.Dial(t.Context(), at, &websocket.DialOptions{
+	_, answer, err := websocket.Dial(t.Context(), socketOf(s), &websocket.DialOptions{
 		HTTPHeader: http.Header{"Origin": {"http://elsewhere.example"}}})
 	if err == nil || answer.StatusCode != http.StatusForbidden {
 		t.Errorf("%v, want 403", answer)
@@ -131,10 +127,7 @@ func TestOtherOriginsAreRefused(t *testing.T) {
 func TestOtherHostsAreRefused(t *testing.T) {
 	s, _ := serve(t, none{})
 	_, port, err := net.SplitHostPort(s.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
+	must(t, err)
 	for host, good := range map[string]bool{
 		"127.0.0.1:" + port: true, "localhost:8080": true, "LOCALHOST": true, "[::1]:8080": true, "[::1]": true,
 		"127.0.0.1": true, "evil.com": false, "evil.com:" + port: false, "127.0.0.1.evil.com": false,
@@ -145,7 +138,8 @@ func TestOtherHostsAreRefused(t *testing.T) {
 			if scheme != "" {
 				header.Set("Origin", scheme+host)
 			}
-			c, answer, err := websocket.Dial(t.Context(), at, &websocket.DialOptions{Host: host, HTTPHeader: header})
+			c, answer, err := websocket.Dial(t.Context(), socketOf(s),
+				&websocket.DialOptions{Host: host, HTTPHeader: header})
 			if err == nil {
 				_ = c.CloseNow()
 			}
@@ -160,9 +154,7 @@ func TestOtherHostsAreRefused(t *testing.T) {
 func stranger(t *testing.T, s *Server, text string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
@@ -175,7 +167,7 @@ func TestStrangersShutNobodyOut(t *testing.T) {
 	s, b := serve(t, none{})
 	open := dial(t, s)
 	for _, text := range []string{"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET / HTTP"} {
-		for range 2 * maxConnections {
+		for range 2 * maxStrangers {
 			stranger(t, s, text)
 		}
 		dial(t, s)
@@ -191,9 +183,7 @@ func TestStrangersShutNobodyOut(t *testing.T) {
 
 func TestAddressesThatAreRefused(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	const wanted = ": must be an address of this machine alone with a port, as in 127.0.0.1:0, where 0 is any free " +
 		"port; ssh -L reaches it from elsewhere"
@@ -231,12 +221,8 @@ func TestNobodyWaitsForAPageThatReadsNothing(t *testing.T) {
 	for i := range 100 {
 		w.After = uint64(i)
 		data, err := json.Marshal(w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := idle.Write(t.Context(), websocket.MessageText, data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, idle.Write(t.Context(), websocket.MessageText, data))
 		b.Set(TopicWarnings, []string{fmt.Sprint(i)})
 	}
 	for _, c := range pages {
@@ -281,12 +267,8 @@ func (e ending) Frame(ctx context.Context, w Window, after uint64) (*Frame, erro
 func ask(t *testing.T, c *websocket.Conn, after uint64) {
 	t.Helper()
 	data, err := json.Marshal(want{Window: Window{X1: 3, Y1: 2, Cols: 3, Rows: 2}, After: after})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Write(t.Context(), websocket.MessageText, data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Write(t.Context(), websocket.MessageText, data))
 }
 
 // expectFrame reads the frame with this number.
@@ -382,9 +364,40 @@ func TestTooManyPages(t *testing.T) {
 	for range maxPages {
 		dial(t, s)
 	}
-	at := strings.Replace(strings.Replace(s.URL(), "http:", "ws:", 1), "/?", "/socket?", 1)
-	_, answer, err := websocket.Dial(t.Context(), at, nil)
+	_, answer, err := websocket.Dial(t.Context(), socketOf(s), nil)
 	if err == nil || answer == nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("%v, want 503", answer)
+	}
+}
+
+// The page of a run that has ended waits for a first browser, and for no other one.
+func TestLingerWaitsForTheFirstPage(t *testing.T) {
+	s, _ := serve(t, none{})
+	var said []string
+	s.Linger(t.Context(), func(text string) {
+		said = append(said, text)
+		dial(t, s)
+	})
+	s.Linger(t.Context(), func(text string) { said = append(said, text) })
+	want := []string{"waiting up to 5s for a browser at the view; Ctrl-C ends that"}
+	select {
+	case <-s.seen:
+	default:
+		t.Error("the wait is over, and no page was opened")
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
+// The wait ends with its context.
+func TestLingerEnds(t *testing.T) {
+	s, _ := serve(t, none{})
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Linger(ctx, func(string) { cancel() })
+	select {
+	case <-s.seen:
+		t.Error("a page was opened")
+	default:
 	}
 }
