@@ -32,9 +32,7 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 		t.Fatal(notes, err)
 	}
 	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Log: zaptest.NewLogger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	end := sync.OnceFunc(func() {
 		stop()
 		if err := held.Close(); err != nil {
@@ -50,9 +48,7 @@ func eager(t *testing.T, conn Conn, dir string) *Place {
 	t.Helper()
 	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, dir: dir, limit: 30 * time.Second,
 		first: 5 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -66,13 +62,9 @@ func TestFilesArriveWhole(t *testing.T) {
 	rng := rand.NewChaCha8([32]byte{})
 	_, _ = rng.Read(data) // never fails
 	f, err := far.Create("field.npy", int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	half := len(data) / 2
 	_, err = f.WriteAt(data[:half], 0)
 	for place, want := range map[*Place]string{far: output.WroteNATS + host, near: output.WroteFile} {
@@ -89,9 +81,7 @@ func TestFilesArriveWhole(t *testing.T) {
 		err = errors.Join(err, written, g.Sync(), g.Close())
 	}
 	h, created := near.Create("history.csv", 1<<20)
-	if err := errors.Join(err, created); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, created))
 	for i, text := range []string{"iteration,l2_norm\n", "0,1\n"} {
 		if _, err := h.WriteAt([]byte(text), int64(18*i)); err != nil {
 			t.Fatal(err)
@@ -101,15 +91,11 @@ func TestFilesArriveWhole(t *testing.T) {
 		t.Errorf("the file is there before it is complete: %v", err)
 	}
 	lost, err := far.Create("field-000000010.npy", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := []string{"field.npy", "history.csv"}
 	err = errors.Join(lost.Close(), far.Remove("field-000000010.npy"), far.Remove("field-000000010.npy"), f.Sync(),
 		h.Sync(), f.Close(), h.Close(), far.Commit(files), near.Commit(files))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		g, n, err := far.GrowProbes(0)
 		if err != nil || n != int64(len(output.ProbesHeader)) {
@@ -181,5 +167,12 @@ func TestServerRefuses(t *testing.T) {
 	cancel(ended)
 	if _, err := Find(ctx, wire.Over(s.Dial()), run, dir, time.Minute); !errors.Is(err, ended) {
 		t.Errorf("error %v, want %v", err, ended)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

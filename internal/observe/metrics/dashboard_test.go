@@ -15,19 +15,15 @@ import (
 // The dashboard in docker/ asks for metrics that exist, and each panel for one at least.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../../../docker/metrics/dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var d struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
-	known := names()
+	must(t, json.Unmarshal(text, &d))
+	known := labels(t)
 	for _, p := range d.Panels {
 		if len(p.Targets) == 0 {
 			t.Errorf("panel %s asks for nothing", p.Title)
@@ -38,7 +34,7 @@ func TestDashboard(t *testing.T) {
 				t.Errorf("panel %s: %s asks for no metric", p.Title, q.Expr)
 			}
 			for _, name := range found {
-				if !slices.Contains(known, name) {
+				if _, ok := known[name]; !ok {
 					t.Errorf("panel %s: %s is no metric", p.Title, name)
 				}
 			}
@@ -58,9 +54,7 @@ func TestDashboardIsProvisioned(t *testing.T) {
 		if err == nil {
 			err = yaml.Unmarshal(text, v)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	var sources struct {
 		Datasources []struct{ UID, Type, URL string }
@@ -94,9 +88,7 @@ func TestDashboardIsProvisioned(t *testing.T) {
 		}
 	}
 	u, err := url.Parse(source.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, at := range []string{u.Host, scraped.Configs[0].Static[0].Targets[0]} {
 		host, _, _ := strings.Cut(at, ":")
 		if _, ok := compose.Services[host]; !ok {

@@ -12,7 +12,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,9 +29,7 @@ import (
 func event(t *testing.T, rank int, s stats.Rank) roster.Event {
 	t.Helper()
 	data, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return roster.Event{Kind: roster.Stats, Rank: rank, Report: data}
 }
 
@@ -63,9 +63,7 @@ func full(t *testing.T) *Run {
 func scrape(t *testing.T, url string) map[string]string {
 	t.Helper()
 	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -84,9 +82,7 @@ func scrape(t *testing.T, url string) map[string]string {
 func serve(t *testing.T, r *Run) *Server {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0", r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -141,59 +137,47 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Names and help follow Prometheus's conventions, and Collect keeps to Describe.
+// Names and help follow Prometheus's conventions.
 func TestConventions(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(full(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, registry.Register(full(t)))
 	problems, err := testutil.GatherAndLint(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
-	}
-	families, err := registry.Gather()
-	if err != nil || len(families) != len(descriptions()) {
-		t.Errorf("%d metrics have values, want all %d (%v)", len(families), len(descriptions()), err)
 	}
 }
 
 var metricName = regexp.MustCompile(`jacobi_[a-z0-9_]+`)
 
-// names returns the names of all metrics, sorted.
-func names() (all []string) {
-	for _, d := range descriptions() {
-		all = append(all, metricName.FindString(d.String()))
+// labels returns the labels of all metrics, by name, as docs/outputs.md writes them.
+func labels(t *testing.T) map[string]string {
+	t.Helper()
+	r := full(t)
+	metrics := make(chan prometheus.Metric)
+	go func() { r.Collect(metrics); close(metrics) }()
+	all := map[string]string{}
+	for m := range metrics {
+		_, list, _ := strings.Cut(m.Desc().String(), "variableLabels: {")
+		all[metricName.FindString(m.Desc().String())] = strings.ReplaceAll(strings.TrimRight(list, "}"), ",", ", ")
 	}
-	slices.Sort(all)
 	return all
 }
 
 // docs/outputs.md lists the metrics and their labels.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/outputs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var listed []string
+	must(t, err)
+	listed := map[string]string{}
 	row := regexp.MustCompile("(?m)^\\| `(jacobi_\\w+)` \\| ([a-z, ]*)\\|")
 	for _, row := range row.FindAllStringSubmatch(string(text), -1) {
-		listed = append(listed, row[1])
-		for _, d := range descriptions() {
-			if labels := "{" + strings.ReplaceAll(strings.TrimSpace(row[2]), ", ", ",") + "}"; metricName.FindString(
-				d.String()) == row[1] && !strings.Contains(d.String(), labels) {
-				t.Errorf("%s has the labels %s in the document, not those of %s", row[1], labels, d)
-			}
-		}
+		listed[row[1]] = strings.TrimSpace(row[2])
 	}
-	slices.Sort(listed)
-	if want := names(); !slices.Equal(listed, want) {
+	if want := labels(t); !maps.Equal(listed, want) {
 		t.Errorf("docs/outputs.md lists %q, want %q", listed, want)
 	}
 	for _, name := range metricName.FindAllString(string(text), -1) {
-		if !slices.Contains(listed, name) {
+		if _, ok := listed[name]; !ok {
 			t.Errorf("docs/outputs.md names %s, which is no metric", name)
 		}
 	}
@@ -251,9 +235,7 @@ func TestListen(t *testing.T) {
 		t.Error(err)
 	}
 	node, err := ListenNode(address, NewNode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer node.Close()
 	want = fmt.Sprintf("--metrics %q: bind: address already in use", address)
 	if _, err := ListenNode(address, NewNode()); err == nil || err.Error() != want {
@@ -276,13 +258,9 @@ func TestRequests(t *testing.T) {
 		{"GET", "/other", 404}, {"GET", "/metrics/..%2f", 404},
 	} {
 		q, err := http.NewRequest(c.method, root+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != c.want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, answer.StatusCode, c.want)
@@ -308,4 +286,124 @@ func TestLinger(t *testing.T) {
 	if late.Err() != nil {
 		t.Error("the server lingers after a scrape")
 	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serveNode serves n until the test ends.
+func serveNode(t *testing.T, n *Node) *Server {
+	t.Helper()
+	s, err := ListenNode("127.0.0.1:0", n)
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// A node has the metrics of its ranks, under the names of a run, and tells runs apart.
+func TestNode(t *testing.T) {
+	n := NewNode()
+	s := serveNode(t, n)
+	info := Info{Name: "first", Version: "v1", Method: "jacobi", Problem: "gtc2019", DType: "float32", NX: 64, NY: 32,
+		Ranks: 3, Tolerance: 0.5, MaxIterations: 9}
+	a := n.Begin("a", info)
+	if got := scrape(t, s.URL()); len(got) > 0 {
+		t.Errorf("before a rank has told anything: %v", got)
+	}
+	a.now = func() time.Time { return time.UnixMilli(1700000000250) }
+	wait := 0.5
+	a.Event(roster.Event{Kind: roster.Progress, Norm: 0.25})
+	for _, rank := range []int{0, 2} {
+		wait /= 10
+		a.Event(event(t, rank, stats.Rank{Host: "here", Backend: "cpu", Sweeps: 7,
+			Recent: stats.Recent{Seconds: 1, HaloWait: &wait}}))
+	}
+	b := n.Begin("b", Info{Name: "second", Ranks: 1})
+	b.now = a.now
+	b.Event(event(t, 0, stats.Rank{Host: "here", Sweeps: 3}))
+	got := scrape(t, s.URL())
+	for key, want := range map[string]string{
+		`jacobi_run_info{dtype="float32",method="jacobi",name="first",nx="64",ny="32",problem="gtc2019",ranks="3",` +
+			`run="a",version="v1"}`: "1",
+		`jacobi_norm{run="a"}`: "0.25", `jacobi_tolerance{run="a"}`: "0.5", `jacobi_max_iterations{run="a"}`: "9",
+		`jacobi_rank_info{backend="cpu",device="",host="here",rank="2",run="a"}`: "1",
+		`jacobi_iterations_total{rank="0",run="a"}`:                              "7",
+		`jacobi_iterations_total{rank="2",run="a"}`:                              "7",
+		`jacobi_iterations_total{rank="0",run="b"}`:                              "3",
+		`jacobi_rank_seen_timestamp_seconds{rank="0",run="b"}`:                   "1.70000000025e+09",
+	} {
+		if got[key] != want {
+			t.Errorf("%s %q, want %s", key, got[key], want)
+		}
+	}
+	for key := range got {
+		if strings.Contains(key, `rank="1"`) || strings.HasPrefix(key, "jacobi_rank_lagging") ||
+			strings.HasPrefix(key, "jacobi_restarts_total") || !strings.Contains(key, `run="`) {
+			t.Errorf("a node has %s", key)
+		}
+	}
+	problems, err := testutil.CollectAndLint(n)
+	must(t, err)
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// The values of a run that has ended stay for a minute, with what still arrives. A later run of the same id keeps its
+// own.
+func TestNodeAfterARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNode()
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(n)
+		iterations := func() map[string]float64 {
+			t.Helper()
+			families, err := registry.Gather()
+			must(t, err)
+			got := map[string]float64{}
+			for _, f := range families {
+				if f.GetName() != "jacobi_iterations_total" {
+					continue
+				}
+				for _, m := range f.GetMetric() {
+					for _, l := range m.GetLabel() {
+						if l.GetName() == "run" {
+							got[l.GetValue()] = m.GetCounter().GetValue()
+						}
+					}
+				}
+			}
+			return got
+		}
+		want := func(want map[string]float64) {
+			t.Helper()
+			if got := iterations(); !maps.Equal(got, want) {
+				t.Errorf("iterations %v, want %v", got, want)
+			}
+		}
+		var gone atomic.Int32
+		begin := func(id string, sweeps int) *Run {
+			r := n.Begin(id, Info{Ranks: 1})
+			r.Event(event(t, 0, stats.Rank{Sweeps: sweeps}))
+			return r
+		}
+		end := func(id string, r *Run) { n.End(id, r, func() { gone.Add(1) }) }
+		a, b := begin("a", 1), begin("b", 2)
+		end("a", a)
+		end("b", b)
+		a.Event(event(t, 0, stats.Rank{Sweeps: 5, Final: true}))
+		time.Sleep(nodeStay - time.Second)
+		want(map[string]float64{"a": 5, "b": 2})
+		begin("b", 3)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		want(map[string]float64{"b": 3})
+		if gone.Load() != 2 {
+			t.Errorf("%d runs are gone, want 2", gone.Load())
+		}
+	})
 }

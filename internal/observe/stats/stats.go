@@ -3,10 +3,14 @@
 package stats
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -131,4 +135,62 @@ func Parse(data []byte) (Rank, error) {
 		return r, errors.New("statistics: they contradict themselves")
 	}
 	return r, nil
+}
+
+// lagShare is the part of their time that the other ranks must wait longer than a rank, so that it lags.
+const lagShare = 0.2
+
+// Lagging returns the ranks for which the others wait, by index of ranks: those that wait less than half as long as the
+// median, and by lagShare of the time less. All ranks do the same sweeps, so a slow rank is one that never waits. A
+// rank that is nil has told nothing; without waits of halos (see Rank.HaloWait) nothing is known.
+func Lagging(ranks []*Rank) []int {
+	var waits []float64
+	for _, r := range ranks {
+		if r != nil && r.Recent.HaloWait != nil {
+			waits = append(waits, r.waits())
+		}
+	}
+	if len(waits) < 2 {
+		return nil
+	}
+	slices.Sort(waits)
+	typical := waits[len(waits)/2]
+	var lag []int
+	for i, r := range ranks {
+		if r != nil && r.Recent.HaloWait != nil && r.waits() < typical/2 && typical-r.waits() >= lagShare {
+			lag = append(lag, i)
+		}
+	}
+	return lag
+}
+
+// waits returns the share of the recent time that the rank has waited.
+func (r *Rank) waits() float64 { return *r.Recent.HaloWait + r.Recent.NormWait }
+
+// processStatus describes this process.
+const processStatus = "/proc/self/status"
+
+// ResidentMemory returns the bytes of this process that are resident, now and at the peak, as the kernel reports them.
+func ResidentMemory() (now, peak int64, err error) {
+	status, err := os.ReadFile(processStatus)
+	if err != nil {
+		return 0, 0, err
+	}
+	now, _ = statusBytes(status, "VmRSS")
+	peak, ok := statusBytes(status, "VmHWM")
+	if !ok {
+		return now, 0, fmt.Errorf("%s has no VmHWM", processStatus)
+	}
+	return now, peak, nil
+}
+
+// statusBytes returns a number of bytes from the text of processStatus.
+func statusBytes(status []byte, name string) (int64, bool) {
+	for line := range bytes.Lines(status) {
+		if f := bytes.Fields(line); len(f) == 3 && string(f[0]) == name+":" && string(f[2]) == "kB" {
+			kib, err := strconv.ParseInt(string(f[1]), 10, 64)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
 }
