@@ -210,8 +210,8 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := jacobi.NewEngine(b, x,
-		jacobi.EngineOptions{Depth: r.depth, MaxSweeps: min(r.depth, b.Limits().MaxSweeps)})
+	e, err := jacobi.New(b, x, &solver.Watch{}, jacobi.Options{Depth: r.depth,
+		MaxSweeps: min(r.depth, b.Limits().MaxSweeps), Initial: numbered{}})
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (r traced) trace(ctx context.Context, restart bool) (err error) {
 	lo := b.dev.layout.Stripe.Lo
 	rows := make([]byte, 8*b.dev.layout.Mesh.RowBytes())
 	errs = append(errs, r.write("-- CopyRows"), b.CopyRows(ctx, solver.Stripe{Lo: lo, Hi: lo + 8}, rows),
-		r.write("-- Rewind from %d to %d sweeps", e.Done(), end), e.Rewind(ctx, end, numbered{}))
+		r.write("-- Rewind from %d to %d sweeps", e.Done(), end), e.Finish(ctx, end))
 	if restart {
 		errs = append(errs, r.write("-- last pass"))
 		_, err := e.Advance(ctx, 1, 1)

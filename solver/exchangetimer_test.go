@@ -66,7 +66,8 @@ func TestLinkLearnsOfCopies(t *testing.T) {
 				link := new(timedLink)
 				x := solver.NewHostExchange([2]solver.RowLink{solver.Bottom: link},
 					solver.HostOptions{Background: background})
-				engine, err := jacobi.NewEngine(slowRows{p}, x, jacobi.EngineOptions{Depth: 2, MaxSweeps: 2})
+				engine, err := jacobi.New(slowRows{p}, x, &solver.Watch{},
+					jacobi.Options{Depth: 2, MaxSweeps: 2})
 				if err != nil {
 					t.Fatal(err)
 				}

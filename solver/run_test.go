@@ -79,8 +79,8 @@ type options struct {
 // run sweeps a loaded field until the run ends.
 func run(ctx context.Context, s jacobi.Rows, x solver.Exchange, r solver.Reducer, o options) (solver.Result, error) {
 	sums := solver.NewReductions(r, &solver.Watch{OnStep: o.OnStep})
-	it, err := jacobi.New(s, x, sums.Watch, jacobi.Options{EngineOptions: jacobi.EngineOptions{Depth: o.Depth,
-		MaxSweeps: o.MaxSweeps, Sweeps: o.Start.Iterations, Norms: o.Norms}, Initial: o.Initial, Ahead: o.Ahead})
+	it, err := jacobi.New(s, x, sums.Watch, jacobi.Options{Depth: o.Depth, MaxSweeps: o.MaxSweeps,
+		Sweeps: o.Start.Iterations, Norms: o.Norms, Initial: o.Initial, Ahead: o.Ahead})
 	if err != nil {
 		return solver.Result{}, err
 	}

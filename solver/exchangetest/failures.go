@@ -35,7 +35,8 @@ func runCancel(t *testing.T, factory Factory, c Case) {
 			return nil
 		}
 		x.after = func(solver.ExchangeNumber) {}
-		e, err := jacobi.NewEngine(r.Backend, x, jacobi.EngineOptions{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
+		e, err := jacobi.New(r.Backend, x, &solver.Watch{},
+			jacobi.Options{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,8 @@ func runCase(t *testing.T, factory Factory, c Case, slow int) {
 			}
 		}
 		x.after = func(n solver.ExchangeNumber) { posted.add(rank, n) }
-		e, err := jacobi.NewEngine(r.Backend, x, jacobi.EngineOptions{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
+		e, err := jacobi.New(r.Backend, x, &solver.Watch{},
+			jacobi.Options{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ type field struct {
 }
 
 func newField(kind soak.Kind, l solver.Layout, sweeps int, b solver.Backend, x solver.Exchange) (*field, error) {
-	e, err := jacobi.NewEngine(b, x, jacobi.EngineOptions{Depth: l.Depth, MaxSweeps: sweeps})
+	e, err := jacobi.New(b, x, &solver.Watch{}, jacobi.Options{Depth: l.Depth, MaxSweeps: sweeps})
 	if err != nil {
 		return nil, err
 	}
