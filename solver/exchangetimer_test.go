@@ -56,10 +56,10 @@ func TestLinkLearnsOfCopies(t *testing.T) {
 	for name, background := range map[string]bool{"in turn": false, "background": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := formula{mesh: solver.Mesh{NX: 8, NY: 12, DType: solver.Float64}, value: bump}
-				l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 7}, Depth: 2,
+				f := formula{mesh: solver.Mesh{NX: 8, NY: 20, DType: solver.Float64}, value: bump}
+				l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 8}, Depth: 2,
 					Neighbour: [2]bool{solver.Bottom: true}}
-				p := newPlain(l, solver.Limits{MaxSweeps: 2})
+				p := newPlain(t, l, solver.Limits{MaxSweeps: 2})
 				if err := p.Load(t.Context(), f); err != nil {
 					t.Fatal(err)
 				}

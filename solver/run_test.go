@@ -10,9 +10,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"jacobi/internal/compute/reference"
 	"jacobi/solver"
+	"jacobi/solver/exchangetest"
 	"jacobi/solver/jacobi"
 )
 
@@ -114,24 +116,22 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 	}
 	h := newHub(ranks)
 	results, errs, backends := make([]solver.Result, ranks), make([]error, ranks), make([]*plain, ranks)
+	var layouts []solver.Layout
+	for r := range ranks {
+		layouts = append(layouts, solver.Layout{Mesh: f.mesh, Stripe: stripes[r], Depth: depth,
+			Neighbour: [2]bool{r > 0 || f.mesh.PeriodicRows(), r < ranks-1 || f.mesh.PeriodicRows()},
+			Norms:     o.Norms})
+	}
+	links := exchangetest.Links(layouts)
 	var out outcome
 	var wg sync.WaitGroup
 	for r := range ranks {
-		l := solver.Layout{Mesh: f.mesh, Stripe: stripes[r], Depth: depth,
-			Neighbour: [2]bool{r > 0 || f.mesh.PeriodicRows(), r < ranks-1 || f.mesh.PeriodicRows()},
-			Norms:     o.Norms}
-		p := newPlain(l, limits)
+		p := newPlain(t, layouts[r], limits)
 		backends[r] = p
 		if err := p.Load(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
-		var links [2]solver.RowLink
-		for side := range links {
-			if l.Neighbour[side] {
-				links[side] = h.link(r, solver.Side(side))
-			}
-		}
-		x := solver.NewHostExchange(links, solver.HostOptions{})
+		x := solver.NewHostExchange(links[r], solver.HostOptions{})
 		opts := o
 		opts.Initial, opts.Depth, opts.MaxSweeps = f, depth, limits.MaxSweeps
 		if r == 0 {
@@ -158,6 +158,9 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 			if err := p.CopyRows(t.Context(), stripes[r], rows); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
 		}
 		out.field = append(out.field, rows...)
 		if r > 0 && errs[0] == nil && (results[r].Iterations != results[0].Iterations ||
@@ -336,17 +339,21 @@ func TestRunReplaysAtMostOnePass(t *testing.T) {
 
 func TestRunFailsWhenItsContextEnds(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
-	h := newHub(2) // rank 1 never starts
 	l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 16}, Depth: 1, Neighbour: [2]bool{false, true}}
-	p := newPlain(l, solver.Limits{MaxSweeps: 1})
+	p := newPlain(t, l, solver.Limits{MaxSweeps: 1})
 	if err := p.Load(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	x := solver.NewHostExchange([2]solver.RowLink{nil, h.link(0, solver.Bottom)}, solver.HostOptions{})
+	links := exchangetest.Links([]solver.Layout{l, l}) // rank 1 never starts
+	x := solver.NewHostExchange(links[0], solver.HostOptions{})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("rank 1 is gone"))
-	_, err := run(ctx, p, x, h, options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5})
-	if want := "sweep 1: halo exchange: rank 1 is gone"; err == nil || err.Error() != want {
+	_, err := run(ctx, p, x, newHub(2), options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5,
+		OnStep: func(s solver.Step, _ time.Time, _ time.Duration) {
+			if s.Kind == solver.StepInterior {
+				cancel(errors.New("rank 1 is gone"))
+			}
+		}})
+	if want := "sweep 1: halo exchange: receive exchange 1: rank 1 is gone"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -39,7 +39,7 @@ func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 		f := formula{mesh: solver.Mesh{NX: 8, NY: 12, DType: solver.Float64}, value: bump}
 		l := solver.Layout{Mesh: f.mesh, Stripe: f.mesh.Interior(), Depth: 2}
 		limits := solver.Limits{MaxSweeps: 2, Lag: 1}
-		p := newPlain(l, limits)
+		p := newPlain(t, l, limits)
 		if err := p.Load(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}

@@ -42,12 +42,12 @@ type sent struct {
 type link struct{ out, in chan sent }
 
 // Send implements solver.RowLink.
-func (l link) Send(ctx context.Context, n solver.ExchangeNumber, rows []byte) error {
+func (l link) Send(_ context.Context, n solver.ExchangeNumber, rows []byte) error {
 	select {
 	case l.out <- sent{n, append([]byte(nil), rows...)}:
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("send exchange %d: %w", n, context.Cause(ctx))
+	default:
+		return fmt.Errorf("send exchange %d: two exchanges are under way", n)
 	}
 }
 
