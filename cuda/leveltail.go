@@ -203,7 +203,7 @@ func coarsestSlots(d *multigrid.Direct, t *tailTables) (free []uint32, slot []in
 // coarsestMemory returns the bytes of GPU memory that openDirect takes.
 func coarsestMemory(l multigrid.Layout) int64 {
 	t := newTailTables(l, len(l.Plan.Levels)-1)[0]
-	slots, blocks, bytes := l.DirectSize()
+	slots, blocks, bytes := l.CoarsestSize()
 	return bytes + int64(blocks)*(4+8*int64(slots)) + 4*int64(len(t.at))
 }
 

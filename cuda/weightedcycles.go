@@ -228,7 +228,7 @@ func (w *weighted) openCoarsest() (*weightedCoarsest, error) {
 
 // weightedCoarsestBytes returns the bytes of GPU memory that openCoarsest allocates.
 func weightedCoarsestBytes(l multigrid.Layout) int64 {
-	slots, blocks, bytes := l.FactorsSize()
+	slots, blocks, bytes := l.CoarsestSize()
 	places, copies := unknownPlaces(newLevel(l, len(l.Plan.Levels)-1), l.Blocking())
 	return bytes + 3*8*int64(slots*blocks) + 4*int64(len(places)) + 8*int64(len(copies))
 }

@@ -77,7 +77,7 @@ func (v *Levels) settingUp(ctx context.Context) (*weighted, error) {
 	return v.weighted, nil
 }
 
-// Coarsen implements multigrid.WeightedDevice.
+// Coarsen implements multigrid.Device.
 func (v *Levels) Coarsen(ctx context.Context, level int) error {
 	w, err := v.settingUp(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func runTiles[F float32 | float64](w *weighted, name string, a weightedArg[F], l
 	return c.launch(w.stream)
 }
 
-// Scale implements multigrid.WeightedDevice.
+// Scale implements multigrid.Device.
 func (v *Levels) Scale(ctx context.Context, level int) error {
 	w, err := v.settingUp(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (v *Levels) Scale(ctx context.Context, level int) error {
 	return w.scale(level, w.levels[level].own, true)
 }
 
-// Complete implements multigrid.WeightedDevice.
+// Complete implements multigrid.Device.
 func (v *Levels) Complete(ctx context.Context) error {
 	w, err := v.settingUp(ctx)
 	if err != nil {

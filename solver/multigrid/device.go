@@ -27,7 +27,7 @@ const (
 	RightSide              // b; on level 0 the source, if there is one
 
 	// Of the levels of a weighted operator but the finest one, in float64, while they are set up: the diagonal, the
-	// couplings, and the scaling g. See WeightedDevice.
+	// couplings, and the scaling g. See Grid.SetUp.
 	Centre
 	East
 	South
@@ -95,6 +95,15 @@ type Device interface {
 	// that no sweep updates keep their values. At all others the new value is that of the correction in Up, in float64
 	// and from the field of coarse.
 	Interpolate(ctx context.Context, coarse Device) error
+	// Coarsen computes the stencil of level+1 of a weighted operator, the five arrays from Centre on, in the rows that
+	// belong to those that the rank owns. It, Scale and Complete set the levels up, before the first cycle (Grid.SetUp;
+	// docs/numerics.md defines the bits). Coarser, RestrictSource and Interpolate are not for a weighted operator.
+	Coarsen(ctx context.Context, level int) error
+	// Scale computes the scaling of a level, an array, in the rows that the rank owns.
+	Scale(ctx context.Context, level int) error
+	// Complete computes what cycles need of the levels: couplings, transfers, and all of the levels that the rank holds
+	// as a whole. The arrays from Centre on are not used any more.
+	Complete(ctx context.Context) error
 	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type.
 	CopyRows(ctx context.Context, level int, a Array, s solver.Stripe, dst []byte) error
 	// SetRows sets rows [s.Lo, s.Hi) of an array that the device holds.

@@ -20,12 +20,10 @@ type Point struct{ C, E, S, SE, SW float64 }
 //
 // All matrices are 0 in the rows and columns of points that are not unknowns, but for D, which is 1 on the diagonal.
 type Factors struct {
-	Blocking
-	Inverse []float64 // S^-1 by block, row by row; of the border, the inverse of what is left of its equations
-	Carry   []float64 // G by block, row by row; 0 for the first one
-	// For a ring, and nil without a border: Ring as in Direct, and the couplings of the border to the last and to the
-	// first block of the chain.
-	Ring, Last, First []float64
+	matrices
+	Carry []float64 // G by block, row by row; 0 for the first one
+	// The couplings of the border to the last and to the first block of the chain; nil without a border.
+	Last, First []float64
 }
 
 // errLost is the error for equations that rounding has made such that many fields solve them.
@@ -35,7 +33,7 @@ var errLost = errors.New("the coefficients differ by so many powers of ten that 
 // NewFactors eliminates the equations of the coarsest level. at returns the stencil of an interior point. It fails if
 // the equations have no solution.
 func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
-	e := &elimination{Factors: Factors{Blocking: l.Blocking()}, at: at}
+	e := &elimination{Factors: Factors{matrices: l.Blocking().newMatrices()}, at: at}
 	err := e.eliminate()
 	if errors.Is(err, errSingular) {
 		err = errLost
@@ -44,16 +42,6 @@ func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 		return nil, fmt.Errorf("multigrid: coarsest level, %d x %d points: %w", e.mesh.NX, e.mesh.NY, err)
 	}
 	return &e.Factors, nil
-}
-
-// FactorsSize returns the slots, the blocks and the bytes of the matrices of NewFactors.
-func (l Layout) FactorsSize() (slots, blocks int, bytes int64) {
-	b := l.Blocking()
-	matrices := 2 * b.Blocks
-	if b.Chain < b.Blocks {
-		matrices += b.Chain + 2
-	}
-	return b.Slots, b.Blocks, 8 * int64(matrices) * int64(b.Slots*b.Slots)
 }
 
 // Solve sets x to the solution for b, both by block and slot. b is overwritten, and 0 at points that are not unknowns.
@@ -67,20 +55,16 @@ func (l Layout) FactorsSize() (slots, blocks int, bytes int64) {
 // chain of fma in the order of slots, which begins with what it is added to, or with +0.
 func (f *Factors) Solve(x, b []float64) {
 	f.solveChain(x, b)
-	if f.Ring == nil {
+	if !f.ring() {
 		return
 	}
 	n, m := f.Chain, f.Slots
-	border, y := x[n*m:], b[n*m:]
+	y := b[n*m:]
 	if n > 0 {
 		multiply(y, f.Last, x[(n-1)*m:n*m])
 		multiply(y, f.First, x[:m])
 	}
-	clear(border)
-	multiply(border, f.Inverse[n*m*m:], y)
-	for i := range n {
-		multiply(x[i*m:(i+1)*m], f.Ring[i*m*m:], border)
-	}
+	f.closeRing(x, y)
 }
 
 // solveChain sets x to p, and b to y.
@@ -109,65 +93,51 @@ func multiplyTransposed(dst, matrix, v []float64) {
 	}
 }
 
-// elimination computes Factors. All ranks and devices use these, so they are the same on every processor: each
-// operation is rounded once.
+// elimination computes Factors.
 type elimination struct {
 	Factors
 	at func(x, y int) Point
 }
 
 func (e *elimination) eliminate() error {
-	m, n := e.Slots*e.Slots, e.Chain
-	e.Inverse, e.Carry = make([]float64, e.Blocks*m), make([]float64, e.Blocks*m)
-	block := func(a []float64, i int) []float64 { return a[i*m : (i+1)*m] }
+	n, m := e.Chain, e.Slots
+	e.Carry = make([]float64, e.Blocks*m*m)
 	for i := range n {
-		s := block(e.Inverse, i)
+		s := e.of(e.Inverse, i)
 		e.within(s, i)
 		if i > 0 {
-			before, g := e.between(i-1), block(e.Carry, i)
-			product(g, transposed(before, e.Slots), block(e.Inverse, i-1), e.Slots, 1)
-			product(s, g, before, e.Slots, -1)
+			before, g := e.between(i-1), e.of(e.Carry, i)
+			product(g, transposed(before, m), e.of(e.Inverse, i-1), m, 1)
+			product(s, g, before, m, -1)
 		}
-		if err := e.invert(s, i); err != nil {
+		if err := e.invert(i, e.unknown); err != nil {
 			return err
 		}
 	}
-	if n == e.Blocks {
+	if !e.ring() {
 		return nil
 	}
-	return e.closeRing()
-}
-
-// closeRing computes the matrices of a ring.
-func (e *elimination) closeRing() error {
-	n, m := e.Chain, e.Slots
-	s := e.Inverse[n*m*m:]
+	s := e.of(e.Inverse, n)
 	e.within(s, n)
-	e.Ring, e.Last, e.First = make([]float64, n*m*m), make([]float64, m*m), e.between(n)
+	e.Last, e.First = make([]float64, m*m), e.between(n)
 	if n == 0 { // the border is its own neighbour
 		for j := range m {
 			for k := range m {
 				s[j*m+k] -= e.First[j*m+k] + e.First[k*m+j]
 			}
 		}
-		return e.invert(s, n)
+		return e.invert(n, e.unknown)
 	}
 	e.Last = transposed(e.between(n-1), m)
-	x, b := make([]float64, n*m), make([]float64, n*m)
-	for k := range m {
-		clear(b)
+	e.fillRing(e.solveChain, func(k int, b []float64) {
 		for j := range m {
 			b[j] += e.First[k*m+j]
 			b[(n-1)*m+j] += e.Last[k*m+j]
 		}
-		e.solveChain(x, b)
-		for at, v := range x {
-			e.Ring[at*m+k] = v
-		}
-	}
-	product(s, e.Last, e.Ring[(n-1)*m*m:], m, -1)
+	})
+	product(s, e.Last, e.of(e.Ring, n-1), m, -1)
 	product(s, e.First, e.Ring, m, -1)
-	return e.invert(s, n)
+	return e.invert(n, e.unknown)
 }
 
 // within sets a matrix to D of a block.
@@ -180,7 +150,7 @@ func (e *elimination) within(s []float64, block int) {
 			continue
 		}
 		s[j*m+j] += p.C
-		if k, ok := e.slot(j + 1); ok && e.point(block, k).C > 0 {
+		if k, ok := e.slot(j + 1); ok && e.unknown(block, k) {
 			v := p.E
 			if e.columns {
 				v = p.S
@@ -199,7 +169,7 @@ func (e *elimination) between(block int) []float64 {
 	for j := range m {
 		for d := -1; d <= 1; d++ {
 			k, ok := e.slot(j + d)
-			if !ok || !(e.point(block, j).C > 0 && e.point(next, k).C > 0) {
+			if !ok || !(e.unknown(block, j) && e.unknown(next, k)) {
 				continue
 			}
 			u[j*m+k] += e.coupling(block, next, j, k, d)
@@ -226,6 +196,8 @@ func (e *elimination) coupling(block, next, slot, to, d int) float64 {
 
 func (e *elimination) point(block, slot int) Point { return e.at(e.Point(block, slot)) }
 
+func (e *elimination) unknown(block, slot int) bool { return e.point(block, slot).C > 0 }
+
 // slot returns a slot that may lie beyond the ends of a block. ok is false if there is none.
 func (e *elimination) slot(j int) (slot int, ok bool) {
 	across := e.mesh.Walls.Left
@@ -236,19 +208,6 @@ func (e *elimination) slot(j int) (slot int, ok bool) {
 		return (j + e.Slots) % e.Slots, true
 	}
 	return j, j >= 0 && j < e.Slots
-}
-
-// invert replaces the matrix of a block by its inverse, 0 for points that are not unknowns.
-func (e *elimination) invert(s []float64, block int) error {
-	if err := invert(s, e.Slots); err != nil {
-		return err
-	}
-	for j := range e.Slots {
-		if !(e.point(block, j).C > 0) {
-			s[j*e.Slots+j] = 0
-		}
-	}
-	return nil
 }
 
 // product adds sign times the product of two square matrices of m rows to a third one, the terms of an element in the

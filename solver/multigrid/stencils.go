@@ -11,53 +11,34 @@ import (
 // takes more than one.
 const WeightedHeadroom = 12
 
-// WeightedDevice is a Device that can be opened with the levels of a weighted operator. After Load and before the first
-// cycle its caller calls, for each level l finer than Agglomerated in turn, Coarsen(l), and then Scale(l+1) if level
-// l+1 is finer than Agglomerated, too; at last Complete. It copies rows in between: before Scale(l+1) the HaloDepth
-// rows of Centre, East, South, SouthEast and SouthWest on both sides of the stripe of level l+1, after it those of
-// Scaling, and before Complete all of the five arrays of level Agglomerated. SetUp does all that. docs/numerics.md
-// defines the bits. Full multigrid and the operations of a stage (Coarser, RestrictSource, Interpolate) are not for a
-// weighted operator.
-type WeightedDevice interface {
-	Device
-	// Coarsen computes the stencil of level+1, the five arrays, in the rows that belong to those that the rank owns.
-	Coarsen(ctx context.Context, level int) error
-	// Scale computes the scaling of a level, an array, in the rows that the rank owns.
-	Scale(ctx context.Context, level int) error
-	// Complete computes what cycles need of the levels: couplings, transfers, and all of the levels that the rank holds
-	// as a whole. The arrays from Centre on are not used any more.
-	Complete(ctx context.Context) error
-}
-
 // stencils are the arrays of a stencil.
 var stencils = [...]Array{Centre, East, South, SouthEast, SouthWest}
 
-// SetUp computes the levels of a weighted operator, whose finest level is loaded. Where the operator is another one,
-// there is nothing to do. All ranks call it.
+// SetUp computes the levels of a weighted operator, whose finest level is loaded: for each level l finer than
+// Agglomerated in turn, Coarsen(l), and then Scale(l+1) if level l+1 is finer than Agglomerated, too; at last Complete.
+// In between it copies rows: before Scale(l+1) the HaloDepth rows of Centre, East, South, SouthEast and SouthWest on
+// both sides of the stripe of level l+1, after it those of Scaling, and before Complete all of the five arrays of level
+// Agglomerated. Where the operator is another one, there is nothing to do. All ranks call it.
 func (g *Grid) SetUp(ctx context.Context) error {
 	if !g.Layout.Plan.Weighted {
 		return nil
 	}
-	d, ok := g.Device.(WeightedDevice)
-	if !ok {
-		return fmt.Errorf("multigrid: %T has no levels for a weighted operator", g.Device)
-	}
 	for l := range g.Layout.Agglomerated {
-		if err := d.Coarsen(ctx, l); err != nil {
+		if err := g.Device.Coarsen(ctx, l); err != nil {
 			return fmt.Errorf("level %d: %w", l+1, err)
 		}
-		if err := g.completeStencil(ctx, d, l+1); err != nil {
+		if err := g.completeStencil(ctx, l+1); err != nil {
 			return fmt.Errorf("level %d: %w", l+1, err)
 		}
 	}
-	if err := d.Complete(ctx); err != nil {
+	if err := g.Device.Complete(ctx); err != nil {
 		return fmt.Errorf("levels: %w", err)
 	}
 	return nil
 }
 
 // completeStencil copies what other ranks have computed of the stencil of a level, and scales it.
-func (g *Grid) completeStencil(ctx context.Context, d WeightedDevice, level int) error {
+func (g *Grid) completeStencil(ctx context.Context, level int) error {
 	if level == g.Layout.Agglomerated {
 		if g.Exchange == nil {
 			return nil
@@ -74,7 +55,7 @@ func (g *Grid) completeStencil(ctx context.Context, d WeightedDevice, level int)
 			return err
 		}
 	}
-	if err := d.Scale(ctx, level); err != nil {
+	if err := g.Device.Scale(ctx, level); err != nil {
 		return err
 	}
 	return g.FillHalos(ctx, level, Scaling)

@@ -216,16 +216,16 @@ func (r *ranks) setUp(ctx context.Context, oracle *reference.Weighted) error {
 	if !r.plan.Weighted {
 		return nil
 	}
-	each := func(do func(d multigrid.WeightedDevice) error) error {
+	each := func(do func(d multigrid.Device) error) error {
 		for k, d := range r.devices {
-			if err := do(d.(multigrid.WeightedDevice)); err != nil {
+			if err := do(d); err != nil {
 				return fmt.Errorf("rank %d: %w", k, err)
 			}
 		}
 		return nil
 	}
 	for l := range r.agglomerated {
-		if err := each(func(d multigrid.WeightedDevice) error { return d.Coarsen(ctx, l) }); err != nil {
+		if err := each(func(d multigrid.Device) error { return d.Coarsen(ctx, l) }); err != nil {
 			return fmt.Errorf("coarsen %d: %w", l, err)
 		}
 		if err := r.shareStencil(ctx, l+1, oracle); err != nil {
@@ -234,14 +234,14 @@ func (r *ranks) setUp(ctx context.Context, oracle *reference.Weighted) error {
 		if l+1 == r.agglomerated {
 			break
 		}
-		if err := each(func(d multigrid.WeightedDevice) error { return d.Scale(ctx, l+1) }); err != nil {
+		if err := each(func(d multigrid.Device) error { return d.Scale(ctx, l+1) }); err != nil {
 			return fmt.Errorf("scale %d: %w", l+1, err)
 		}
 		if err := r.shareArray(ctx, l+1, multigrid.Scaling, oracle); err != nil {
 			return err
 		}
 	}
-	return each(func(d multigrid.WeightedDevice) error { return d.Complete(ctx) })
+	return each(func(d multigrid.Device) error { return d.Complete(ctx) })
 }
 
 // shareStencil compares the stencil of a level and copies it between the ranks.

@@ -200,11 +200,8 @@ func split(rows solver.Stripe, n int) []solver.Stripe {
 // MemoryBytes returns the bytes of the arrays that New allocates. Those of a weighted operator include what its set-up
 // needs and gives back.
 func MemoryBytes(l multigrid.Layout) int64 {
-	size, last := l.DirectSize, len(l.Plan.Levels)-1
-	if l.Plan.Weighted {
-		size = l.FactorsSize
-	}
-	slots, blocks, bytes := size()
+	last := len(l.Plan.Levels) - 1
+	slots, blocks, bytes := l.CoarsestSize()
 	bytes += 2 * 8 * int64(slots*blocks)
 	for i := range l.Plan.Levels {
 		arrays := 3

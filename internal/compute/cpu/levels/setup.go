@@ -163,7 +163,7 @@ func joined(runs []multigrid.Columns) (all []multigrid.Columns) {
 	return all
 }
 
-// Coarsen implements multigrid.WeightedDevice.
+// Coarsen implements multigrid.Device.
 func (d *Device) Coarsen(ctx context.Context, level int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -192,7 +192,7 @@ func (d *Device) parallel(rows solver.Stripe, run func(solver.Stripe)) {
 	helpers.Wait()
 }
 
-// Scale implements multigrid.WeightedDevice.
+// Scale implements multigrid.Device.
 func (d *Device) Scale(ctx context.Context, level int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -214,7 +214,7 @@ func (d *Device) scale(level int, rows solver.Stripe) {
 	})
 }
 
-// Complete implements multigrid.WeightedDevice.
+// Complete implements multigrid.Device.
 func (d *Device) Complete(ctx context.Context) error {
 	last := len(d.coarse)
 	for l := d.layout.Agglomerated; l <= last; l++ {
