@@ -72,11 +72,33 @@ func (m *Multigrid) Cycle() solver.Sum {
 	for l := 1; l < len(m.levels)-1; l++ {
 		m.down(l)
 	}
-	m.levels[len(m.levels)-1].solve(m.direct)
+	m.solve()
 	for l := len(m.levels) - 2; l >= 0; l-- {
 		m.up(l)
 	}
 	return sum
+}
+
+// solve sets the unknowns of the coarsest level.
+func (m *Multigrid) solve() {
+	j, d := m.levels[len(m.levels)-1], m.direct
+	x, b := make([]float64, d.Blocks*d.Slots), make([]float64, d.Blocks*d.Slots)
+	at := func(i int) (place int, free bool) {
+		column, row := d.Point(i/d.Slots, i%d.Slots)
+		return row*j.mesh.NX + column, d.Free(i/d.Slots, i%d.Slots)
+	}
+	for i := range b {
+		if place, free := at(i); free {
+			b[i] = j.source[place]
+		}
+	}
+	d.Solve(x, b)
+	clear(j.field)
+	for i, v := range x {
+		place, _ := at(i)
+		j.field[place] = j.round(v)
+	}
+	j.copyPeriodic(j.field)
 }
 
 // Rows returns rows [s.Lo, s.Hi) of the unknowns of a level, dense, little-endian.
@@ -221,4 +243,29 @@ func (j *Jacobi) between(l multigrid.Level, y, x int) float64 {
 		t[k] = j.fma(float64(wy), j.round(south-north), north)
 	}
 	return j.fma(float64(wx), j.round(t[1]-t[0]), t[0])
+}
+
+// Interpolate sets the field to that of the cycles over the next coarser mesh.
+func (m *Multigrid) Interpolate(coarse *Multigrid) {
+	l, fine, from := m.plan.Levels[0], m.levels[0], coarse.levels[0]
+	for y := range fine.mesh.NY {
+		for x := range fine.mesh.NX {
+			if fine.swept(y, x) {
+				fine.field[y*fine.mesh.NX+x] = from.between(l, y, x)
+			}
+		}
+	}
+	fine.copyPeriodic(fine.field)
+}
+
+// RestrictSource sets the source of the cycles over the next coarser mesh.
+func (m *Multigrid) RestrictSource(coarse *Multigrid) {
+	fine := m.levels[0]
+	swept := make([]float64, len(fine.source))
+	for i, b := range fine.source {
+		if fine.swept(i/fine.mesh.NX, i%fine.mesh.NX) {
+			swept[i] = b
+		}
+	}
+	m.restrictTo(0, swept, coarse.levels[0])
 }

@@ -1,5 +1,6 @@
 // Package reference is what tests compare sweeps and cycles with: the iteration over the whole mesh in its simplest
-// form, with the norm computed by its definition. It shares no code with any backend.
+// form, with the norm computed by its definition. It shares no code with any backend but, in cycles, the solution of
+// the coarsest level.
 package reference
 
 import (

@@ -301,70 +301,21 @@ func (m *Weighted) correct(level int) {
 	})
 }
 
-// solve sets the unknowns of the coarsest level by the definition in multigrid.Factors.
+// solve sets the unknowns of the coarsest level.
 func (m *Weighted) solve(l *weightedLevel) {
 	f := m.factors
-	at := func(i int) (index int, free bool) {
-		x, y := f.Point(i/f.Slots, i%f.Slots)
-		index, _ = l.index(y, x)
-		return index, l.centre[index] > 0
-	}
-	b := make([][]float64, f.Blocks)
-	for i := range b {
-		b[i] = make([]float64, f.Slots)
-		for k := range b[i] {
-			if n, free := at(i*f.Slots + k); free {
-				b[i][k] = float64(l.b[n] * l.h[n])
+	x, b := make([]float64, f.Blocks*f.Slots), make([]float64, f.Blocks*f.Slots)
+	each := func(do func(i, at int)) {
+		for i := range b {
+			column, row := f.Point(i/f.Slots, i%f.Slots)
+			if at, _ := l.index(row, column); l.centre[at] > 0 {
+				do(i, at)
 			}
 		}
 	}
-	for i, x := range factorsSolution(f, b) {
-		for k, v := range x {
-			if n, free := at(i*f.Slots + k); free {
-				l.field[n] = l.round(l.h[n] * v)
-			}
-		}
-	}
-}
-
-// factorsSolution returns the solution by blocks.
-func factorsSolution(f *multigrid.Factors, b [][]float64) [][]float64 {
-	n, m := f.Chain, f.Slots*f.Slots
-	times := func(matrices []float64, block int, v, to []float64) []float64 {
-		sums := slices.Clone(to)
-		for j := range sums {
-			for k := range v {
-				sums[j] = math.FMA(matrices[block*m+j*f.Slots+k], v[k], sums[j])
-			}
-		}
-		return sums
-	}
-	zero, x := make([]float64, f.Slots), make([][]float64, f.Blocks)
-	for i := 1; i < n; i++ {
-		b[i] = times(f.Carry, i, b[i-1], b[i])
-	}
-	for i := n - 1; i >= 0; i-- {
-		x[i] = times(f.Inverse, i, b[i], zero)
-		if i == n-1 {
-			continue
-		}
-		for j := range x[i] {
-			for k, v := range x[i+1] {
-				x[i][j] = math.FMA(f.Carry[(i+1)*m+k*f.Slots+j], v, x[i][j])
-			}
-		}
-	}
-	if n == f.Blocks {
-		return x
-	}
-	if n > 0 {
-		b[n] = times(f.First, 0, x[0], times(f.Last, 0, x[n-1], b[n]))
-	}
-	x[n] = times(f.Inverse, n, b[n], zero)
-	for i := range n {
-		x[i] = times(f.Ring, i, x[n], x[i])
-	}
-	return x
+	each(func(i, at int) { b[i] = float64(l.b[at] * l.h[at]) })
+	f.Solve(x, b)
+	each(func(i, at int) { l.field[at] = l.round(l.h[at] * x[i]) })
 }
 
 // Rows returns rows [s.Lo, s.Hi) of the unknowns of a level, dense, little-endian.
