@@ -101,8 +101,8 @@ func (e *Engine) Sums(ctx context.Context, p solver.Pass) (sums []solver.Sum, er
 	return sums, err
 }
 
-// Advance implements solver.Iteration. If the halos are used up, it first waits for new ones. In the last pass before an
-// exchange it sweeps the edges first and sends them before it sweeps the interior. The sequence of exchanges depends
+// Advance implements solver.Iteration. If the halos are used up, it first waits for new ones. In the last pass before
+// an exchange it sweeps the edges first and sends them before it sweeps the interior. The sequence of exchanges depends
 // only on the sequence of arguments.
 func (e *Engine) Advance(ctx context.Context, to, end int) (solver.Pass, error) {
 	p := e.plan(to, end)
