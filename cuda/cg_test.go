@@ -58,50 +58,6 @@ func TestCG(t *testing.T) {
 // So they do on the CPU.
 func TestCGOnFibers(t *testing.T) { runCG(t, accelerated(emulatedAlone(t), Options{})) }
 
-// noise is a field without order.
-type noise struct{ mesh solver.Mesh }
-
-// Row implements solver.RowSource.
-func (f noise) Row(y int, dst []byte) error {
-	r := rand.NewPCG(uint64(y), 7)
-	for x := 1; x < f.mesh.NX-1; x++ {
-		binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(float64(int64(r.Uint64()))/(1<<63)))
-	}
-	return nil
-}
-
-// BenchmarkCG times products and steps, and a cycle before them.
-func BenchmarkCG(b *testing.B) {
-	if noGPU != nil {
-		b.Skipf("NOT RUN, no GPU: %v", noGPU)
-	}
-	for _, n := range []int{8192, 1024, 257} {
-		v, err := openFlat(func(l multigrid.Layout) (*Levels, error) { return NewLevels(gpu, l, Options{}) }, n, false)
-		if err != nil {
-			b.Fatal(err)
-		}
-		s, err := NewCG(v)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ctx, field := b.Context(), noise{v.levels[0].Mesh}
-		if err := errors.Join(v.Load(ctx, field), s.Load(ctx, field), s.Keep(ctx), v.cycle(ctx)); err != nil {
-			b.Fatal(err)
-		}
-		name, points := fmt.Sprintf("n=%d", n), int64(n)*int64(n)
-		v.time(b, name+"/products", 24*points, func() error { return s.launchProducts() })
-		v.time(b, name+"/sums", 0, func() error {
-			_, err := s.Products(ctx)
-			return err
-		})
-		v.time(b, name+"/step", 48*points, func() error { return s.Step(ctx, 1, 1) })
-		v.time(b, name+"/cycle", 0, func() error { return v.cycle(ctx) })
-		if err := v.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // lonely is a field of 0 with one point in each group of the mesh that is not 0.
 type lonely struct {
 	mesh   solver.Mesh

@@ -182,28 +182,3 @@ func TestSpecialCases(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkElementary(b *testing.B) {
-	for name, f := range univariate {
-		b.Run(name, func(b *testing.B) {
-			x, sum := 0.1, 0.0
-			for b.Loop() {
-				sum += f(x)
-				if x += 0.000123; x > 0.99 {
-					x = 0.1
-				}
-			}
-		})
-	}
-	for name, f := range bivariate {
-		b.Run(name, func(b *testing.B) {
-			x, sum := 0.1, 0.0
-			for b.Loop() {
-				sum += f(x, 0.7)
-				if x += 0.000123; x > 0.99 {
-					x = 0.1
-				}
-			}
-		})
-	}
-}
