@@ -2,7 +2,6 @@ package solver_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,51 +11,18 @@ import (
 	"jacobi/solver/jacobi"
 )
 
-// late is the reducer of one rank whose total of a pass arrives when the rank has posted delay further passes.
-type late struct {
-	*hub
-	delay  int
-	posted int
-	waits  []int // passes whose total had not arrived when it was waited for
+// tallMesh is a mesh that five ranks with halos of 16 rows can share.
+func tallMesh(periodic bool) formula {
+	return formula{solver.Mesh{NX: 13, NY: 114, DType: solver.Float64, Walls: solver.WrapRows(periodic)}, bump}
 }
 
-func (l *late) Post(ctx context.Context, pass uint64, c solver.Contribution) error {
-	l.posted++
-	return l.hub.Post(ctx, pass, c)
-}
-
-func (l *late) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
-	if l.posted <= int(pass)+l.delay {
-		l.waits = append(l.waits, int(pass))
-	}
-	return l.hub.Wait(ctx, pass)
-}
-
-// lateRun runs ranks whose totals arrive delay passes late, and returns the passes for whose totals rank 0 waited.
-func lateRun(t *testing.T, f formula, ranks, delay int, limits solver.Limits, o options,
-	mutate func(rank int, o *options, p *plain)) (outcome, []int, []error) {
-	t.Helper()
-	reducers := make([]*late, ranks)
-	out, errs := runRanksOver(t, f, ranks, o.Depth, limits, o, mutate, func(rank int, h *hub) solver.Reducer {
-		reducers[rank] = &late{hub: h, delay: delay}
-		return reducers[rank]
-	})
-	for r := range reducers {
-		if !slices.Equal(reducers[r].waits, reducers[0].waits) {
-			t.Errorf("rank %d waited for passes %v, rank 0 for %v", r, reducers[r].waits, reducers[0].waits)
-		}
-	}
-	return out, reducers[0].waits, errs
-}
-
-// tall is a mesh that five ranks with halos of 16 rows can share.
-var tall = formula{mesh: solver.Mesh{NX: 13, NY: 114, DType: solver.Float64}, value: bump}
+var tall = tallMesh(false)
 
 // depths calls check for depths 1 to 16 with other numbers of ranks, passes ahead, lags and sweeps a pass. With -short
 // it does so for a quarter of them: the race detector is slow.
 func depths(check func(ranks int, limits solver.Limits, o options)) {
 	for depth := 1; depth <= 16; depth++ {
-		for i, ahead := range []int{2, 3, 8, 32} {
+		for i, ahead := range []int{1, 2, 3, 8, 32} {
 			if testing.Short() && (depth+i)%4 != 0 {
 				continue
 			}
@@ -65,39 +31,42 @@ func depths(check func(ranks int, limits solver.Limits, o options)) {
 				sweeps = (depth + 1) / 2
 			}
 			check(1+(depth+i)%5, solver.Limits{MaxSweeps: sweeps, Lag: (depth + i/2) % 2},
-				options{Depth: depth, Ahead: ahead})
+				options{Depth: depth, Ahead: ahead, delay: ahead})
 		}
 	}
 }
 
-// However far norms lag behind the sweeps, a run ends after the same sweep, with the same norms and field.
+// However far norms lag behind the sweeps, a run ends after the same sweep, with the same norms and field. A norm that
+// the very last sweep meets counts as converged.
 func TestRunEndsAlikeHoweverLateTheNorms(t *testing.T) {
-	all, _ := wanted(t, tall, 0, 90)
-	for _, end := range []struct {
-		k             int // the sweep whose norm is the tolerance; -1 for none
-		maxIterations int
-	}{{0, 90}, {7, 90}, {30, 90}, {63, 90}, {88, 90}, {-1, 77}, {-1, 1}} {
-		tolerance, reason := 0.0, solver.MaxIterations
-		if end.k >= 0 {
-			tolerance, reason = all[end.k], solver.Converged
-		}
-		norms, field := wanted(t, tall, tolerance, end.maxIterations)
-		depths(func(ranks int, limits solver.Limits, o options) {
-			o.Goal.Tolerance, o.MaxIterations = tolerance, end.maxIterations
-			out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, nil)
-			noErrors(t, errs)
-			if out.result.Iterations != len(norms) || out.result.Reason != reason || !slices.Equal(out.norms, norms) ||
-				!bytes.Equal(out.field, field) {
-				t.Errorf("%+v, %d ranks, depth %d, %+v, %d ahead: %+v, %d norms; want %d sweeps, %s", end, ranks,
-					o.Depth, limits, o.Ahead, out.result, len(out.norms), len(norms), reason)
+	for _, f := range []formula{tall, tallMesh(true)} {
+		all, _ := wanted(t, f, 0, 90)
+		for _, end := range []struct {
+			k             int // the sweep whose norm is the tolerance; -1 for none
+			maxIterations int
+		}{{0, 90}, {7, 90}, {30, 90}, {63, 90}, {88, 90}, {89, 90}, {-1, 77}, {-1, 1}} {
+			tolerance, reason := 0.0, solver.MaxIterations
+			if end.k >= 0 {
+				tolerance, reason = all[end.k], solver.Converged
 			}
-			for r, p := range out.backends {
-				if p.loaded != 1 || p.swept >= len(norms)+2*limits.MaxSweeps {
-					t.Errorf("%+v, depth %d: rank %d loaded %d times and did %d sweeps for %d", end, o.Depth, r,
-						p.loaded, p.swept, len(norms))
+			norms, field := wanted(t, f, tolerance, end.maxIterations)
+			depths(func(ranks int, limits solver.Limits, o options) {
+				o.Goal.Tolerance, o.MaxIterations = tolerance, end.maxIterations
+				out, errs := runRanks(t, f, ranks, o.Depth, limits, o, nil)
+				noErrors(t, errs)
+				if out.result.Iterations != len(norms) || out.result.Reason != reason ||
+					!slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
+					t.Errorf("%+v, %d ranks, depth %d, %+v, %d ahead: %+v, %d norms; want %d sweeps, %s", end, ranks,
+						o.Depth, limits, o.Ahead, out.result, len(out.norms), len(norms), reason)
 				}
-			}
-		})
+				for r, p := range out.backends {
+					if p.loaded != 1 || p.swept >= len(norms)+2*limits.MaxSweeps {
+						t.Errorf("%+v, depth %d: rank %d loaded %d times and did %d sweeps for %d", end, o.Depth, r,
+							p.loaded, p.swept, len(norms))
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -106,7 +75,7 @@ func TestRequestsToStopArriveThoughNormsAreLate(t *testing.T) {
 	all, _ := wanted(t, tall, 0, 1000)
 	depths(func(ranks int, limits solver.Limits, o options) {
 		o.MaxIterations = 1 << 30
-		out, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *options, p *plain) {
+		out, errs := runRanks(t, tall, ranks, o.Depth, limits, o, func(rank int, o *options, p *plain) {
 			if rank == ranks/2 {
 				o.Stop = func() bool { return p.swept >= 40 }
 			}
@@ -131,7 +100,7 @@ func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
 		for _, every := range []int{0, 32} {
 			o.MaxIterations, o.SaveEvery = 200, every
 			h := &shelf{states: map[int]map[int][]byte{}}
-			_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, o *options, p *plain) {
+			_, errs := runRanks(t, tall, ranks, o.Depth, limits, o, func(rank int, o *options, p *plain) {
 				s := &saver{shelf: h, backend: p}
 				if every == 0 && rank == ranks-1 {
 					s.wanted = func() bool { return p.swept >= 40 && p.swept < 40+limits.MaxSweeps }
@@ -153,7 +122,7 @@ func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
 				}
 				continue
 			}
-			o.Ahead = 1
+			o.Ahead, o.delay = 1, 0
 			_, prompt := savingRun(t, tall, ranks, o.Depth, limits, o, nil)
 			if want := slices.Sorted(maps.Keys(prompt.states)); !slices.Equal(at, want) {
 				t.Errorf("%s; want %v", what, want)
@@ -166,7 +135,7 @@ func TestStatesAreSavedThoughNormsAreLate(t *testing.T) {
 func TestDamageIsNamedThoughNormsAreLate(t *testing.T) {
 	depths(func(ranks int, limits solver.Limits, o options) {
 		o.MaxIterations = 1000
-		_, _, errs := lateRun(t, tall, ranks, o.Ahead, limits, o, func(rank int, _ *options, p *plain) {
+		_, errs := runRanks(t, tall, ranks, o.Depth, limits, o, func(rank int, _ *options, p *plain) {
 			if rank == ranks-1 {
 				p.damageAt = 43
 			}
@@ -196,18 +165,18 @@ func TestNoRankWaitsForNormsFarFromTheEnd(t *testing.T) {
 		{1, 32, solver.Limits{MaxSweeps: 1}, options{Depth: 1, Ahead: 32}, 11, 32},
 		{5, 16, solver.Limits{MaxSweeps: 4}, options{Depth: 16, Ahead: 16}, 17, 16},
 	} {
-		c.o.MaxIterations = 320
+		c.o.MaxIterations, c.o.delay = 320, c.delay
 		var want []int
 		for pass, passes := 0, 320/c.limits.MaxSweeps; pass < passes; pass++ {
 			if pass < c.first || pass >= passes-c.last {
 				want = append(want, pass)
 			}
 		}
-		out, waits, errs := lateRun(t, tall, c.ranks, c.delay, c.limits, c.o, nil)
+		out, errs := runRanks(t, tall, c.ranks, c.o.Depth, c.limits, c.o, nil)
 		noErrors(t, errs)
-		if out.result.Iterations != 320 || !slices.Equal(waits, want) {
+		if out.result.Iterations != 320 || !slices.Equal(out.waits, want) {
 			t.Errorf("%d ranks, delay %d, %+v, %d ahead: %d sweeps, waited for passes %v, want %v", c.ranks, c.delay,
-				c.limits, c.o.Ahead, out.result.Iterations, waits, want)
+				c.limits, c.o.Ahead, out.result.Iterations, out.waits, want)
 		}
 	}
 }

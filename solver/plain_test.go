@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"jacobi/internal/compute/cpu"
@@ -123,44 +122,3 @@ func (p *plain) Undo() error {
 }
 
 func (p *plain) Limits() solver.Limits { return p.limits }
-
-// hub adds the contributions of the ranks of one process.
-type hub struct {
-	ranks int
-	mu    sync.Mutex
-	cond  *sync.Cond
-	given map[uint64][]solver.Contribution
-}
-
-func newHub(ranks int) *hub {
-	h := &hub{ranks: ranks, given: map[uint64][]solver.Contribution{}}
-	h.cond = sync.NewCond(&h.mu)
-	return h
-}
-
-// Post implements solver.Reducer; all ranks share it.
-func (h *hub) Post(_ context.Context, pass uint64, c solver.Contribution) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.given[pass] = append(h.given[pass], solver.Contribution{Sums: append([]solver.Sum(nil), c.Sums...),
-		Flags: c.Flags})
-	h.cond.Broadcast()
-	return nil
-}
-
-// Wait implements solver.Reducer.
-func (h *hub) Wait(_ context.Context, pass uint64) (solver.Contribution, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for len(h.given[pass]) < h.ranks {
-		h.cond.Wait()
-	}
-	total := solver.Contribution{Sums: make([]solver.Sum, len(h.given[pass][0].Sums))}
-	for _, c := range h.given[pass] {
-		for i, s := range c.Sums {
-			total.Sums[i].Merge(s)
-		}
-		total.Flags |= c.Flags
-	}
-	return total, nil
-}

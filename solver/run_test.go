@@ -69,6 +69,7 @@ type options struct {
 	MaxIterations int
 	Norms         solver.Cadence
 	Ahead         int
+	delay         int // passes by which totals are late
 	Stop          func() bool
 	Saver         solver.Saver
 	SaveEvery     int
@@ -96,25 +97,38 @@ type outcome struct {
 	norms    []float64 // of rank 0
 	field    []byte
 	backends []*plain
+	waits    []int // passes for whose totals ranks have waited
+}
+
+// late is the reducer of a rank whose total of a pass arrives when the rank has posted delay further passes.
+type late struct {
+	*exchangetest.Reducer
+	delay  int
+	posted int
+	waits  []int // passes whose total had not arrived when it was waited for
+}
+
+func (l *late) Post(ctx context.Context, pass uint64, c solver.Contribution) error {
+	l.posted++
+	return l.Reducer.Post(ctx, pass, c)
+}
+
+func (l *late) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
+	if l.posted <= int(pass)+l.delay {
+		l.waits = append(l.waits, int(pass))
+	}
+	return l.Reducer.Wait(ctx, pass)
 }
 
 // runRanks runs ranks in this process. mutate, if not nil, may change the options and the backend of a rank.
 func runRanks(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o options,
 	mutate func(rank int, o *options, p *plain)) (outcome, []error) {
 	t.Helper()
-	return runRanksOver(t, f, ranks, depth, limits, o, mutate, func(_ int, h *hub) solver.Reducer { return h })
-}
-
-// runRanksOver is runRanks with a reducer for each rank, made from the hub.
-func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limits, o options,
-	mutate func(rank int, o *options, p *plain),
-	reducer func(rank int, h *hub) solver.Reducer) (outcome, []error) {
-	t.Helper()
 	stripes, err := solver.Partition(f.mesh.Interior(), ranks, depth)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHub(ranks)
+	h, reducers := exchangetest.NewReducer(ranks), make([]*late, ranks)
 	results, errs, backends := make([]solver.Result, ranks), make([]error, ranks), make([]*plain, ranks)
 	var layouts []solver.Layout
 	for r := range ranks {
@@ -146,10 +160,8 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 		if mutate != nil {
 			mutate(r, &opts, p)
 		}
-		red := reducer(r, h)
-		wg.Go(func() {
-			results[r], errs[r] = run(t.Context(), p, x, red, opts)
-		})
+		reducers[r] = &late{Reducer: h, delay: o.delay}
+		wg.Go(func() { results[r], errs[r] = run(t.Context(), p, x, reducers[r], opts) })
 	}
 	wg.Wait()
 	for r, p := range backends {
@@ -167,8 +179,11 @@ func runRanksOver(t *testing.T, f formula, ranks, depth int, limits solver.Limit
 			results[r].Reason != results[0].Reason) {
 			t.Errorf("rank %d ended with %+v, rank 0 with %+v", r, results[r], results[0])
 		}
+		if !slices.Equal(reducers[r].waits, reducers[0].waits) {
+			t.Errorf("rank %d waited for passes %v, rank 0 for %v", r, reducers[r].waits, reducers[0].waits)
+		}
 	}
-	out.result, out.backends = results[0], backends
+	out.result, out.backends, out.waits = results[0], backends, reducers[0].waits
 	return out, errs
 }
 
@@ -180,65 +195,6 @@ func noErrors(t *testing.T, errs []error) {
 }
 
 var bump = func(x, y int) float64 { return math.Sin(0.3*float64(x)) * math.Cos(0.2*float64(y*y%17)) }
-
-// For every depth, pass length and lag the run ends exactly after sweep k+1, with the right norms and field.
-func TestRunEndsAfterTheSweepAfterConvergence(t *testing.T) {
-	for _, periodic := range []bool{false, true} {
-		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Walls: solver.WrapRows(periodic)},
-			value: bump}
-		all, _ := wanted(t, f, 0, 60)
-		for _, k := range []int{0, 1, 6, 7, 8, 9, 30, 31, 55} {
-			tolerance := all[k]
-			norms, field := wanted(t, f, tolerance, 60)
-			if len(norms) != k+2 {
-				t.Fatalf("the oracle did %d sweeps for k = %d", len(norms), k)
-			}
-			for _, c := range []struct{ ranks, depth, pass, lag int }{
-				{1, 1, 1, 0}, {1, 8, 8, 0}, {3, 1, 1, 0}, {3, 1, 1, 1}, {3, 2, 2, 0}, {3, 5, 5, 1}, {2, 8, 8, 0},
-				{4, 8, 8, 1}, {3, 8, 3, 0}, {3, 7, 2, 1}, {2, 16, 5, 0},
-			} {
-				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag},
-					options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: 60}, nil)
-				noErrors(t, errs)
-				r := out.result
-				if r.Iterations != k+2 || r.Reason != solver.Converged || r.Norm != norms[k+1] {
-					t.Errorf("periodic %v, k %d, %+v: %+v; want %d sweeps, norm %v", periodic, k, c, out.result, k+2,
-						norms[k+1])
-				}
-				if !slices.Equal(out.norms, norms) {
-					t.Errorf("periodic %v, k %d, %+v: %d norms, want %d; or others", periodic, k, c, len(out.norms),
-						len(norms))
-				}
-				if !bytes.Equal(out.field, field) {
-					t.Errorf("periodic %v, k %d, %+v: another field", periodic, k, c)
-				}
-			}
-		}
-	}
-}
-
-// max_iterations need not be a multiple of the depth; a norm met by the very last sweep counts as converged.
-func TestRunEndsAtMaxIterations(t *testing.T) {
-	f := formula{mesh: solver.Mesh{NX: 9, NY: 40, DType: solver.Float64}, value: bump}
-	all, _ := wanted(t, f, 0, 30)
-	for n := 1; n <= 20; n++ {
-		_, field := wanted(t, f, 0, n)
-		for _, tolerance := range []float64{0, all[n-1]} {
-			out, errs := runRanks(t, f, 2, 8, solver.Limits{MaxSweeps: 5},
-				options{Goal: solver.Goal{Tolerance: tolerance}, MaxIterations: n}, nil)
-			noErrors(t, errs)
-			reason := solver.MaxIterations
-			if tolerance > 0 {
-				reason = solver.Converged
-			}
-			if out.result.Iterations != n || out.result.Reason != reason || !slices.Equal(out.norms, all[:n]) ||
-				!bytes.Equal(out.field, field) {
-				t.Errorf("max_iterations %d, tolerance %v: %+v, %d norms; want %d sweeps, %s", n, tolerance, out.result,
-					len(out.norms), n, reason)
-			}
-		}
-	}
-}
 
 // A smooth decay is forecast. A norm that falls faster than the forecast costs a restart from the initial field but
 // does not change the result.
@@ -283,46 +239,6 @@ func TestRunRestartsWhenTheForecastIsWrong(t *testing.T) {
 	}
 }
 
-// If one rank is asked to stop, all ranks stop after the same sweep and their rows make up one field.
-func TestRunStopsAtACommonSweep(t *testing.T) {
-	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
-	for _, depth := range []int{1, 4, 8} {
-		out, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth, Lag: 1},
-			options{MaxIterations: 1 << 30}, func(rank int, o *options, p *plain) {
-				if rank == 1 {
-					o.Stop = func() bool { return p.swept >= 20 }
-				}
-			})
-		noErrors(t, errs)
-		if out.result.Reason != solver.Interrupted || out.result.Iterations < 20 || out.result.Iterations > 20+3*depth {
-			t.Errorf("depth %d: %+v, want interrupted within three passes after sweep 20", depth, out.result)
-		}
-		norms, field := wanted(t, f, 0, out.result.Iterations)
-		if !slices.Equal(out.norms, norms) || !bytes.Equal(out.field, field) {
-			t.Errorf("depth %d: not the state after %d sweeps", depth, out.result.Iterations)
-		}
-	}
-}
-
-// A damaged value ends the run on every rank with an error that names the sweep.
-func TestRunNamesTheSweepOfANaN(t *testing.T) {
-	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
-	for _, depth := range []int{1, 8} {
-		_, errs := runRanks(t, f, 3, depth, solver.Limits{MaxSweeps: depth}, options{MaxIterations: 100},
-			func(rank int, _ *options, p *plain) {
-				if rank == 2 {
-					p.damageAt = 13
-				}
-			})
-		for r, err := range errs {
-			const want = "sweep 13: the norm is NaN: the field has left the range of its type or was damaged"
-			if err == nil || err.Error() != want {
-				t.Errorf("depth %d, rank %d: %v, want %s", depth, r, err, want)
-			}
-		}
-	}
-}
-
 // While norms are far from the tolerance no rank waits for one, so passes are undone only at the end.
 func TestRunReplaysAtMostOnePass(t *testing.T) {
 	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
@@ -347,7 +263,7 @@ func TestRunFailsWhenItsContextEnds(t *testing.T) {
 	links := exchangetest.Links([]solver.Layout{l, l}) // rank 1 never starts
 	x := solver.NewHostExchange(links[0], solver.HostOptions{})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := run(ctx, p, x, newHub(2), options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5,
+	_, err := run(ctx, p, x, exchangetest.NewReducer(2), options{Initial: f, Depth: 1, MaxSweeps: 1, MaxIterations: 5,
 		OnStep: func(s solver.Step, _ time.Time, _ time.Duration) {
 			if s.Kind == solver.StepInterior {
 				cancel(errors.New("rank 1 is gone"))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jacobi/solver"
+	"jacobi/solver/exchangetest"
 )
 
 // slow is a backend on a device: launches return at once, and Sums returns when the device has swept the pass.
@@ -22,13 +23,13 @@ func (s slow) Sums(ctx context.Context, b solver.Pass) ([]solver.Sum, error) {
 
 // others is a reducer whose Wait takes the time that other ranks need.
 type others struct {
-	*hub
+	*exchangetest.Reducer
 	wait time.Duration
 }
 
 func (o others) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	time.Sleep(o.wait)
-	return o.hub.Wait(ctx, pass)
+	return o.Reducer.Wait(ctx, pass)
 }
 
 // Waiting for the own device counts as computing; only waiting for other ranks' sums counts as waiting for norms. The
@@ -44,7 +45,7 @@ func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := solver.NewHostExchange([2]solver.RowLink{}, solver.HostOptions{})
-		device, reducer := slow{p, 30 * time.Millisecond}, others{newHub(1), 2 * time.Millisecond}
+		device, reducer := slow{p, 30 * time.Millisecond}, others{exchangetest.NewReducer(1), 2 * time.Millisecond}
 		shares := map[solver.Share]time.Duration{}
 		onStep := func(s solver.Step, _ time.Time, took time.Duration) { shares[s.Kind.Share()] += took }
 		result, err := run(t.Context(), device, x, reducer,

@@ -1,7 +1,6 @@
 package multigrid_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -32,16 +31,6 @@ func (n noise) Row(iy int, dst []byte) error {
 	return err
 }
 
-// alone is the reducer of a single rank.
-type alone struct{ kept solver.Contribution }
-
-func (a *alone) Post(_ context.Context, _ uint64, c solver.Contribution) error {
-	a.kept = c
-	return nil
-}
-
-func (a *alone) Wait(context.Context, uint64) (solver.Contribution, error) { return a.kept, nil }
-
 // skipAlone leaves a test of one rank out of short tests, which are those of the race detector. Others have threads and
 // ranks.
 func skipAlone(t *testing.T) {
@@ -51,8 +40,9 @@ func skipAlone(t *testing.T) {
 	}
 }
 
-// norms does the given number of cycles and returns the norms of the fields from the initial one on.
-func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, cycles int) []float64 {
+// open opens the levels of a mesh on one rank and loads a field.
+func open(t *testing.T, mesh solver.Mesh, op solver.Operator, rows solver.RowSource,
+	e solver.Magnitude) (*levels.Device, multigrid.Layout) {
 	t.Helper()
 	plan, err := multigrid.NewPlan(mesh, op)
 	if err != nil {
@@ -60,21 +50,40 @@ func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, cycles int) []flo
 	}
 	stripes, agglomerated := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
 	l := plan.LayoutOf(stripes, agglomerated, 0)
+	l.Values, l.Magnitude = op.Values, e
+	if op.Fixed != nil {
+		if l.Fixed, err = plan.FixedPoints(op.Fixed); err != nil {
+			t.Fatal(err)
+		}
+	}
 	d, err := levels.New(l, 2, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	if err := d.Load(t.Context(), noise{mesh}); err != nil {
+	t.Cleanup(func() { d.Close() })
+	if err := d.Load(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
-	var norms []float64
-	_, err = run(t.Context(), d, l, options{Options: solver.Options{MaxIterations: cycles,
-		OnNorms: func(_ int, n []float64) error {
-			norms = append(norms, n...)
-			return nil
-		}}})
-	if err != nil {
+	return d, l
+}
+
+// norms does the given number of cycles, with conjugate gradients if they are accelerated, and returns the norms of the
+// fields from the initial one on.
+func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, accelerated bool, cycles int) (norms []float64) {
+	t.Helper()
+	d, l := open(t, mesh, op, noise{mesh}, 0)
+	o := options{Options: solver.Options{MaxIterations: cycles, OnNorms: func(_ int, n []float64) error {
+		norms = append(norms, n...)
+		return nil
+	}}}
+	if accelerated {
+		s := levels.NewCG(d)
+		if err := s.Load(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		o.multigrid.CG = s
+	}
+	if _, err := run(t.Context(), d, l, o); err != nil {
 		t.Fatal(err)
 	}
 	return norms
@@ -110,7 +119,7 @@ func TestFactor(t *testing.T) {
 			solver.Operator{Scale: 0.4999, Blend: 0.5}, 0.055},
 	} {
 		t.Run(fmt.Sprintf("%dx%d %v %v", c.nx, c.ny, c.walls, c.op.Blend), func(t *testing.T) {
-			n := norms(t, solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}, c.op, 8)
+			n := norms(t, solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}, c.op, false, 8)
 			factor := math.Pow(n[8]/n[3], 1.0/5)
 			t.Logf("factor %.4f, norms %.2e", factor, n)
 			if !(factor < c.most) {

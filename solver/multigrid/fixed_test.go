@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -56,7 +55,7 @@ func TestAccelerated(t *testing.T) {
 		for name, at := range shapes(n) {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 				mesh := solver.Mesh{NX: n, NY: n, DType: solver.Float64, Walls: walls}
-				norms := fixedNorms(t, mesh, shape{n, at}, true, 20)
+				norms := norms(t, mesh, solver.Operator{Fixed: shape{n, at}}, true, 20)
 				cycles := slices.IndexFunc(norms, func(v float64) bool { return v <= 1e-8*norms[0] })
 				t.Logf("%d cycles", cycles)
 				if most := map[string]int{"dots": 14, "sparse": 14}[name]; cycles < 0 || cycles > max(12, most) {
@@ -73,7 +72,8 @@ func TestFixedFactor(t *testing.T) {
 	for _, n := range []int{129, 200} {
 		for name, at := range shapes(n) {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
-				norms := fixedNorms(t, solver.Mesh{NX: n, NY: n, DType: solver.Float64}, shape{n, at}, false, 12)
+				norms := norms(t, solver.Mesh{NX: n, NY: n, DType: solver.Float64},
+					solver.Operator{Fixed: shape{n, at}}, false, 12)
 				factor := math.Pow(norms[12]/norms[6], 1.0/6)
 				t.Logf("factor %.3f", factor)
 				if !(factor < 0.75) {
@@ -82,44 +82,6 @@ func TestFixedFactor(t *testing.T) {
 			})
 		}
 	}
-}
-
-// fixedNorms returns the norms of the given number of cycles with fixed points.
-func fixedNorms(t *testing.T, mesh solver.Mesh, fixed solver.FixedRows, accelerated bool,
-	cycles int) (norms []float64) {
-	t.Helper()
-	plan, err := multigrid.NewPlan(mesh, solver.Operator{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stripes, agglomerated := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
-	l := plan.LayoutOf(stripes, agglomerated, 0)
-	if l.Fixed, err = plan.FixedPoints(fixed); err != nil {
-		t.Fatal(err)
-	}
-	d, err := levels.New(l, 1, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if err := d.Load(t.Context(), noise{mesh}); err != nil {
-		t.Fatal(err)
-	}
-	o := options{Options: solver.Options{MaxIterations: cycles, OnNorms: func(_ int, n []float64) error {
-		norms = append(norms, n...)
-		return nil
-	}}}
-	if accelerated {
-		s := levels.NewCG(d)
-		if err := s.Load(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		o.multigrid.CG = s
-	}
-	if _, err = run(t.Context(), d, l, o); err != nil {
-		t.Fatal(err)
-	}
-	return norms
 }
 
 // Rows that ranks read apart and exchange are the rows that one rank reads, and other data are refused.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -101,24 +100,10 @@ func (k known) ValueRow(iy int, _ solver.Value, dst []byte) error {
 // solve returns the largest error, and its root mean square, of the field after the given number of cycles.
 func (k known) solve(t *testing.T, full bool, cycles int) (largest, mean float64) {
 	t.Helper()
-	plan, err := multigrid.NewPlan(k.mesh, k.operator())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stripes, agglomerated := plan.Divide([]solver.Stripe{k.mesh.Interior()}, multigrid.AgglomeratedPoints)
-	l := plan.LayoutOf(stripes, agglomerated, 0)
-	l.Values = k
-	d, err := levels.New(l, 2, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	if err := d.Load(t.Context(), k); err != nil {
-		t.Fatal(err)
-	}
+	d, l := open(t, k.mesh, k.operator(), k, 0)
 	o := options{Options: solver.Options{MaxIterations: cycles}}
 	if full {
-		layouts, err := multigrid.StagesOf(l, stripes, 0, k, multigrid.AgglomeratedPoints)
+		layouts, err := multigrid.StagesOf(l, [][]solver.Stripe{l.Stripes}, 0, k, multigrid.AgglomeratedPoints)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +112,7 @@ func (k known) solve(t *testing.T, full bool, cycles int) (largest, mean float64
 			t.Fatal(err)
 		}
 	}
-	if _, err = run(t.Context(), d, l, o); err != nil {
+	if _, err := run(t.Context(), d, l, o); err != nil {
 		t.Fatal(err)
 	}
 	in := k.mesh.Interior()

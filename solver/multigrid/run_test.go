@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
+	"jacobi/solver/exchangetest"
 	"jacobi/solver/multigrid"
 )
 
@@ -21,16 +21,12 @@ type keeper struct {
 	mesh   solver.Mesh
 	saved  map[int][]byte // by cycles
 	wanted bool
-	busy   int       // calls of Busy that return true
 	seen   []float64 // norms of samples
 }
 
 func (k *keeper) Wanted() bool { return k.wanted }
 
-func (k *keeper) Busy() bool {
-	k.busy--
-	return k.busy >= 0
-}
+func (k *keeper) Busy() bool { return false }
 
 func (k *keeper) Save(ctx context.Context, cycles int) error {
 	field := make([]byte, k.rows.Rows()*k.mesh.RowBytes())
@@ -55,7 +51,7 @@ type options struct {
 
 // run does cycles with a single rank until the run ends.
 func run(ctx context.Context, d multigrid.Device, l multigrid.Layout, o options) (solver.Result, error) {
-	sums := solver.NewReductions(&alone{}, &solver.Watch{})
+	sums := solver.NewReductions(exchangetest.NewReducer(1), &solver.Watch{})
 	o.Magnitude, o.multigrid.Cycles = l.Magnitude, o.Start.Iterations
 	return solver.Drive(ctx, multigrid.New(multigrid.Grid{Device: d, Layout: l}, sums, o.multigrid), sums, o.Options)
 }
@@ -63,19 +59,7 @@ func run(ctx context.Context, d multigrid.Device, l multigrid.Layout, o options)
 func newSolo(t *testing.T) *solo {
 	t.Helper()
 	mesh := solver.Mesh{NX: 70, NY: 50, DType: solver.Float64}
-	plan, err := multigrid.NewPlan(mesh, solver.Operator{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stripes, agglomerated := plan.Divide([]solver.Stripe{mesh.Interior()}, multigrid.AgglomeratedPoints)
-	l := plan.LayoutOf(stripes, agglomerated, 0)
-	d, err := levels.New(l, 1, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Load(t.Context(), noise{mesh}); err != nil {
-		t.Fatal(err)
-	}
+	d, l := open(t, mesh, solver.Operator{}, noise{mesh}, 0)
 	s := &solo{device: d, layout: l,
 		keeper: &keeper{device: d, rows: mesh.Interior(), mesh: mesh, saved: map[int][]byte{}}}
 	s.options.MaxIterations = 50
@@ -143,96 +127,6 @@ func TestRunEnds(t *testing.T) {
 			t.Errorf("%s: %d states saved of %d cycles, want all but the first and the last", c.reason,
 				len(s.keeper.saved), c.cycles)
 		}
-	}
-}
-
-// A run that goes on from a saved state has the norms and the field of the run that saved it.
-func TestRunGoesOn(t *testing.T) {
-	first := newSolo(t)
-	first.options.MaxIterations, first.options.Saver, first.options.SaveEvery = 7, first.keeper, 3
-	first.run(t)
-	if len(first.keeper.saved) != 2 || first.keeper.saved[3] == nil || first.keeper.saved[6] == nil {
-		t.Fatalf("%d states saved, want those after 3 and 6 cycles", len(first.keeper.saved))
-	}
-	again := newSolo(t)
-	err := again.device.SetRows(t.Context(), 0, multigrid.Unknowns, again.keeper.rows, first.keeper.saved[3])
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.options.MaxIterations = 7
-	again.options.Start = solver.Start{Iterations: 3, Norms: first.norms[:3]}
-	again.run(t)
-	if !slices.Equal(again.norms, first.norms[3:]) || !bytes.Equal(again.field(t), first.field(t)) {
-		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[3:])
-	}
-}
-
-// So does a run with conjugate gradients, whose state is the field and the direction.
-func TestAcceleratedRunGoesOn(t *testing.T) {
-	first := newSolo(t)
-	cg := first.accelerate(t, nil)
-	saved := &direction{keeper: first.keeper, cg: cg}
-	first.options.MaxIterations, first.options.Saver, first.options.SaveEvery = 5, saved, 2
-	first.run(t)
-	again := newSolo(t)
-	err := again.device.SetRows(t.Context(), 0, multigrid.Unknowns, again.keeper.rows, first.keeper.saved[2])
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.accelerate(t, saved)
-	again.options.MaxIterations = 5
-	again.options.Start = solver.Start{Iterations: 2, Norms: first.norms[:2]}
-	again.run(t)
-	if !slices.Equal(again.norms, first.norms[2:]) || !bytes.Equal(again.field(t), first.field(t)) {
-		t.Errorf("norms %g, want %g; or the fields differ", again.norms, first.norms[2:])
-	}
-}
-
-// accelerate gives the run a CG that begins with a direction.
-func (s *solo) accelerate(t *testing.T, rows solver.RowSource) multigrid.CG {
-	t.Helper()
-	cg := levels.NewCG(s.device.(*levels.Device))
-	if err := cg.Load(t.Context(), rows); err != nil {
-		t.Fatal(err)
-	}
-	s.options.multigrid.CG = cg
-	return cg
-}
-
-// direction is a keeper that also keeps the direction after 2 cycles, and yields it.
-type direction struct {
-	*keeper
-	cg   multigrid.CG
-	rows []byte
-}
-
-func (d *direction) Save(ctx context.Context, cycles int) error {
-	if cycles == 2 {
-		d.rows = make([]byte, d.keeper.rows.Rows()*d.mesh.RowBytes())
-		if err := d.cg.CopyRows(ctx, d.keeper.rows, d.rows); err != nil {
-			return err
-		}
-	}
-	return d.keeper.Save(ctx, cycles)
-}
-
-// Row implements solver.RowSource.
-func (d *direction) Row(iy int, dst []byte) error {
-	clear(dst)
-	if own := d.keeper.rows; iy >= own.Lo && iy < own.Hi {
-		copy(dst, d.rows[(iy-own.Lo)*d.mesh.RowBytes():])
-	}
-	return nil
-}
-
-// No state is saved while a rank is busy with an earlier one; the next chance is taken.
-func TestRunWaitsForTheSaver(t *testing.T) {
-	s := newSolo(t)
-	s.options.MaxIterations, s.options.Saver, s.options.SaveEvery, s.keeper.busy = 6, s.keeper, 2, 4
-	s.run(t)
-	// Cycles 0 to 3 report that the saver is busy, so the state due after 2 cycles is saved after 4.
-	if len(s.keeper.saved) != 1 || s.keeper.saved[4] == nil {
-		t.Errorf("%d states saved, want the one after 4 cycles", len(s.keeper.saved))
 	}
 }
 

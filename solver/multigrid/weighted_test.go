@@ -1,8 +1,6 @@
 package multigrid_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -10,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 
 	"jacobi/internal/compute/cpu/levels"
@@ -94,133 +91,22 @@ func (m material) ValueRow(y int, k solver.Value, dst []byte) error {
 	return nil
 }
 
-// meeting adds the contributions of ranks in this process.
-type meeting struct {
-	ranks int
-	lock  sync.Mutex
-	at    map[uint64]*gathering
-}
-
-// gathering is a pass whose contributions are added.
-type gathering struct {
-	missing int
-	total   solver.Contribution
-	done    chan struct{}
-}
-
-func (m *meeting) of(pass uint64) *gathering {
-	g, ok := m.at[pass]
-	if !ok {
-		g = &gathering{missing: m.ranks, done: make(chan struct{})}
-		m.at[pass] = g
-	}
-	return g
-}
-
-// Post implements solver.Reducer.
-func (m *meeting) Post(_ context.Context, pass uint64, c solver.Contribution) error {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	g := m.of(pass)
-	if g.total.Sums == nil {
-		g.total.Sums = make([]solver.Sum, len(c.Sums))
-	}
-	for i, s := range c.Sums {
-		g.total.Sums[i].Merge(s)
-	}
-	g.total.Flags |= c.Flags
-	if g.missing--; g.missing == 0 {
-		close(g.done)
-	}
-	return nil
-}
-
-// Wait implements solver.Reducer.
-func (m *meeting) Wait(ctx context.Context, pass uint64) (solver.Contribution, error) {
-	m.lock.Lock()
-	g := m.of(pass)
-	m.lock.Unlock()
-	select {
-	case <-g.done:
-		return g.total, nil
-	case <-ctx.Done():
-		return solver.Contribution{}, context.Cause(ctx)
-	}
-}
-
-// solved is the end of a run.
-type solved struct {
-	solver.Result
-	norms []float64
-	field []byte // the rows of all ranks
-}
-
-// solve does cycles with conjugate gradients on several ranks in this process.
-func solve(t *testing.T, m material, ranks, points int, o solver.Options) solved {
+// solve does cycles with conjugate gradients until the norm has fallen to 1e-8 of the first one.
+func solve(t *testing.T, m material) solver.Result {
 	t.Helper()
-	plan, err := multigrid.NewPlan(m.mesh(), m.operator())
+	d, l := open(t, m.mesh(), m.operator(), m, m.magnitude())
+	grid, cg := multigrid.Grid{Device: d, Layout: l}, levels.NewCG(d)
+	if err := errors.Join(grid.SetUp(t.Context()), cg.Load(t.Context(), nil)); err != nil {
+		t.Fatal(err)
+	}
+	o := options{Options: solver.Options{MaxIterations: 200, Goal: solver.Goal{Relative: 1e-8}}}
+	o.multigrid.CG = cg
+	r, err := run(t.Context(), d, l, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := solver.Partition(m.mesh().Interior(), ranks, multigrid.HaloDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stripes, agglomerated := plan.Divide(whole, points)
-	links := linksOf(plan, stripes, agglomerated)
-	reducer := &meeting{ranks: ranks, at: map[uint64]*gathering{}}
-	ends, errs := make([]solved, ranks), make([]error, ranks)
-	var all sync.WaitGroup
-	for rank := range ranks {
-		l := plan.LayoutOf(stripes, agglomerated, rank)
-		l.Values, l.Magnitude = m, m.magnitude()
-		g := multigrid.Grid{Layout: l, Stripes: stripes, Rank: rank}
-		if ranks > 1 {
-			g.Exchange = solver.NewHostExchange(links[rank], solver.HostOptions{Rank: rank,
-				Most: multigrid.HaloDepth * m.mesh().RowBytes()})
-		}
-		all.Go(func() { ends[rank], errs[rank] = solveOn(t.Context(), g, m, reducer, o) })
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range ends[1:] {
-		ends[0].field = append(ends[0].field, e.field...)
-	}
-	return ends[0]
+	return r
 }
-
-// solveOn does the cycles of a rank.
-func solveOn(ctx context.Context, g multigrid.Grid, m material, r solver.Reducer, o solver.Options) (s solved,
-	err error) {
-	d, err := levels.New(g.Layout, 1, "")
-	if err != nil {
-		return s, err
-	}
-	defer d.Close()
-	g.Device = d
-	cg := levels.NewCG(d)
-	if err := errors.Join(d.Load(ctx, m), g.SetUp(ctx), cg.Load(ctx, nil)); err != nil {
-		return s, err
-	}
-	o.Magnitude = g.Layout.Magnitude
-	o.OnNorms = func(_ int, norms []float64) error {
-		s.norms = append(s.norms, norms...)
-		return nil
-	}
-	sums := solver.NewReductions(r, &solver.Watch{})
-	s.Result, err = solver.Drive(ctx, multigrid.New(g, sums, multigrid.Options{CG: cg}), sums, o)
-	if err != nil {
-		return s, err
-	}
-	own := g.Layout.Stripes[0]
-	s.field = make([]byte, own.Rows()*m.mesh().RowBytes())
-	return s, d.CopyRows(ctx, 0, multigrid.Unknowns, own, s.field)
-}
-
-// relative is a run that ends when the norm has fallen to 1e-8 of the first one.
-var relative = solver.Options{MaxIterations: 200, Goal: solver.Goal{Relative: 1e-8}}
 
 // checkerboard has cells x cells squares with the coefficients 1 and contrast in turn.
 func checkerboard(n, cells int, contrast float64) material {
@@ -230,22 +116,6 @@ func checkerboard(n, cells int, contrast float64) material {
 		}
 		return 1
 	})
-}
-
-// One, two and three ranks have the same norms and the same field, with halos on two levels and with one.
-func TestWeightedRanksAgree(t *testing.T) {
-	m := checkerboard(129, 16, 100)
-	one := solve(t, m, 1, 500, relative)
-	if one.Reason != solver.Converged {
-		t.Fatalf("%d cycles, norms %v: %v", one.Iterations, one.norms, one.Reason)
-	}
-	for _, c := range [][2]int{{2, 500}, {3, 500}, {3, multigrid.AgglomeratedPoints}} {
-		s := solve(t, m, c[0], c[1], relative)
-		if !slices.Equal(s.norms, one.norms) || !bytes.Equal(s.field, one.field) {
-			t.Errorf("%d ranks, levels of at most %d points on all: norms %v, want %v; the same field: %t", c[0], c[1],
-				s.norms, one.norms, bytes.Equal(s.field, one.field))
-		}
-	}
 }
 
 // kind is a kind of coefficient, between 1 and a contrast.
@@ -338,7 +208,7 @@ func TestWeightedCycles(t *testing.T) {
 	for _, k := range kinds {
 		var got [2]int
 		for i, contrast := range []float64{100, 1e4} {
-			s := solve(t, k.a(n, contrast), 1, multigrid.AgglomeratedPoints, relative)
+			s := solve(t, k.a(n, contrast))
 			got[i] = s.Iterations
 			if s.Reason != solver.Converged {
 				t.Errorf("%s, contrast %g: %d cycles (%v), norm %g", k.name, contrast, s.Iterations, s.Reason, s.Norm)
