@@ -99,18 +99,24 @@ func run(t *testing.T, dir, program string, args ...string) outcome {
 // runWith is run with additional environment variables.
 func runWith(t *testing.T, env []string, dir, program string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+	ctx := limited(t)
 	cmd := command(ctx, dir, program, args...)
 	cmd.Env = append(cmd.Env, env...)
 	return finish(t, ctx, cmd)
 }
 
+// limited returns a context that ends after limit, or with the test.
+func limited(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // runNatural is run without the keys that command gives to most tests, but for the device: as users begin.
 func runNatural(t *testing.T, dir, program string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+	ctx := limited(t)
 	cmd := command(ctx, dir, program, args...)
 	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool {
 		return strings.HasPrefix(v, "JACOBI_SOLVER_") || strings.HasPrefix(v, "JACOBI_PROBLEM_") ||
@@ -306,6 +312,15 @@ func same(t *testing.T, got, want answer, what ...any) {
 	}
 }
 
+// writeText writes a file with this path, given by its elements, and makes its directory.
+func writeText(t *testing.T, text string, path ...string) {
+	t.Helper()
+	name := filepath.Join(path...)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readText returns the contents of the file with this path, given by its elements.
 func readText(t *testing.T, path ...string) string {
 	t.Helper()
@@ -333,13 +348,15 @@ func readReport(t *testing.T, dir string) report {
 func with(keys []string, more ...string) []string { return slices.Concat(keys, more) }
 
 // onRanks returns the launcher arguments for np ranks with these keys.
-func onRanks(np any, keys ...string) []string { return append(set(keys...), "-np", fmt.Sprint(np)) }
+func onRanks(np any, keys ...string) []string {
+	return slices.Clip(append(set(keys...), "-np", fmt.Sprint(np)))
+}
 
-// set turns "key=value" pairs into launcher arguments.
+// set turns "key=value" pairs into launcher arguments. Appending to them never writes into memory that others share.
 func set(pairs ...string) []string {
 	var args []string
 	for _, p := range pairs {
 		args = append(args, "--set", p)
 	}
-	return args
+	return slices.Clip(args)
 }

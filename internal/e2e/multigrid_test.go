@@ -1,15 +1,11 @@
 package e2e
 
 import (
-	"context"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"jacobi/cuda/emulate/emulatetest"
@@ -34,30 +30,20 @@ func TestMultigridGivesTheSameBits(t *testing.T) {
 			"solver.tolerance=0", "solver.relative_tolerance=1e-9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, r := solve(t, append(set(cycling(keys...)...), "-np", "1")...)
+			keys := cycling(keys...)
+			want, r := solve(t, onRanks(1, keys...)...)
 			norms := normsOf(t, want.history)
-			if want.reason != "converged" || len(norms) != want.sweeps+1 {
-				t.Fatalf("%d cycles (%s), %d norms", want.sweeps, want.reason, len(norms))
+			if want.reason != "converged" || len(norms) != want.sweeps+1 || r.Norm != norms[want.sweeps] {
+				t.Fatalf("%d cycles (%s), %d norms, the last %g", want.sweeps, want.reason, len(norms), r.Norm)
 			}
 			for i := 2; i < len(norms); i++ {
 				if least := map[bool]float64{true: 3, false: 15}[name == "fixed"]; !(norms[i] < norms[i-1]/least) {
 					t.Errorf("cycle %d: norm %g after %g", i-1, norms[i], norms[i-1])
 				}
 			}
-			if last := norms[len(norms)-1]; math.Abs(r.Norm-last) > 0 {
-				t.Errorf("norm %g in the report, %g in the history", r.Norm, last)
-			}
-			for _, np := range []string{"2", "3", "5", "8"} {
-				for _, transport := range []string{"p2p", "nats"} {
-					got, _ := solve(t, append(set(cycling(append(keys, "halo.transport="+transport)...)...), "-np",
-						np)...)
-					if got != want {
-						t.Errorf("np %s, %s: %d cycles (%s), field %s; want %d (%s), %s; histories equal: %v", np,
-							transport,
-							got.sweeps, got.reason, got.sha, want.sweeps, want.reason, want.sha,
-							got.history == want.history)
-					}
-				}
+			for _, w := range [][2]string{{"2", "p2p"}, {"3", "nats"}, {"5", "p2p"}, {"8", "nats"}} {
+				got, _ := solve(t, onRanks(w[0], with(keys, "halo.transport="+w[1])...)...)
+				same(t, got, want, w)
 			}
 		})
 	}
@@ -67,34 +53,25 @@ func TestMultigridGivesTheSameBits(t *testing.T) {
 // not stop. Jacobi's method does not go on from there.
 func TestMultigridGoesOn(t *testing.T) {
 	t.Parallel()
-	t.Run("plain", func(t *testing.T) { multigridGoesOn(t) })
-	t.Run("accelerated", func(t *testing.T) {
-		multigridGoesOn(t, "problem.fixed=abs(x-0.3) < 0.1 && y > 0.3 && y < 0.31")
-	})
-}
-
-func multigridGoesOn(t *testing.T, more ...string) {
-	dir := filepath.Join(t.TempDir(), "checkpoints")
-	keys := append(cycling("grid.nx=300", "grid.ny=200", "solver.relative_tolerance=1e-10", "solver.tolerance=0"),
-		more...)
-	want, _ := solve(t, append(set(keys...), "-np", "2")...)
-	part := append(keys, "checkpoint.every=2", "checkpoint.dir="+dir, "solver.max_iterations=5")
-	if got, _ := solve(t, append(set(part...), "-np", "3")...); got.sweeps != 5 || got.reason != "max_iterations" {
-		t.Fatalf("%d cycles (%s)", got.sweeps, got.reason)
-	}
-	if sets := checkpoints(t, dir); len(sets) != 2 {
-		t.Fatalf("checkpoints %v, want 2", sets)
-	}
-	got, r := solve(t, append(set(keys...), "-np", "1", "--resume", dir)...)
-	if got != want || r.ResumedAfter != 5 {
-		t.Errorf("resumed after %d cycles: %d, field %s; want %d, %s; histories equal: %v", r.ResumedAfter, got.sweeps,
-			got.sha, want.sweeps, want.sha, got.history == want.history)
-	}
-	out := run(t, t.TempDir(), "launcher", append(set(append(more, "grid.dtype=float64", "grid.nx=300",
-		"grid.ny=200")...), "--resume", dir)...)
-	if wanted := `the checkpoint sets solver.method to "multigrid", this run does not set it`; out.code != 1 ||
-		!strings.Contains(out.stderr, wanted) {
-		t.Errorf("exit code %d, %q; want 1, %q", out.code, out.stderr, wanted)
+	for name, more := range map[string]string{"plain": "run.name=plain",
+		"accelerated": "problem.fixed=abs(x-0.3) < 0.1 && y > 0.3 && y < 0.31"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "checkpoints")
+			keys := cycling("grid.nx=300", "grid.ny=200", "solver.relative_tolerance=1e-10", "solver.tolerance=0", more)
+			want, _ := solve(t, onRanks(2, keys...)...)
+			part, _ := solve(t, onRanks(3, with(keys, "checkpoint.every=2", "checkpoint.dir="+dir,
+				"solver.max_iterations=5")...)...)
+			if sets := checkpoints(t, dir); len(sets) != 2 || part.sweeps != 5 || part.reason != "max_iterations" {
+				t.Fatalf("%d cycles (%s), checkpoints %v, want 2", part.sweeps, part.reason, sets)
+			}
+			got, r := solve(t, append(onRanks(1, keys...), "--resume", dir)...)
+			if same(t, got, want, "resumed"); r.ResumedAfter != 5 {
+				t.Errorf("resumed after %d cycles, want 5", r.ResumedAfter)
+			}
+			run(t, t.TempDir(), "launcher", append(set("grid.dtype=float64", "grid.nx=300", "grid.ny=200", more),
+				"--resume", dir)...).fails(t, 1, `the checkpoint sets solver.method to "multigrid", `+
+				`this run does not set it`)
+		})
 	}
 }
 
@@ -103,51 +80,132 @@ func TestMultigridStops(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	keys := cycling("grid.nx=4097", "grid.ny=4097", "solver.tolerance=0", "solver.max_iterations=1000000000")
-	l := startLive(t, dir, append(set(keys...), "-np", "2")...)
+	l := startLive(t, dir, onRanks(2, keys...)...)
 	l.waitFor(` cycles \(`)
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 130 {
-		t.Fatalf("exit code %d, want 130\n%s", code, output)
-	}
-	r := readReport(t, filepath.Join(dir, "out"))
-	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, _ := solve(t, append(set(append(keys, "solver.max_iterations="+strconv.Itoa(r.Sweeps))...), "-np", "1")...)
-	if again.sha != r.FieldSHA256 || again.history != string(history) {
-		t.Errorf("stopped after %d cycles (%s) with field %s; that many cycles give %s", r.Sweeps, r.StopReason,
-			r.FieldSHA256, again.sha)
-	}
+	l.signal(os.Interrupt)
+	l.ends(130)
+	want, r := answerIn(t, filepath.Join(dir, "out"))
+	got, _ := solve(t, onRanks(1, with(keys, "solver.max_iterations="+strconv.Itoa(r.Sweeps))...)...)
+	got.reason = "interrupted"
+	same(t, got, want, "as many cycles")
 }
 
-// GPUs give the bits of the CPU.
-func TestMultigridOnGPUs(t *testing.T) {
-	needGPU(t)
-	multigridOnGPUs(t, nil, "1", "2", "3", "5")
-}
-
-// The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
-func TestMultigridOnEmulatedGPUs(t *testing.T) {
+// Every method solves meshes that can hardly be coarsened, or not at all.
+func TestSmallMeshes(t *testing.T) {
 	t.Parallel()
-	for _, r := range multigridOnGPUs(t, libraryPath(emulatetest.Build(t)), "1", "2", "3") {
-		wantTransports(t, r, func(int, int) string { return "peer memory" })
+	for method, most := range map[string]int{"jacobi": 1000, "multigrid": 8} {
+		for _, size := range [][2]string{{"3", "3"}, {"4", "3"}, {"500", "5"}, {"9", "300"}} {
+			got, _ := solve(t, onRanks(1, cycling("solver.method="+method, "problem.preset=dirichlet",
+				"solver.tolerance=1e-7", "grid.nx="+size[0], "grid.ny="+size[1])...)...)
+			if got.reason != "converged" && got.reason != "stalled" || got.sweeps > most {
+				t.Errorf("%s, %v: %d iterations (%s)", method, size, got.sweeps, got.reason)
+			}
+		}
 	}
 }
 
-// So they do if one GPU of four reaches the memory of no other.
-func TestMultigridOnGPUsWithAndWithoutPeers(t *testing.T) {
+// A source with an initial field of 0 makes updates beside fixed points that are far larger than the first ones.
+func TestSourceBesideFixedPoints(t *testing.T) {
+	t.Parallel()
+	keys := cycling("problem.preset=dirichlet", "problem.left=neumann(0)", "problem.right=neumann(0)",
+		"problem.top=neumann(0)", "problem.bottom=neumann(0)", "problem.source=1", "grid.nx=400", "grid.ny=400",
+		"problem.fixed=ix == 30 and iy == 30")
+	for _, more := range []string{"solver.start=initial", "solver.start=full", "solver.acceleration=none"} {
+		got, r := solve(t, onRanks(2, with(keys, more)...)...)
+		if got.reason != "converged" || r.Norm > 1e-8 {
+			t.Errorf("%v: %s after %d cycles, norm %v", more, got.reason, got.sweeps, r.Norm)
+		}
+	}
+}
+
+// onDevices are problems that GPUs solve with the bits of the CPU.
+var onDevices = map[string][]string{
+	"terms": cycling("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
+		"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.5)<0.1 && abs(y-0.4)<0.02", "grid.height=0.7",
+		"solver.tolerance=0", "solver.relative_tolerance=1e-5"),
+	"materials": with(materials, "solver.method=multigrid"),
+	"initial": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=130", "grid.ny=151",
+		"problem.source=1", "problem.initial=5"),
+	"full": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=130", "grid.ny=151",
+		"problem.source=1", "solver.start=full"),
+}
+
+// GPUs give the bits of the CPU, by both methods and over both transports.
+func TestProblemsOnGPUs(t *testing.T) {
+	needGPU(t)
+	problems := map[string][]string{"materials, jacobi": with(materials, "solver.method=jacobi")}
+	for name, keys := range onDevices {
+		problems[name] = keys
+	}
+	for name, keys := range problems {
+		for _, transport := range []string{"auto", "nats"} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				t.Parallel() // a process on a GPU starts slowly
+				agreeOnGPUs(t, nil, with(keys, "halo.transport="+transport), "1", "2", "3", "5")
+			})
+		}
+	}
+}
+
+// The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code, also if one GPU of four
+// reaches the memory of no other.
+func TestProblemsOnEmulatedGPUs(t *testing.T) {
 	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
-	for _, r := range multigridOnGPUs(t, env, "4") {
-		wantTransports(t, r, func(a, b int) string {
-			if a == 3 || b == 3 {
-				return "shared memory"
+	for name, ranks := range map[string][]string{"terms": {"1", "2", "3", "4"}, "materials": {"1", "2"},
+		"initial": {"1", "3"}, "full": {"1", "3"}} {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range agreeOnGPUs(t, env, onDevices[name], ranks...) {
+				wantTransports(t, r, func(a, b int) string {
+					if a == 3 || b == 3 {
+						return "shared memory"
+					}
+					return "peer memory"
+				})
 			}
-			return "peer memory"
 		})
+	}
+}
+
+// agreeOnGPUs is sameOnGPUs with the answer of the CPU, and the base of its tolerance.
+func agreeOnGPUs(t *testing.T, env, keys []string, ranks ...string) []report {
+	t.Helper()
+	want, first := solve(t, onRanks(1, with(keys, "device.backend=cpu")...)...)
+	reports := sameOnGPUs(t, env, keys, want, ranks)
+	for i, r := range reports {
+		if r.Base != first.Base {
+			t.Errorf("np %s: base %v, want %v", ranks[i], r.Base, first.Base)
+		}
+	}
+	return reports
+}
+
+// sameOnGPUs checks that runs on GPUs, or in env on what stands for them, give the wanted answer. It returns their
+// reports.
+func sameOnGPUs(t *testing.T, env, keys []string, want answer, ranks []string) (reports []report) {
+	t.Helper()
+	for _, np := range ranks {
+		got, r := solveWith(t, env, onRanks(np, with(keys, "device.backend=cuda")...)...)
+		same(t, got, want, "np", np)
+		for _, rank := range r.Ranks {
+			if !strings.HasPrefix(rank.Device, "cuda") {
+				t.Errorf("np %s: rank %d on %q", np, rank.Rank, rank.Device)
+			}
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// wantTransports checks how the ranks of a run exchange rows.
+func wantTransports(t *testing.T, r report, want func(a, b int) string) {
+	t.Helper()
+	for _, rank := range r.Ranks {
+		for side, link := range rank.Transports {
+			if w := want(rank.Rank, link.Neighbour); link.Transport != w {
+				t.Errorf("rank %d, %s: %s (%s), want %s", rank.Rank, side, link.Transport, link.Why, w)
+			}
+		}
 	}
 }
 
@@ -189,67 +247,15 @@ func TestMultigridOnGPUsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// wantTransports checks how the ranks of a run exchange rows.
-func wantTransports(t *testing.T, r report, want func(a, b int) string) {
-	t.Helper()
-	for _, rank := range r.Ranks {
-		for side, link := range rank.Transports {
-			if w := want(rank.Rank, link.Neighbour); link.Transport != w {
-				t.Errorf("rank %d, %s: %s (%s), want %s", rank.Rank, side, link.Transport, link.Why, w)
-			}
-		}
-	}
-}
-
 // A killed rank ends a run whose GPUs wait for its rows.
 func TestKilledRankEndsMultigridOnEmulatedGPUs(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	keys := cycling("grid.nx=400", "grid.ny=400", "problem.preset=dirichlet", "solver.tolerance=0",
-		"solver.max_iterations=1000000000", "device.backend=cuda")
-	cmd := command(ctx, t.TempDir(), "launcher", append(set(keys...), "-np", "3")...)
+	cmd := command(limited(t), t.TempDir(), "launcher", onRanks(3, cycling("grid.nx=400", "grid.ny=400",
+		"problem.preset=dirichlet", "solver.tolerance=0", "solver.max_iterations=1000000000",
+		"device.backend=cuda")...)...)
 	cmd.Env = append(cmd.Env, libraryPath(emulatetest.Build(t))...)
 	l := startCommand(t, cmd)
 	l.waitFor(`of \d+ cycles .*, norm \d`)
-	pids := l.allRanks(3)
-	if err := syscall.Kill(pids[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	code, output := l.end()
-	if code != 1 || !regexp.MustCompile(`rank \d .*killed`).MatchString(output) {
-		t.Errorf("exit code %d, output\n%s\nwant 1 and the killed rank named", code, output)
-	}
+	kill(t, l.allRanks(3)[1])
+	l.ends(1, `rank \d .*killed`)
 	l.leavesNothing()
-}
-
-func multigridOnGPUs(t *testing.T, env []string, ranks ...string) []report {
-	t.Helper()
-	keys := cycling("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
-		"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.5)<0.1 && abs(y-0.4)<0.02", "grid.height=0.7",
-		"solver.tolerance=0", "solver.relative_tolerance=1e-5")
-	want, _ := solve(t, append(set(append(keys, "device.backend=cpu")...), "-np", "1")...)
-	if want.reason != "converged" {
-		t.Fatalf("%d cycles (%s)", want.sweeps, want.reason)
-	}
-	return sameOnGPUs(t, env, keys, want, ranks)
-}
-
-// sameOnGPUs checks that runs on GPUs, or in env on what stands for them, give the wanted answer. It returns their
-// reports.
-func sameOnGPUs(t *testing.T, env, keys []string, want answer, ranks []string) (reports []report) {
-	t.Helper()
-	for _, np := range ranks {
-		got, r := solveWith(t, env, append(set(append(keys, "device.backend=cuda")...), "-np", np)...)
-		if got != want {
-			t.Errorf("np %s: %d cycles (%s), field %s; want %d (%s), %s; histories equal: %v", np, got.sweeps,
-				got.reason, got.sha, want.sweeps, want.reason, want.sha, got.history == want.history)
-		}
-		for _, rank := range r.Ranks {
-			if !strings.HasPrefix(rank.Device, "cuda") {
-				t.Errorf("np %s: rank %d on %q", np, rank.Rank, rank.Device)
-			}
-		}
-		reports = append(reports, r)
-	}
-	return reports
 }

@@ -41,14 +41,6 @@ func ofScheduler(l *live) shownRun {
 	return s
 }
 
-// limited returns a context that ends after limit, or with the test.
-func limited(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // The page of a run follows it, wherever its ranks are and whatever has started them. At the end it shows the values
 // that are in the files.
 func TestViewOfARun(t *testing.T) {
@@ -59,7 +51,7 @@ func TestViewOfARun(t *testing.T) {
 		start func(t *testing.T, dir string) shownRun
 	}{
 		{"launcher", func(t *testing.T, dir string) shownRun {
-			return ofLauncher(startLive(t, dir, append(set(endless...), "-np", "2", "--view")...))
+			return ofLauncher(startLive(t, dir, append(onRanks(2, endless...), "--view")...))
 		}},
 		{"ssh", func(t *testing.T, dir string) shownRun {
 			c := newCluster(t, 2)
@@ -74,7 +66,7 @@ func TestViewOfARun(t *testing.T) {
 			for range 2 {
 				startAgent(t, t.TempDir(), u, "--slots", "1")
 			}
-			return ofLauncher(startLive(t, dir, onNodes(u, append(set(endless...), "-np", "2", "--view")...)...))
+			return ofLauncher(startLive(t, dir, onNodes(u, append(onRanks(2, endless...), "--view")...)...))
 		}},
 		{"mpirun", func(t *testing.T, dir string) shownRun {
 			path := installed(t, "mpirun.openmpi")
@@ -123,9 +115,7 @@ func TestViewGoesOnAfterARestart(t *testing.T) {
 	var loaded float64
 	p.eval("performance.timeOrigin", &loaded)
 	awaitName(t, checkpoints, isCheckpoint, s.live)
-	if err := syscall.Kill(s.allRanks(2)[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, s.allRanks(2)[1])
 	p.await(`/^rank \d on \S+ was killed by SIGKILL .*; restart 1 of 1: on after sweep \d+, from checkpoints$/.test(
 		byId("warnings").innerText.trim())`)
 	var before uint64
@@ -148,9 +138,7 @@ func (p *page) showsTheEnd(s shownRun, dir string) output.Report {
 	p.t.Helper()
 	p.check(s.interrupt())
 	p.await(`byId("state").textContent === "ended"`)
-	if code, out := s.end(); code != 130 {
-		p.t.Fatalf("exit code %d\n%s", code, out)
-	}
+	s.ends(130)
 	r := wholeReport(p.t, dir)
 	// The state, the ranks, the result and the field come one after another.
 	p.await(fmt.Sprintf(`app.field.frame.sweeps === %[1]d && byId("facts").textContent.includes(%[2]q) &&
