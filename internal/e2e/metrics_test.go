@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"os"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,11 +97,7 @@ func reported(r output.Report) map[string]float64 {
 // wholeReport reads the report of a run in dir.
 func wholeReport(t *testing.T, dir string) (r output.Report) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "out", "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := json.Unmarshal([]byte(readText(t, dir, "out", "report.json")), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -109,15 +107,12 @@ func wholeReport(t *testing.T, dir string) (r output.Report) {
 func TestLauncherServesMetrics(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := startLive(t, dir, append(set("metrics.listen=127.0.0.1:0", "metrics.linger=1m", "grid.nx=200", "grid.ny=300",
-		"solver.max_iterations=500", "halo.transport=nats", "checkpoint.dir=saved", "checkpoint.every=100 sweeps"),
-		"-np", "3")...)
+	l := startLive(t, dir, onRanks(3, "metrics.listen=127.0.0.1:0", "metrics.linger=1m", "grid.nx=200", "grid.ny=300",
+		"solver.max_iterations=500", "halo.transport=nats", "checkpoint.dir=saved", "checkpoint.every=100 sweeps")...)
 	url := metricsURL(l)
 	l.waitFor(`waiting up to 1m0s for a scrape of the metrics; Ctrl-C ends that`)
 	got := scrape(t, url)
-	if code, text := l.end(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, text)
-	}
+	l.ends(0)
 	l.leavesNothing()
 	agrees(t, got, wholeReport(t, dir))
 }
@@ -125,7 +120,7 @@ func TestLauncherServesMetrics(t *testing.T) {
 // While a run lasts, the metrics go on with it, and an interrupt ends it as ever.
 func TestMetricsGoOn(t *testing.T) {
 	t.Parallel()
-	l := startLive(t, t.TempDir(), append(set(append(endless, "metrics.listen=127.0.0.1:0")...), "-np", "2")...)
+	l := startLive(t, t.TempDir(), onRanks(2, with(endless, "metrics.listen=127.0.0.1:0")...)...)
 	url := metricsURL(l)
 	const key = `jacobi_iterations_total{rank="1"}`
 	rises := func(from float64) float64 {
@@ -138,26 +133,18 @@ func TestMetricsGoOn(t *testing.T) {
 		return 0
 	}
 	rises(rises(0))
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, text := l.end(); code != 130 {
-		t.Errorf("exit code %d, want 130\n%s", code, text)
-	}
+	l.signal(os.Interrupt)
+	l.ends(130)
 }
 
 // Ctrl-C ends the wait for the last scrape; the run has ended well.
 func TestInterruptEndsLinger(t *testing.T) {
 	t.Parallel()
-	l := startLive(t, t.TempDir(), append(set("metrics.listen=127.0.0.1:0", "metrics.linger=1m", "grid.nx=20",
-		"grid.ny=30", "solver.max_iterations=5"), "-np", "2")...)
+	l := startLive(t, t.TempDir(), onRanks(2, "metrics.listen=127.0.0.1:0", "metrics.linger=1m", "grid.nx=20",
+		"grid.ny=30", "solver.max_iterations=5")...)
 	l.waitFor("waiting up to")
-	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if code, text := l.end(); code != 0 {
-		t.Errorf("exit code %d\n%s", code, text)
-	}
+	l.signal(syscall.SIGINT)
+	l.ends(0)
 }
 
 // Without a launcher rank 0 serves the metrics of all ranks.
@@ -166,23 +153,121 @@ func TestRankServesMetrics(t *testing.T) {
 	for _, size := range []int{1, 2} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) {
 			dir := t.TempDir()
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			t.Cleanup(cancel)
 			script := `for r in $(seq 1 $(($WORLD_SIZE - 1))); do RANK=$r LOCAL_RANK=$r "$@" & done
 				RANK=0 LOCAL_RANK=0 "$@"; code=$?; wait; exit $code`
-			cmd := command(ctx, dir, "sh", append([]string{"-c", script, "sh", bin + "/jacobi-rank"}, set("grid.nx=200",
-				"grid.ny=300", "solver.max_iterations=200", "metrics.listen=127.0.0.1:0", "metrics.linger=1m")...)...)
-			cmd.Path = "/bin/sh"
+			cmd := command(limited(t), dir, "/bin/sh", append([]string{"-c", script, "sh", bin + "/jacobi-rank"},
+				set("grid.nx=200", "grid.ny=300", "solver.max_iterations=200", "metrics.listen=127.0.0.1:0",
+					"metrics.linger=1m")...)...)
 			n := strconv.Itoa(size)
 			cmd.Env = append(cmd.Env, "WORLD_SIZE="+n, "LOCAL_WORLD_SIZE="+n, "JACOBI_LAUNCHED_BY=torchrun")
 			l := startCommand(t, cmd)
 			url := metricsURL(l)
 			l.waitFor("waiting up to 1m0s for a scrape of the metrics")
 			got := scrape(t, url)
-			if code, text := l.end(); code != 0 {
-				t.Errorf("exit code %d\n%s", code, text)
-			}
+			l.ends(0)
 			agrees(t, got, wholeReport(t, dir))
 		})
 	}
+}
+
+// startMeasuredAgent starts an agent with one slot that serves metrics, and returns where.
+func startMeasuredAgent(t *testing.T, u *url.URL) (metrics string) {
+	t.Helper()
+	a := startAgent(t, t.TempDir(), u, "--slots", "1", "--metrics", ":0")
+	found := regexp.MustCompile(`(?m)^launcher: metrics: (http://127\.0\.0\.1:\d+/metrics)$`).FindStringSubmatch(
+		strings.Join(a.seen, "\n"))
+	if found == nil {
+		t.Fatalf("the agent does not say where its metrics are:\n%s", strings.Join(a.seen, "\n"))
+	}
+	return found[1]
+}
+
+var counter = regexp.MustCompile(`^jacobi_iterations_total\{rank="(\d+)"}$`)
+
+var labelOfRun = regexp.MustCompile(`,?run="([^"]*)"`)
+
+// byRun scrapes the metrics of an agent. It returns those of each run, without the label of the run.
+func byRun(t *testing.T, url string) map[string]map[string]float64 {
+	t.Helper()
+	runs := map[string]map[string]float64{}
+	for key, v := range scrape(t, url) {
+		label := labelOfRun.FindStringSubmatch(key)
+		if label == nil {
+			t.Fatalf("%s has no run", key)
+		}
+		if runs[label[1]] == nil {
+			runs[label[1]] = map[string]float64{}
+		}
+		runs[label[1]][strings.TrimSuffix(labelOfRun.ReplaceAllString(key, ""), "{}")] = v
+	}
+	return runs
+}
+
+// awaitRank scrapes the metrics of an agent until its rank of a run has this many iterations. run "" is the only one
+// there. It returns the rank, which must be the only one, and the metrics.
+func awaitRank(t *testing.T, url, run string, iterations int) (rank string, got map[string]float64) {
+	t.Helper()
+	for deadline := time.Now().Add(limit / 2); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		runs := byRun(t, url)
+		if ids := slices.Collect(maps.Keys(runs)); run == "" && len(ids) == 1 {
+			run = ids[0]
+		}
+		got = runs[run]
+		var ranks []string
+		reached := false
+		for key, v := range got {
+			if m := counter.FindStringSubmatch(key); m != nil {
+				ranks, reached = append(ranks, m[1]), v >= float64(iterations)
+			}
+		}
+		if reached {
+			if len(ranks) != 1 {
+				t.Fatalf("%s has ranks %v, want one", url, ranks)
+			}
+			return ranks[0], got
+		}
+	}
+	t.Fatalf("%s: run %q does not reach %d iterations: %v", url, run, iterations, got)
+	return "", nil
+}
+
+// Each agent serves the metrics of its own ranks while they sweep. An agent whose port is taken says so and ends, and
+// the run goes on. After a run, the metrics of all agents together are those of its report.
+func TestAgentsServeMetrics(t *testing.T) {
+	u := startServer(t)
+	dir := t.TempDir()
+	agents := []string{startMeasuredAgent(t, u), startMeasuredAgent(t, u)}
+	l := startLive(t, dir, onNodes(u, onRanks(2, endless...)...)...)
+	ranks := map[string]bool{}
+	for _, url := range agents {
+		rank, _ := awaitRank(t, url, "", 1)
+		ranks[rank] = true
+	}
+	if !ranks["0"] || !ranks["1"] {
+		t.Errorf("the agents have ranks %v, want 0 and 1", ranks)
+	}
+	taken := strings.TrimSuffix(strings.TrimPrefix(agents[0], "http://"), "/metrics")
+	out := run(t, dir, "launcher", "node", "--metrics", taken, "--set", "nats.url="+u.String())
+	if want := fmt.Sprintf("launcher: --metrics %q: bind: address already in use\n", taken); out.code != 1 ||
+		out.stderr != want {
+		t.Errorf("exit code %d, %q, want 1 and %q", out.code, out.stderr, want)
+	}
+	_, before := awaitRank(t, agents[0], "", 1)
+	for key, v := range before {
+		if counter.MatchString(key) {
+			awaitRank(t, agents[0], "", int(v)+1)
+		}
+	}
+	l.signal(os.Interrupt)
+	l.ends(130)
+
+	mustRun(t, dir, "launcher", onNodes(u, onRanks(2, "grid.nx=200", "grid.ny=300", "solver.max_iterations=500",
+		"halo.transport=nats")...)...)
+	r := wholeReport(t, dir)
+	all := map[string]float64{"jacobi_restarts_total": 0} // no agent knows of restarts
+	for _, url := range agents {
+		_, got := awaitRank(t, url, r.RunID, r.Sweeps)
+		maps.Copy(all, got)
+	}
+	agrees(t, all, r)
 }

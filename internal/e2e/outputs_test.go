@@ -28,12 +28,8 @@ type fileSet struct {
 // oneSet checks that all four files in dir are of the report's run, and returns the id of the run.
 func oneSet(t *testing.T, dir string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var set fileSet
-	if err := json.Unmarshal(data, &set); err != nil {
+	if err := json.Unmarshal([]byte(readText(t, dir, "report.json")), &set); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -42,11 +38,7 @@ func oneSet(t *testing.T, dir string) string {
 		if f.Name == "report.json" {
 			continue
 		}
-		got, err := os.ReadFile(filepath.Join(dir, f.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sum := sha256.Sum256(got); hex.EncodeToString(sum[:]) != f.SHA256 {
+		if sum := sha256.Sum256([]byte(readText(t, dir, f.Name))); hex.EncodeToString(sum[:]) != f.SHA256 {
 			t.Errorf("%s is not of run %s, as the report is", f.Name, set.RunID)
 		}
 	}
@@ -61,10 +53,7 @@ var short = set("grid.nx=64", "grid.ny=64", "solver.max_iterations=10")
 // finished runs a short run in dir, which must succeed, and returns its id.
 func finished(t *testing.T, dir string) string {
 	t.Helper()
-	out := run(t, dir, "launcher", append(short, "-np", "2")...)
-	if out.code != 0 {
-		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-	}
+	mustRun(t, dir, "launcher", append(short, "-np", "2")...)
 	return oneSet(t, filepath.Join(dir, "out"))
 }
 
@@ -112,9 +101,7 @@ func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 			earlier := finished(t, dir)
 			l := begin(t, dir, "-np", "2")
 			w := watched(t, out)
-			if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			l.signal(os.Interrupt)
 			awaitMade(t, w, at, l)
 			_ = l.cmd.Process.Signal(os.Interrupt) // the run may be over
 			code, output := l.end()
@@ -134,8 +121,9 @@ func TestSecondInterruptWhileOutputsGetTheirNames(t *testing.T) {
 	}
 }
 
-// If a launcher is killed during the commit, or a file cannot get its name, the next run completes it. If it is killed
-// at another moment, the next run removes its files.
+// If a file cannot get its name, the next run in the directory completes the commit, even if it is none that writes.
+// That it does so where a run is killed at any step of the commit is proven in package output. The next run removes the
+// files of one that is killed while it sweeps.
 func TestNextRunTidiesUp(t *testing.T) {
 	t.Parallel()
 	t.Run("a file could not get its name", func(t *testing.T) {
@@ -146,30 +134,15 @@ func TestNextRunTidiesUp(t *testing.T) {
 		if err := errors.Join(os.Mkdir(taken, 0o777), l.cmd.Process.Signal(os.Interrupt)); err != nil {
 			t.Fatal(err)
 		}
-		code, output := l.end()
-		stages, err := filepath.Glob(filepath.Join(out, ".jacobi-*"))
-		if err != nil || len(stages) != 1 {
-			t.Fatalf("%q, %v: want the directory of what is complete\n%s", stages, err, output)
-		}
-		const put = "put the outputs in place: out/field.npy exists and is no regular file; out has none of the " +
-			"files of run "
-		rest := fmt.Sprintf("; the rest (history.csv, field.png, field.npy, report.json) is complete and lies in "+
-			"out/%s. The next run in out completes that ", filepath.Base(stages[0]))
-		if code != 1 || !strings.Contains(output, put) || !strings.Contains(output, rest) ||
-			strings.Contains(output, "as they were") {
-			t.Errorf("exit code %d\n%s\nwant 1 and %s...%s", code, output, put, rest)
-		}
-		next := run(t, dir, "launcher", append(append(short, set("output.field=other.npy")...), "-np", "2")...)
-		if next.code != 1 || !strings.Contains(next.stderr, "and the rest cannot be: out/field.npy exists") {
-			t.Errorf("exit code %d\n%s\nwant 1 and what keeps the files", next.code, next.stderr)
-		}
+		l.ends(1, `put the outputs in place: out/field\.npy exists and is no regular file; out has none of the files `+
+			`of run .*; the rest \(history\.csv, field\.png, field\.npy, report\.json\) is complete and lies in `+
+			`out/\.jacobi-\S+\. The next run in out completes that `)
+		run(t, dir, "launcher", append(append(short, set("output.field=other.npy")...), "-np", "2")...).fails(t, 1,
+			"and the rest cannot be: out/field.npy exists")
 		if err := os.Remove(taken); err != nil {
 			t.Fatal(err)
 		}
-		next = run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
-		if next.code != 0 {
-			t.Fatalf("exit code %d\n%s%s", next.code, next.stdout, next.stderr)
-		}
+		mustRun(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
 		oneSet(t, out)
 		if r := readReport(t, out); r.StopReason != "interrupted" {
 			t.Errorf("the files are of a run that ended as %s, want interrupted", r.StopReason)
@@ -179,10 +152,8 @@ func TestNextRunTidiesUp(t *testing.T) {
 		dir := t.TempDir()
 		earlier := finished(t, dir)
 		l := begin(t, dir, "-np", "2")
-		if err := l.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		l.end()
+		l.signal(os.Kill)
+		l.ends(-1)
 		left, err := filepath.Glob(filepath.Join(dir, "out", ".jacobi-*", "*.*"))
 		left = slices.DeleteFunc(left, func(path string) bool { return filepath.Base(path) == "list.draft" })
 		if err != nil || len(left) != 4 {
@@ -198,31 +169,6 @@ func TestNextRunTidiesUp(t *testing.T) {
 			t.Errorf("exit code %d\n%s\nwant 0 and %v", next.code, next.stderr, want)
 		}
 		if entries, err := os.ReadDir(filepath.Join(dir, "out")); err != nil || len(entries) != 4 {
-			t.Errorf("%v, %v; want four files", entries, err)
-		}
-	})
-	t.Run("while files get their names", func(t *testing.T) {
-		dir := t.TempDir()
-		out := filepath.Join(dir, "out")
-		finished(t, dir)
-		l := begin(t, dir, "-np", "2")
-		w := watched(t, out)
-		if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		awaitMade(t, w, "history.csv", l)
-		_ = l.cmd.Process.Kill() // the run may be over
-		l.end()
-		// The next run in the directory completes the commit, even if it then fails.
-		next := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "doctor", "-np", "1")...)
-		if next.code != 0 {
-			t.Fatalf("exit code %d\n%s%s", next.code, next.stdout, next.stderr)
-		}
-		oneSet(t, out)
-		if r := readReport(t, out); r.StopReason != "interrupted" {
-			t.Errorf("the files are of a run that ended as %s, want interrupted", r.StopReason)
-		}
-		if entries, err := os.ReadDir(out); err != nil || len(entries) != 4 {
 			t.Errorf("%v, %v; want four files", entries, err)
 		}
 	})
@@ -259,12 +205,8 @@ func TestOneRunADirectory(t *testing.T) {
 			t.Errorf("%s %v: exit code %d\n%s\nwant 1 and %v", c.program, c.args, out.code, all, want)
 		}
 	}
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 130 {
-		t.Errorf("exit code %d, want 130\n%s", code, output)
-	}
+	l.signal(os.Interrupt)
+	l.ends(130)
 	for _, held := range []string{"out", "checkpoints"} {
 		if _, err := os.Stat(filepath.Join(dir, held, ".jacobi-lock")); err == nil {
 			t.Errorf("%s is still locked", held)
@@ -356,19 +298,14 @@ func TestFullDiskKeepsReportAndHistory(t *testing.T) {
 				emptied(t, out, name)
 			}
 			fill(t, out)
-			if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			l.signal(os.Interrupt)
 			code, output := l.end()
 			if code != c.code || !regexp.MustCompile(c.want).MatchString(output) {
 				t.Errorf("exit code %d\n%s\nwant %d and %s", code, output, c.code, c.want)
 			}
 			l.leavesNothing()
 			r := readReport(t, out)
-			history, err := os.ReadFile(filepath.Join(out, "history.csv"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			history := readText(t, out, "history.csv")
 			if norms := normsOf(t, string(history)); len(norms) != r.Sweeps || r.Sweeps == 0 {
 				t.Errorf("%d norms of %d sweeps", len(norms), r.Sweeps)
 			}
@@ -422,16 +359,38 @@ func TestPipesInOutputDir(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".jacobi-lock", "field.npy"} {
 		dir := t.TempDir()
-		if err := os.Mkdir(filepath.Join(dir, "out"), 0o777); err != nil {
-			t.Fatal(err)
-		}
 		path := filepath.Join("out", name)
-		if err := syscall.Mkfifo(filepath.Join(dir, path), 0o666); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, "out"), 0o777),
+			syscall.Mkfifo(filepath.Join(dir, path), 0o666)); err != nil {
 			t.Fatal(err)
 		}
-		out := run(t, dir, "launcher", append(set("grid.nx=64", "grid.ny=64"), "-np", "2")...)
-		if out.code != 1 || !strings.Contains(out.stderr, path) || !strings.Contains(out.stderr, "regular file") {
-			t.Errorf("%s: exit code %d\n%s", name, out.code, out.stderr)
+		run(t, dir, "launcher", onRanks(2, "grid.nx=64", "grid.ny=64")...).fails(t, 1, path)
+	}
+}
+
+// A run says whose files it replaces, and leaves none of them beside its own, with a launcher and without.
+func TestRunReplacesAnother(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"launcher", "jacobi-rank"} {
+		dir := t.TempDir()
+		first := mustRun(t, dir, "launcher", append(short, set("run.name=first", "run.ranks=2", "output.every=5",
+			"output.probes=c=(0.5,0.5)", "output.animation=film.gif", "output.trace=trace.json",
+			"output.field=field.vti")...)...)
+		writeText(t, "", dir, "out", "mine.csv")
+		out := mustRun(t, dir, program, append(short, set("run.ranks=1")...)...)
+		const text = `out has the files of run \S+ \(first \(.*\)\), which ended on [-0-9]+ [:0-9]+: ` +
+			`this run replaces them, and removes film\.gif, field\.vti, trace\.json, probes\.csv, ` +
+			`field\.pvd, field-\*\.vti \(3 fields\)\n`
+		if strings.Contains(first.stderr, "replaces") || !regexp.MustCompile(text).MatchString(out.stderr) {
+			t.Errorf("%s: want only %s in\n%s%s", program, text, first.stderr, out.stderr)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "out", "*"))
+		for i := range files {
+			files[i] = filepath.Base(files[i])
+		}
+		if want := []string{"field.npy", "field.png", "history.csv", "mine.csv", "report.json"}; err != nil ||
+			!slices.Equal(files, want) {
+			t.Errorf("%s: files %q, %v, want %q", program, files, err, want)
 		}
 	}
 }

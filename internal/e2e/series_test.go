@@ -1,8 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,185 +15,152 @@ import (
 	"testing"
 )
 
-// seriesOf returns the SHA-256 of each file in dir that belongs to a series of fields, or of its index, by name.
-func seriesOf(t *testing.T, dir string) map[string]string {
+// samplesOf returns the SHA-256 of each file in dir that belongs to a series of fields, of its index and of the file of
+// the probes, by name.
+func samplesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	sums := map[string]string{}
-	for _, pattern := range []string{"field-*", "*.pvd"} {
+	for _, pattern := range []string{"field-*", "*.pvd", "probes.csv"} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sums[filepath.Base(path)] = fmt.Sprintf("%x", sha256.Sum256(data))
+			sums[filepath.Base(path)] = fmt.Sprintf("%x", sha256.Sum256([]byte(readText(t, path))))
 		}
 	}
 	return sums
 }
 
-func namesOf(sums map[string]string) (names []string) {
-	for name := range sums {
-		names = append(names, name)
+// sameSamples checks that the files in dir are the wanted ones.
+func sameSamples(t *testing.T, dir string, want map[string]string, what ...any) {
+	t.Helper()
+	if got := samplesOf(t, dir); !maps.Equal(got, want) {
+		t.Errorf("%v: files %v, want %v", what, got, want)
 	}
-	slices.Sort(names)
-	return names
 }
 
 // sampledField is a problem that ends between two fields of its series.
 var sampledField = []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0.13", "solver.max_iterations=400",
 	"output.field=field.vti", "output.picture=", "output.every=10 sweeps"}
 
-// The files of a series are the same for any ranks, transport and depth. Each is the field of a run that ends there.
+// The points of probes are on the boundary, inside, and along lines across all stripes.
+const probes = "output.probes=wall=[0,0]; end=(1,1); row=(0,0.5)..(1,0.5)/3; column=[48,0]..[48,130]"
+
+// The files of a series and of probes are the same for any ranks, transport and depth. Each field is that of a run that
+// ends there.
 func TestSeries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	keys := with(sampledField, probes)
 	var want map[string]string
-	for i, c := range []struct {
-		np       string
-		settings []string
-	}{
-		{"1", []string{"halo.depth=1"}}, {"2", []string{"halo.transport=p2p", "halo.depth=16"}},
-		{"3", []string{"halo.transport=nats", "halo.depth=7"}}, {"3", []string{"halo.transport=p2p", "halo.depth=8"}},
-	} {
+	for i, c := range [][]string{{"1", "halo.depth=1"}, {"2", "halo.transport=p2p", "halo.depth=16"},
+		{"3", "halo.transport=nats", "halo.depth=7"}, {"3", "halo.transport=p2p", "halo.depth=8"}} {
 		out := filepath.Join(dir, fmt.Sprint(i))
-		args := append(append(sampledField, c.settings...), "output.dir="+out)
-		end := run(t, dir, "launcher", append(set(args...), "-np", c.np)...)
-		if end.code != 0 {
-			t.Fatalf("exit code %d\n%s", end.code, end.stderr)
-		}
+		end := mustRun(t, dir, "launcher", onRanks(c[0], with(with(keys, c[1:]...), "output.dir="+out)...)...)
 		r := readReport(t, out)
-		got := seriesOf(t, out)
 		if want == nil {
-			want = got
+			want = samplesOf(t, out)
 		}
+		sameSamples(t, out, want, c)
 		wantSeries := fmt.Sprintf("&{Every:10 Files:field-*.vti Written:%d Failed:0 Sweeps:%d Index:field.pvd Error:}",
 			r.Sweeps/10+1, r.Sweeps/10*10)
-		if series := fmt.Sprintf("%+v", r.Series); series != wantSeries || len(got) != r.Sweeps/10+2 ||
-			got["field.pvd"] == "" || !sameSums(got, want) || r.Sweeps%10 == 0 || r.StopReason != "converged" {
-			t.Errorf("np %s, %v: %d sweeps (%s), series %s of %v, want %v; same bits: %v", c.np, c.settings, r.Sweeps,
-				r.StopReason, series, namesOf(got), namesOf(want), sameSums(got, want))
+		lines := strings.Count(readText(t, out, "probes.csv"), "\n")
+		if series := fmt.Sprintf("%+v", r.Series); series != wantSeries || len(want) != r.Sweeps/10+3 ||
+			want["field.pvd"] == "" || lines != 1+(r.Sweeps/10+1)*136 || r.Sweeps%10 == 0 ||
+			r.StopReason != "converged" {
+			t.Errorf("%v: %d sweeps (%s), series %s, %d lines of probes", c, r.Sweeps, r.StopReason, series, lines)
 		}
 		for _, text := range []string{
 			fmt.Sprintf("Series         %d fields field-*.vti, every 10 sweeps\n", r.Sweeps/10+1),
-			fmt.Sprintf("  Files          %[1]s/history.csv\n                 %[1]s/field.vti\n"+
-				"                 %[1]s/report.json\n                 %[1]s/field.pvd\n\n", out),
+			fmt.Sprintf("Probes         %d samples of 136 points in ", r.Sweeps/10+1),
+			fmt.Sprintf("  Files          %[1]s/history.csv\n                 %[1]s/field.vti\n                 "+
+				"%[1]s/report.json\n                 %[1]s/field.pvd\n                 %[1]s/probes.csv\n\n", out),
 		} {
 			if !strings.Contains(end.stdout, text) {
 				t.Errorf("no %q in\n%s", text, end.stdout)
 			}
 		}
 	}
-	out := run(t, dir, "launcher", append(set(append(sampledField, "output.dir=end", "output.every=",
-		"solver.max_iterations=30", "solver.tolerance=0")...), "-np", "2")...)
-	if got := rowsOf(t, filepath.Join(dir, "end", "field.vti"), 0); out.code != 0 ||
-		got != want["field-000000030.vti"] {
-		t.Errorf("exit code %d; the field after 30 sweeps is %s, that of the series %s", out.code, got,
-			want["field-000000030.vti"])
+	mustRun(t, dir, "launcher", onRanks(2, with(sampledField, "output.dir=end", "output.every=",
+		"solver.max_iterations=30", "solver.tolerance=0")...)...)
+	if got := rowsOf(t, filepath.Join(dir, "end", "field.vti"), 0); got != want["field-000000030.vti"] {
+		t.Errorf("the field after 30 sweeps is %s, that of the series %s", got, want["field-000000030.vti"])
 	}
 }
 
-func sameSums(a, b map[string]string) bool {
-	for name, sum := range a {
-		if b[name] != sum {
-			return false
-		}
-	}
-	return len(a) == len(b)
-}
-
-// A new run replaces the series of an earlier one. A run that goes on from a checkpoint continues the series. Ranks far
-// away write the same files.
+// A new run replaces the series of an earlier one. A run that goes on from a checkpoint continues series and probes.
+// Ranks far away write the same files.
 func TestSeriesGoesOn(t *testing.T) {
 	t.Parallel()
+	keys := with(sampledField, "output.field=field.npy", probes, "solver.tolerance=0", "solver.max_iterations=70")
 	whole := t.TempDir()
-	args := append(sampledField, "output.field=field.npy", "solver.tolerance=0")
-	end := run(t, whole, "launcher", append(set(append(args, "solver.max_iterations=70")...), "-np", "2")...)
-	want := seriesOf(t, filepath.Join(whole, "out"))
-	if end.code != 0 || len(want) != 8 {
-		t.Fatalf("exit code %d, series %v\n%s", end.code, namesOf(want), end.stderr)
+	mustRun(t, whole, "launcher", onRanks(2, keys...)...)
+	want := samplesOf(t, filepath.Join(whole, "out"))
+	if len(want) != 9 {
+		t.Fatalf("files %v", want)
 	}
 	dir := t.TempDir()
-	for _, stale := range []string{"field-000000080.npy", "field-000000025.npy", "field-1000000000.npy"} {
-		if err := os.MkdirAll(filepath.Join(dir, "out"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "out", stale), []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	out := filepath.Join(dir, "out")
+	for _, name := range []string{"field-000000080.npy", "field-000000025.npy", "field-1000000000.npy",
+		"field-mine.npy"} {
+		writeText(t, "old", out, name)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "out", "field-mine.npy"), nil, 0o644); err != nil {
+	mustRun(t, dir, "launcher", onRanks(3, with(keys, "checkpoint.every=20 sweeps", "checkpoint.dir=saved",
+		"solver.max_iterations=45")...)...)
+	if got := slices.Sorted(maps.Keys(samplesOf(t, out))); len(got) != 7 || got[4] != "field-000000040.npy" ||
+		got[5] != "field-mine.npy" {
+		t.Fatalf("files %v", got)
+	}
+	mustRun(t, dir, "launcher", append(onRanks(2, keys...), "--resume", "saved")...)
+	if err := os.Remove(filepath.Join(out, "field-mine.npy")); err != nil {
 		t.Fatal(err)
 	}
-	first := append(args, "checkpoint.every=20 sweeps", "checkpoint.dir=saved", "solver.max_iterations=45")
-	end = run(t, dir, "launcher", append(set(first...), "-np", "3")...)
-	if got := namesOf(seriesOf(t, filepath.Join(dir, "out"))); end.code != 0 || len(got) != 6 ||
-		got[4] != "field-000000040.npy" || got[5] != "field-mine.npy" {
-		t.Fatalf("exit code %d, series %v\n%s", end.code, got, end.stderr)
-	}
-	end = run(t, dir, "launcher", append(set(append(args, "solver.max_iterations=70")...), "-np", "2", "--resume",
-		"saved")...)
-	got := seriesOf(t, filepath.Join(dir, "out"))
-	delete(got, "field-mine.npy")
-	if end.code != 0 || !sameSums(got, want) {
-		t.Errorf("exit code %d, series %v, want %v; same bits: %v", end.code, namesOf(got), namesOf(want),
-			sameSums(got, want))
-	}
+	sameSamples(t, out, want, "resumed")
 	u, here := startServer(t), t.TempDir()
 	for range 2 {
 		startAgent(t, t.TempDir(), u, "--slots", "1")
 	}
-	end = run(t, here, "launcher", onNodes(u, append(set(append(args, "solver.max_iterations=70")...), "-np",
-		"2")...)...)
-	if got := seriesOf(t, filepath.Join(here, "out")); end.code != 0 || !sameSums(got, want) {
-		t.Errorf("far away: exit code %d, series %v, want %v; same bits: %v\n%s", end.code, namesOf(got),
-			namesOf(want), sameSums(got, want), end.stderr)
-	}
+	mustRun(t, here, "launcher", onNodes(u, onRanks(2, keys...)...)...)
+	sameSamples(t, filepath.Join(here, "out"), want, "far away")
 }
 
 // Cycles of multigrid have a series, too.
 func TestSeriesOfCycles(t *testing.T) {
 	t.Parallel()
-	want := []string{"field-000000000.npy", "field-000000003.npy", "field-000000006.npy"}
-	var sums map[string]string
+	var want map[string]string
 	for _, np := range []string{"1", "3"} {
 		dir := t.TempDir()
-		end := run(t, dir, "launcher", append(set("grid.nx=70", "grid.ny=90", "grid.dtype=float64",
+		mustRun(t, dir, "launcher", onRanks(np, "grid.nx=70", "grid.ny=90", "grid.dtype=float64",
 			"problem.preset=dirichlet", "solver.method=multigrid", "solver.tolerance=0", "solver.max_iterations=7",
-			"output.every=3 cycles"), "-np", np)...)
-		got := seriesOf(t, filepath.Join(dir, "out"))
-		if sums == nil {
-			sums = got
+			"output.every=3 cycles")...)
+		if want == nil {
+			want = samplesOf(t, filepath.Join(dir, "out"))
 		}
-		if end.code != 0 || !slices.Equal(namesOf(got), want) || !sameSums(got, sums) {
-			t.Errorf("np %s: exit code %d, series %v, want %v; same bits: %v\n%s", np, end.code, namesOf(got), want,
-				sameSums(got, sums), end.stderr)
-		}
+		sameSamples(t, filepath.Join(dir, "out"), want, np)
+	}
+	if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, []string{"field-000000000.npy", "field-000000003.npy",
+		"field-000000006.npy"}) {
+		t.Errorf("files %v", got)
 	}
 }
 
-// A field of the series that cannot be written is a warning; the run goes on and writes the others.
+// A field of the series that cannot be written is in report and summary; the run goes on and writes the others.
 func TestSeriesWithAFault(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "out", "field-000000010.npy"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	end := run(t, dir, "launcher", append(set(append(sampledField, "output.field=field.npy", "solver.max_iterations=35",
-		"solver.tolerance=0")...), "-np", "2")...)
-	r := readReport(t, filepath.Join(dir, "out"))
+	end := mustRun(t, dir, "launcher", onRanks(2, with(sampledField, "output.field=field.npy",
+		"solver.max_iterations=35", "solver.tolerance=0")...)...)
 	const why = "put field-000000010.npy in place: out/field-000000010.npy exists and is no regular file"
-	if end.code != 0 || r.Series == nil || r.Series.Written != 3 || r.Series.Failed != 1 || r.Series.Error != why {
-		t.Errorf("exit code %d, %+v", end.code, r.Series)
+	s := readReport(t, filepath.Join(dir, "out")).Series
+	if s == nil || s.Written != 3 || s.Failed != 1 || s.Error != why {
+		t.Errorf("series %+v", s)
 	}
-	for _, text := range []string{"field-000000010.npy is not written, the run goes on: " + why,
-		"Series         3 fields field-*.npy, every 10 sweeps; 1 FAILED: " + why} {
-		if !strings.Contains(strings.Join(strings.Fields(end.stdout+end.stderr), " "),
-			strings.Join(strings.Fields(text), " ")) {
-			t.Errorf("no %q in\n%s%s", text, end.stderr, end.stdout)
-		}
+	if want := "3 fields field-*.npy, every 10 sweeps; 1 FAILED: " + why; !strings.Contains(
+		strings.Join(strings.Fields(end.stdout), " "), want) {
+		t.Errorf("no %q in\n%s", want, end.stdout)
 	}
 }
 
@@ -197,11 +169,10 @@ func TestSeriesForVTK(t *testing.T) {
 	t.Parallel()
 	python := needPython(t, "vtk", "numpy")
 	dir := t.TempDir()
-	keys := set(append(sampledField, "solver.max_iterations=25", "solver.tolerance=0")...)
-	end := run(t, dir, "launcher", append(keys, "-np", "2")...)
-	if end.code != 0 {
-		t.Fatalf("exit code %d\n%s", end.code, end.stderr)
-	}
+	keys := with(sampledField, "solver.max_iterations=20", "solver.tolerance=0")
+	mustRun(t, dir, "launcher", onRanks(2, keys...)...)
+	mustRun(t, dir, "launcher", onRanks(1, with(keys, "output.every=", "output.field=field.npy",
+		"output.dir=end")...)...)
 	const script = `
 import sys, os, hashlib, vtk, xml.etree.ElementTree as xml
 from vtk.util.numpy_support import vtk_to_numpy
@@ -211,19 +182,111 @@ for d in xml.parse(sys.argv[1]).getroot().find("Collection"):
     reader.Update()
     values = vtk_to_numpy(reader.GetOutput().GetPointData().GetScalars())
     print(d.get("timestep"), hashlib.sha256(values.tobytes()).hexdigest())`
-	got := pythonSays(t, python, script, filepath.Join(dir, "out", "field.pvd"))
-	var want []string
-	for _, sweeps := range []string{"10", "20"} {
-		end := run(t, dir, "launcher", append(set(append(sampledField, "solver.tolerance=0",
-			"solver.max_iterations="+sweeps, "output.every=", "output.field=field.npy",
-			"output.dir=at"+sweeps)...), "-np", "1")...)
-		if end.code != 0 {
-			t.Fatalf("exit code %d\n%s", end.code, end.stderr)
-		}
-		want = append(want, sweeps+" "+rowsOf(t, filepath.Join(dir, "at"+sweeps, "field.npy"), 128))
+	got := strings.Split(pythonSays(t, python, script, filepath.Join(dir, "out", "field.pvd")), "\n")
+	want := "20 " + rowsOf(t, filepath.Join(dir, "end", "field.npy"), 128)
+	if len(got) != 3 || !strings.HasPrefix(got[0], "0 ") || !strings.HasPrefix(got[1], "10 ") || got[2] != want {
+		t.Errorf("VTK says\n%q\nwant fields after 0 and 10 sweeps, and %s", got, want)
 	}
-	lines := strings.Split(got, "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[0], "0 ") || !slices.Equal(lines[1:], want) {
-		t.Errorf("VTK says\n%s\nwant a field after 0 sweeps and\n%s", got, strings.Join(want, "\n"))
+}
+
+// NumPy reads the file of the probes and finds the values of the fields of the series, bit by bit.
+func TestProbesForNumPy(t *testing.T) {
+	t.Parallel()
+	python := needPython(t, "numpy")
+	for _, dtype := range []string{"float32", "float64"} {
+		dir := t.TempDir()
+		mustRun(t, dir, "launcher", onRanks(3, with(sampledField, probes, "output.field=field.npy",
+			"grid.dtype="+dtype, "solver.tolerance=0", "solver.max_iterations=70", "output.every=35")...)...)
+		const script = `
+import sys, numpy as np
+rows = np.genfromtxt(sys.argv[1] + "/probes.csv", delimiter=",", names=True, dtype=None, encoding="utf8")
+same = 0
+for r in rows:
+    u = np.load(sys.argv[1] + "/field-%09d.npy" % r["iteration"], mmap_mode="r")
+    same += u[r["iy"], r["ix"]] == u.dtype.type(r["value"]) and r["x"] == r["ix"] / 96
+print(len(rows), same, sorted(set(rows["iteration"].tolist())), sorted(set(rows["probe"].tolist())))`
+		got := pythonSays(t, python, script, filepath.Join(dir, "out"))
+		if want := "408 408 [0, 35, 70] ['column', 'end', 'row', 'wall']"; got != want {
+			t.Errorf("%s: NumPy says %s, want %s", dtype, got, want)
+		}
+	}
+}
+
+// drawn returns a picture, as its bytes and decoded.
+func drawn(t *testing.T, dir string) (data string, img image.Image) {
+	t.Helper()
+	data = readText(t, dir, "out", "field.png")
+	img, err := png.Decode(bytes.NewReader([]byte(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, img
+}
+
+// The picture of a field that is mostly 0 is not blank, and has the same bits for any number of ranks. The start of the
+// run says which files will be written and how large they will be.
+func TestPictureOfAFieldThatIsMostly0(t *testing.T) {
+	draw := func(said string, args ...string) (string, image.Image) {
+		t.Helper()
+		dir := t.TempDir()
+		out := mustRun(t, dir, "launcher", append(args, set("grid.nx=1200", "grid.ny=200",
+			"solver.max_iterations=300")...)...)
+		if !strings.Contains(out.stderr, "launcher: writes "+said+"\n") {
+			t.Errorf("no %q in\n%s", said, out.stderr)
+		}
+		return drawn(t, dir)
+	}
+	one, img := draw("out/field.npy (938 KiB), field.png, history.csv, report.json", "-np", "1")
+	alone := []string{"output.field=", "output.history=", "output.report="}
+	if three, _ := draw("out/field.png", onRanks(3, alone...)...); one != three {
+		t.Error("the picture of three ranks is another one than that of one")
+	}
+	_, linear := draw("out/field.png", onRanks(2, with(alone, "output.picture_scale=linear")...)...)
+	if got, before := coloured(img), coloured(linear); got < 2*before || before == 0 {
+		t.Errorf("%d pixels are coloured, %d on a linear scale: want twice as many", got, before)
+	}
+}
+
+// coloured counts the pixels that are blue or red.
+func coloured(img image.Image) (n int) {
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			if r, _, b, _ := img.At(x, y).RGBA(); max(r, b)-min(r, b) > 0x2000 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// The picture outlines an electrode, with the same bits for any number of ranks.
+func TestPictureOutlinesAnElectrode(t *testing.T) {
+	var pictures [2]string
+	var img image.Image
+	for i, np := range []int{3, 1} {
+		dir := t.TempDir()
+		out := runNatural(t, dir, "launcher", onRanks(np, "problem.fixed=abs(x-0.5)<0.2 and abs(y-0.5)<0.2",
+			"problem.top=1", "grid.nx=65")...)
+		if out.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+		}
+		pictures[i], img = drawn(t, dir)
+	}
+	if pictures[0] != pictures[1] {
+		t.Error("the picture of three ranks is another one than that of one")
+	}
+	var widths []int // of what is drawn with ink in a row through the electrode
+	for x := 1; x < img.Bounds().Dx(); x++ {
+		ink := color.RGBA{0x22, 0x22, 0x22, 0xff}
+		switch y := img.Bounds().Dy() * 2 / 5; {
+		case img.At(x, y) != ink:
+		case img.At(x-1, y) != ink:
+			widths = append(widths, 1)
+		default:
+			widths[len(widths)-1]++
+		}
+	}
+	if want := []int{1, 2, 2, 1, 1, 1}; !slices.Equal(widths, want) { // the frame, and that of the colour bar
+		t.Errorf("lines of %v pixels, want %v", widths, want)
 	}
 }
