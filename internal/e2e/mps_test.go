@@ -70,10 +70,7 @@ func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 	_, calls := useFakeMPS(t)
 	u := startServer(t)
 	a := startAgent(t, t.TempDir(), u, "--slots", "9")
-	out := run(t, t.TempDir(), "launcher", onNodes(u, append(slices.Clone(onGPUs), "-np", "9")...)...)
-	if out.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	mustRun(t, t.TempDir(), "launcher", onNodes(u, append(slices.Clone(onGPUs), "-np", "9")...)...)
 	a.waitFor(t, "^9 ranks share 4 GPUs under NVIDIA's multi-process service$")
 	a.waitFor(t, "ranks ended")
 	if got, want := calls(), "daemon, GPUs all\nget_server_list\nquit\n"; got != want {
@@ -91,12 +88,8 @@ func TestKilledLauncherLeavesNoService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for range l.lines { // until the end of the output
-	}
-	_ = l.cmd.Wait() // always an error: the launcher was killed
+	l.signal(os.Kill)
+	l.ends(-1)
 	if err := daemon.AwaitEnd(5 * time.Second); err != nil {
 		t.Errorf("the service outlives its launcher: %v", err)
 	}

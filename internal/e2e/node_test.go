@@ -100,18 +100,9 @@ func TestNodesGiveTheSameAnswer(t *testing.T) {
 		pids = append(pids, startAgent(t, t.TempDir(), u, "--slots", "2").cmd.Process.Pid)
 	}
 	services(t, u, pids)
-	out := run(t, dir, "launcher", onNodes(u, append(args, "-np", "5", "--map-by", "node")...)...)
-	if out.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
-	r := readReport(t, filepath.Join(dir, "out"))
-	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want {
-		t.Errorf("answer %+v\nwant %+v", got, want)
-	}
+	mustRun(t, dir, "launcher", onNodes(u, append(args, "-np", "5", "--map-by", "node")...)...)
+	got, _ := answerIn(t, filepath.Join(dir, "out"))
+	same(t, got, want, "agents")
 	here := func(launcher *exec.Cmd) *exec.Cmd { return launcher }
 	studyAndServe(t, here, onNodes(u, "-np", "3", "--map-by", "node")...)
 	list := run(t, dir, "launcher", "nodes", "--here", "--set", "nats.url="+u.String())
@@ -160,15 +151,15 @@ func TestTooFewSlots(t *testing.T) {
 		agents int
 		want   string
 	}{
-		{0, `launcher: --nodes: 3 ranks need 3 slots, and after 4s there are 0, 3 too few: ` +
+		{0, `launcher: --nodes: 3 ranks need 3 slots, and after 2s there are 0, 3 too few: ` +
 			`all agents at nats://[0-9.:]+ were asked; none answered`},
-		{1, `launcher: --nodes: 3 ranks need 3 slots, and after 4s there are 2, 1 too few: ` +
+		{1, `launcher: --nodes: 3 ranks need 3 slots, and after 2s there are 2, 1 too few: ` +
 			`all agents at nats://[0-9.:]+ were asked; \S+ has 2 of 2 slots free`},
 	} {
 		for range c.agents {
 			startAgent(t, dir, u, "--slots", "2")
 		}
-		out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3", "--wait", "4s")...)...)
+		out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3", "--wait", "2s")...)...)
 		if out.code != 1 || !regexp.MustCompile(c.want).MatchString(out.stderr) {
 			t.Errorf("%d agents: exit code %d, want a match of %s in\n%s", c.agents, out.code, c.want, out.stderr)
 		}
@@ -176,9 +167,7 @@ func TestTooFewSlots(t *testing.T) {
 	// The launcher uses an agent that starts while it waits.
 	started := make(chan *agentProcess, 1)
 	go func() { started <- startAgent(t, dir, u, "--slots", "2") }()
-	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...); out.code != 0 {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
-	}
+	mustRun(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...)
 	<-started
 	for np, want := range map[string]string{"": "--nodes: -np has to say how many ranks there are\n",
 		"-np=2": `nats.url "": must name the server where the agents are` + "\n"} {
@@ -189,54 +178,25 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
-// A run that waits for slots says so, and starts when the run that has the slots ends.
-func TestRunWaitsForSlots(t *testing.T) {
-	u := startServer(t)
-	dir := t.TempDir()
-	startAgent(t, dir, u, "--slots", "2")
-	first := begin(t, dir, onNodes(u, "-np", "2")...)
-	small := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30")
-	second := startLive(t, t.TempDir(), onNodes(u, append(small, "-np", "2", "--wait", "90s")...)...)
-	second.waitFor(`^launcher: waiting up to 1m30s for 2 slots: \S+ has 0 of 2 slots free$`)
-	if err := first.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := first.end(); code != 130 {
-		t.Errorf("the first run: exit code %d\n%s", code, output)
-	}
-	ended := time.Now()
-	code, output := second.end()
-	if took := time.Since(ended); code != 0 || took > 45*time.Second {
-		t.Errorf("the second run: exit code %d, %v after the first one\n%s", code, took, output)
-	}
-}
-
-// A second run uses the remaining slots. Slots are free again at the end of a run.
+// A second run uses the remaining slots. A run that waits for more says so, and starts when the run that has them ends.
 func TestSlotsAreTakenOnce(t *testing.T) {
 	t.Parallel()
 	u := startServer(t)
 	dir := t.TempDir()
 	a := startAgent(t, dir, u, "--slots", "3")
-	l := begin(t, dir, onNodes(u, "-np", "2")...)
-	l.yield()
-	base := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30", "output.dir=second")
-	out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "2", "--wait", "3s")...)...)
-	if out.code != 1 || !strings.Contains(out.stderr, " has 1 of 3 slots free") {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
-	}
-	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "1")...)...); out.code != 0 {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
-	}
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 130 || !strings.Contains(output, "INTERRUPTED") {
-		t.Errorf("exit code %d\n%s", code, output)
-	}
-	l.leavesNothing()
+	first := begin(t, dir, onNodes(u, "-np", "2")...)
+	first.yield()
+	small := set("grid.nx=64", "grid.ny=96", "solver.max_iterations=30")
+	waits := startLive(t, t.TempDir(), onNodes(u, append(small, "-np", "3", "--wait", "90s")...)...)
+	waits.waitFor(`^launcher: waiting up to 1m30s for 3 slots: \S+ has 1 of 3 slots free$`)
+	mustRun(t, t.TempDir(), "launcher", onNodes(u, append(small, "-np", "1")...)...)
+	first.signal(os.Interrupt)
+	first.ends(130, "INTERRUPTED")
+	first.leavesNothing()
 	a.waitFor(t, "ranks ended.*\"ranks\": 2")
-	if out := run(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...); out.code != 0 {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
+	ended := time.Now()
+	if waits.ends(0); time.Since(ended) > 45*time.Second {
+		t.Errorf("the run that waited ended %v after the first one", time.Since(ended))
 	}
 }
 
@@ -248,14 +208,10 @@ func TestAgentEndsRanksOfAKilledLauncher(t *testing.T) {
 	a := startAgent(t, dir, u, "--slots", "2")
 	l := begin(t, dir, onNodes(u, "-np", "2")...)
 	l.yield()
-	if n := len(l.ranks()); n != 2 {
-		t.Fatalf("%d ranks run, want 2", n)
-	}
-	if err := l.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	l.allRanks(2)
+	l.signal(os.Kill)
 	a.waitFor(t, `ranks ended.*the launcher: nothing was heard of it for 12s`)
-	l.end()
+	l.ends(-1)
 	if pids := l.ranks(); len(pids) > 0 {
 		t.Errorf("ranks still run: %v", pids)
 	}
@@ -281,10 +237,7 @@ func TestAgentThatEndsEndsTheRun(t *testing.T) {
 			if err := first.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
-			code, output := l.end()
-			if code != 1 || !regexp.MustCompile(c.want).MatchString(output) {
-				t.Errorf("exit code %d, want 1 and a match of %s in\n%s", code, c.want, output)
-			}
+			l.ends(1, c.want)
 			second.waitFor(t, "ranks ended")
 			l.leavesNothing()
 		})

@@ -3,16 +3,19 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jacobi/cuda/driver/drivertest"
 	"jacobi/cuda/emulate/emulatetest"
 	"jacobi/internal/tools/probe"
+	"jacobi/internal/tools/soak"
 )
 
 // probed is the part of the output of launcher probe --json that tests check.
@@ -55,13 +58,10 @@ func probeGPUs(t *testing.T, macros ...string) []string {
 func TestProbeWithoutGPU(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	expect := filepath.Join(dir, "expect.json")
 	bounds := `{"copies.host": 1e6, "peers.shared_memory.latency": {"max": 10}, "nats.*.rate": 1000,
 		"sweep.cpu.*": 1e-6}`
-	if err := os.WriteFile(expect, []byte(bounds), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out := run(t, dir, "launcher", "probe", "-np", "2", "--json", "--expect", expect, "-q")
+	writeText(t, bounds, dir, "expect.json")
+	out := run(t, dir, "launcher", "probe", "-np", "2", "--json", "--expect", "expect.json", "-q")
 	p := parseProbe(t, out)
 	if out.code != 0 || out.stderr != "" || len(p.Unexpected) > 0 {
 		t.Errorf("exit code %d, unexpected %v\n%s", out.code, p.Unexpected, out.stderr)
@@ -84,40 +84,17 @@ func TestProbeWithoutGPU(t *testing.T) {
 // launcher measures, too.
 func TestProbeExpects(t *testing.T) {
 	dir := t.TempDir()
-	expect := filepath.Join(dir, "expect.json")
+	run(t, dir, "launcher", "probe", "--expect", "expect.json").fails(t, 1, "launcher: --expect: open expect.json: ")
 	bounds := `{"peers.shared_memory.rate": 1e18, "peers.gpu0.gpu1.rate": 1}`
-	if err := os.WriteFile(expect, []byte(bounds), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range [][]string{
-		{"launcher", "probe", "peers", "-np", "1", "--expect", expect},
-		{"jacobi-rank", "--probe", "peers", "--expect", expect},
-	} {
+	writeText(t, bounds, dir, "expect.json")
+	for _, command := range [][]string{{"launcher", "probe", "peers", "-np", "1", "--expect", "expect.json"},
+		{"jacobi-rank", "--probe", "peers", "--expect", "expect.json"}} {
 		out := run(t, dir, command[0], command[1:]...)
 		for _, want := range []string{"peers.gpu0.gpu1.rate: no part measured it\n", "shared memory between ranks: ",
 			"at least 1000000000 GB/s was expected\n", "2 of what was expected did not hold.\n"} {
-			if !strings.Contains(out.stdout, want) {
-				t.Errorf("%v: no %q in\n%s", command, want, out.stdout)
+			if out.code != 1 || !strings.Contains(out.stdout, want) {
+				t.Errorf("%v: exit code %d, no %q in\n%s%s", command, out.code, want, out.stdout, out.stderr)
 			}
-		}
-		if out.code != 1 {
-			t.Errorf("%v: exit code %d\n%s", command, out.code, out.stderr)
-		}
-	}
-}
-
-func TestProbeRefuses(t *testing.T) {
-	dir := t.TempDir()
-	const allowed = "allowed are devices, copies, peers, overlap, nats, sweep, transposes, reductions"
-	for want, args := range map[string][]string{
-		`launcher: part "copy": ` + allowed:                                                 {"copy"},
-		`launcher: part "device": ` + allowed + "; did you mean devices?":                   {"device"},
-		"launcher: --expect: open none.json: no such file or directory":                     {"--expect", "none.json"},
-		"launcher: --weight -1: allowed are 1 to 262144, and 0 for as long as a copy takes": {"--weight", "-1"},
-	} {
-		out := run(t, dir, "launcher", append([]string{"probe"}, args...)...)
-		if out.code != 1 || out.stderr != want+"\n" || out.stdout != "" {
-			t.Errorf("%v: exit code %d, %q\nwant %q", args, out.code, out.stderr, want)
 		}
 	}
 }
@@ -180,5 +157,75 @@ func TestProbeNamesWhatIsWrong(t *testing.T) {
 	}
 	if want := "readings of NVML: NVML is not available: "; !strings.HasPrefix(p.Devices[0].NotRun, want) {
 		t.Errorf("devices: not run: %q", p.Devices[0].NotRun)
+	}
+}
+
+// reached returns the nodes that measured the part nats, and those that answered them, in their order.
+func reached(t *testing.T, out outcome) (from, to []string) {
+	t.Helper()
+	if out.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for _, r := range parseProbe(t, out).NATS {
+		var links []probe.Table
+		if r.Data == nil && r.Fault == "" {
+			continue
+		}
+		if err := json.Unmarshal(r.Data, &links); err != nil {
+			t.Errorf("%s: %s %v", r.Host, r.Fault, err)
+		}
+		from = append(from, r.Host)
+		for _, row := range links[0].Rows {
+			to = append(to, fmt.Sprint(row[0]))
+		}
+	}
+	return from, to
+}
+
+// On several hosts one rank of each measures its own, and the first one the network to all. A soak over hosts compares
+// the fields of all ranks.
+func TestProbeAndSoakOverHosts(t *testing.T) {
+	c := newCluster(t, 2)
+	place := append(c.ssh("user"), "--host", "a:2,b:1", "-np", "3")
+	out := c.run(t.TempDir(), append([]string{"probe", "nats", "--json", "-q"}, place...)...)
+	from, to := reached(t, out)
+	if !slices.Equal(from, []string{"a"}) || !slices.Equal(to, []string{"a", "b"}) {
+		t.Errorf("%v measured the network to %v, want a to a and b", from, to)
+	}
+	c.leavesNothing(5 * time.Second)
+
+	mesh := set("grid.nx=130", "grid.ny=97", "solver.max_iterations=60")
+	out = c.run(t.TempDir(), slices.Concat([]string{"soak", "--json", "--for", "1ms"}, place, mesh)...)
+	lines := slices.Collect(strings.Lines(out.stdout))
+	if out.code != 0 || len(lines) < 3 {
+		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	var step, last soak.Event
+	if err := json.Unmarshal([]byte(lines[1]), &step); err != nil || step.Step == nil {
+		t.Fatalf("%v in %q", err, lines[1])
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.End == nil {
+		t.Fatalf("%v in %q", err, lines[len(lines)-1])
+	}
+	var hosts []string
+	for _, r := range step.Step.Ranks {
+		hosts = append(hosts, r.Host)
+	}
+	if !slices.Equal(hosts, []string{"a", "a", "b"}) || last.End.Differing != 0 {
+		t.Errorf("ranks on %v, %d differ; want a, a, b and 0", hosts, last.End.Differing)
+	}
+	c.leavesNothing(5 * time.Second)
+}
+
+// A probe and a soak run on the slots of agents.
+func TestProbeAndSoakOfAgents(t *testing.T) {
+	u := startServer(t)
+	startAgent(t, t.TempDir(), u, "--slots", "2")
+	measuredItself(t, run(t, t.TempDir(), "launcher", append([]string{"probe", "nats", "--json", "-q"},
+		onNodes(u, "-np", "2")...)...))
+	out := run(t, t.TempDir(), "launcher", slices.Concat([]string{"soak", "--for", "1ms"}, onNodes(u, "-np", "2"),
+		set("grid.nx=64", "grid.ny=96", "solver.max_iterations=4"))...)
+	if want := " bits compared, none differs\n"; out.code != 0 || !strings.HasSuffix(out.stdout, want) {
+		t.Errorf("exit code %d, want the end %q\n%s%s", out.code, want, out.stdout, out.stderr)
 	}
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,12 +22,8 @@ func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) re
 	if out.code != 0 {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
-	r := readReport(t, dir)
-	history, err := os.ReadFile(filepath.Join(dir, "history.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := (answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}); got != want || len(r.Ranks) != ranks {
+	got, r := answerIn(t, dir)
+	if got != want || len(r.Ranks) != ranks {
 		t.Errorf("field %s of %d ranks, want %s of %d, with the same norms", got.sha, len(r.Ranks), want.sha, ranks)
 	}
 	if n := strings.Count(out.stdout, r.FieldSHA256); n != 1 {
@@ -52,34 +47,43 @@ func installed(t *testing.T, program string) string {
 }
 
 // The mpirun of either MPI starts ranks as well as the launcher does, without further options. Ranks without rows end
-// with the others.
+// with the others. Ranks also measure, and end with the exit code of a missed tolerance.
 func TestMPIRunStartsRanks(t *testing.T) {
 	want, _ := solve(t, append(scheduled, "-np", "1")...)
 	few := set("grid.nx=200", "grid.ny=20", "solver.max_iterations=200")
 	wantFew, _ := solve(t, append(few, "-np", "1")...)
-	for _, c := range []struct {
-		program string
-		args    []string
-	}{
-		{"mpirun.openmpi", []string{"--allow-run-as-root", "--oversubscribe"}},
-		{"mpiexec.hydra", nil},
+	for program, options := range map[string][]string{
+		"mpirun.openmpi": {"--allow-run-as-root", "--oversubscribe"}, "mpiexec.hydra": nil,
 	} {
-		t.Run(c.program, func(t *testing.T) {
-			path := installed(t, c.program)
-			dir := t.TempDir()
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			cmd := through(t, command(ctx, dir, "jacobi-rank", scheduled...),
-				append([]string{path, "-np", "4"}, c.args...)...)
-			answersAs(t, want, filepath.Join(dir, "out"), finish(t, ctx, cmd), 4)
-			cmd = through(t, command(ctx, t.TempDir(), "jacobi-rank", few...),
-				append([]string{path, "-np", "5"}, c.args...)...)
-			out := finish(t, ctx, cmd)
-			answersAs(t, wantFew, filepath.Join(cmd.Dir, "out"), out, 3)
+		t.Run(program, func(t *testing.T) {
+			path := installed(t, program)
+			start := func(np string, args ...string) (dir string, out outcome) {
+				ctx := limited(t)
+				cmd := command(ctx, t.TempDir(), "jacobi-rank", args...)
+				out = finish(t, ctx, through(t, cmd, append([]string{path, "-np", np}, options...)...))
+				return filepath.Join(cmd.Dir, "out"), out
+			}
+			dir, out := start("4", scheduled...)
+			answersAs(t, want, dir, out, 4)
+			dir, out = start("5", few...)
+			answersAs(t, wantFew, dir, out, 3)
 			if !strings.Contains(out.stdout, "2 of 5 ranks stay idle: grid.ny 20 has rows for 3") {
 				t.Errorf("the summary has no idle ranks:\n%s", out.stdout)
 			}
+			_, out = start("2", "--probe", "nats", "--json")
+			measuredItself(t, out)
+			dir, out = start("4", above...)
+			out.stderr = "" // mpirun has words of its own
+			wantAbove(t, dir, out)
 		})
+	}
+}
+
+// measuredItself checks that one node has measured the part nats of the probe, to itself.
+func measuredItself(t *testing.T, out outcome) {
+	t.Helper()
+	if from, to := reached(t, out); len(from) != 1 || !slices.Equal(from, to) {
+		t.Errorf("%v measured the network to %v", from, to)
 	}
 }
 
@@ -111,11 +115,8 @@ srun --immediate=60 -n 1 "$launcher" study -np 2 --hash --table table.jsonl --va
 echo '{"id": 1, "hash": true, "keys": {}}' | srun --immediate=60 -n 1 "$launcher" serve -np 2 "$@" >serve.jsonl`
 	dir, state := t.TempDir(), t.TempDir()
 	file := "grid: {nx: 200, ny: 300}\nsolver: {max_iterations: 200}\n" // scheduled
-	if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte(file), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+	writeText(t, file, dir, "run.yaml")
+	ctx := limited(t)
 	out := finish(t, ctx, through(t, command(ctx, dir, "jacobi-rank", scheduled...), "unshare", "--fork", "--pid",
 		"--kill-child", "--mount-proc", "--net", "--uts",
 		"sh", slurm, state, "sh", "-euc", fmt.Sprintf(script, batch), "sh"))
@@ -142,21 +143,11 @@ echo '{"id": 1, "hash": true, "keys": {}}' | srun --immediate=60 -n 1 "$launcher
 	if lines := studyLines(t, dir); len(lines) != 1 || lines[0].SHA256 != want.sha {
 		t.Errorf("study: %+v, want the field %s", lines, want.sha)
 	}
-	answers, err := os.ReadFile(filepath.Join(dir, "serve.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &client{t: t, lines: bufio.NewScanner(bytes.NewReader(answers))}
+	c := &client{t: t, lines: bufio.NewScanner(strings.NewReader(readText(t, dir, "serve.jsonl")))}
 	if end, r := c.until("end"); end.End.Error != "" || r.FieldSHA256 != want.sha {
 		t.Errorf("serve: %+v, field %s, want %s", end.End, r.FieldSHA256, want.sha)
 	}
-	probe, err := os.ReadFile(filepath.Join(dir, "probe.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if from, to := reached(t, outcome{stdout: string(probe)}); len(from) != 1 || !slices.Equal(from, to) {
-		t.Errorf("%v measured the network to %v", from, to)
-	}
+	measuredItself(t, outcome{stdout: readText(t, dir, "probe.json")})
 }
 
 // byHand starts ranks as a scheduler would, each with its own variables.
@@ -169,13 +160,11 @@ func byHand(t *testing.T, dir string, env [][]string, args ...string) []outcome 
 func wrapped(t *testing.T, dir string, env [][]string, wrap func(rank int, cmd *exec.Cmd) *exec.Cmd,
 	args ...string) []outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
 	cmds := make([]*exec.Cmd, len(env))
 	texts := make([][2]bytes.Buffer, len(env))
 	start := time.Now()
 	for i, vars := range env {
-		cmds[i] = command(ctx, dir, "jacobi-rank", args...)
+		cmds[i] = command(limited(t), dir, "jacobi-rank", args...)
 		cmds[i].Env = append(cmds[i].Env, vars...)
 		cmds[i] = wrap(i, cmds[i])
 		cmds[i].Stdout, cmds[i].Stderr = &texts[i][0], &texts[i][1]
@@ -243,11 +232,8 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 	url := "nats.url=" + startServer(t).String()
 	dir := t.TempDir()
 	for _, o := range byHand(t, dir, pmi(2), append(scheduled, set(url)...)...) {
-		const want = "nats.url: pmi does not tell the ranks of one run from those of another on the same server; set " +
-			"JACOBI_RUN_ID to a name of this run"
-		if o.code != 1 || !strings.Contains(o.stderr, want) {
-			t.Errorf("exit code %d, %s; want %s", o.code, o.stderr, want)
-		}
+		o.fails(t, 1, "nats.url: pmi does not tell the ranks of one run from those of another on the same server; set "+
+			"JACOBI_RUN_ID to a name of this run")
 	}
 	env := pmi(2)
 	for r := range env {
@@ -257,65 +243,57 @@ func TestScheduledRanksMeetOnAServerOfTheUser(t *testing.T) {
 	answersAs(t, want, filepath.Join(dir, "out"), together(outs), 2)
 }
 
+// startRank0 starts rank 0 of two, and returns it and its rendezvous file once that is there.
+func startRank0(t *testing.T, dir, env, name string, args ...string) (rank *exec.Cmd, file string) {
+	t.Helper()
+	rank = command(limited(t), dir, "jacobi-rank", args...)
+	rank.Env = append(rank.Env, strings.Fields(env)...)
+	if err := rank.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = rank.Process.Kill() // it may have ended
+		_ = rank.Wait()         // always an error: it was killed
+	})
+	file = filepath.Join(dir, name)
+	(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
+	return rank, file
+}
+
 // A rendezvous file of a killed run does no harm, and one of a running run is respected. Without rank 0 the others say
 // that it is missing.
 func TestRendezvousFiles(t *testing.T) {
 	t.Parallel()
 	two := pmi(2)
-	rank0, rank1 := two[:1], two[1:]
 	dir := t.TempDir()
-	file := filepath.Join(dir, "out", ".jacobi-rendezvous")
-
 	// Rank 0 waits for rank 1, which is not started. Killed, it leaves its file.
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	first := command(ctx, dir, "jacobi-rank", scheduled...)
-	first.Env = append(first.Env, rank0[0]...)
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
+	first, file := startRank0(t, dir, strings.Join(two[0], " "), "out/.jacobi-rendezvous", scheduled...)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of %s: %v, %v; want 0600", file, info, err)
 	}
-	(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v of %s, want 0600", info.Mode(), file)
-	}
-	second := byHand(t, dir, rank0, scheduled...)[0]
-	if want := fmt.Sprintf("another run, whose rank 0 is process %d on ", first.Process.Pid); second.code != 1 ||
-		!strings.Contains(second.stderr, want) {
-		t.Errorf("exit code %d, %s; want %s", second.code, second.stderr, want)
-	}
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = first.Wait()
+	byHand(t, dir, two[:1], scheduled...)[0].fails(t, 1, fmt.Sprintf("another run, whose rank 0 is process %d on ",
+		first.Process.Pid))
+	kill(t, first.Process.Pid)
+	_ = first.Wait() // always an error: it was killed
 	if _, err := os.Stat(file); err != nil {
 		t.Fatal(err)
 	}
 
-	late := byHand(t, dir, rank1, append(scheduled, set("halo.timeout=2s")...)...)[0]
+	late := byHand(t, dir, two[1:], append(scheduled, set("halo.timeout=2s")...)...)[0]
 	want := regexp.MustCompile(`rank 1: find the server of rank 0 within 2s: ` +
 		file + ` names rank 0 as process \d+ on .*: connection refused; all ranks have to see`)
 	if late.code != 3 || !want.MatchString(late.stderr) || late.took > 10*time.Second {
 		t.Errorf("exit code %d after %v, %s; want 3 and %v", late.code, late.took, late.stderr, want)
 	}
-	outs := byHand(t, dir, [][]string{two[1], two[0]}, scheduled...)
-	if outs[0].code != 0 || outs[1].code != 0 {
-		t.Errorf("with a file of an earlier run: exit codes %d, %d\n%s%s", outs[0].code, outs[1].code, outs[0].stderr,
-			outs[1].stderr)
+	if out := together(byHand(t, dir, [][]string{two[1], two[0]}, scheduled...)); out.code != 0 {
+		t.Errorf("with a file of an earlier run: exit code %d\n%s", out.code, out.stderr)
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Errorf("%s was left", file)
 	}
-
 	elsewhere := t.TempDir()
-	gone := byHand(t, dir, rank1, append(scheduled, set("halo.timeout=1s", "nats.rendezvous="+elsewhere)...)...)[0]
-	if want := "there is no file " + elsewhere + "/.jacobi-rendezvous"; gone.code != 3 ||
-		!strings.Contains(gone.stderr, want) {
-		t.Errorf("exit code %d, %s; want %s", gone.code, gone.stderr, want)
-	}
+	gone := byHand(t, dir, two[1:], append(scheduled, set("halo.timeout=1s", "nats.rendezvous="+elsewhere)...)...)[0]
+	gone.fails(t, 3, "there is no file "+elsewhere+"/.jacobi-rendezvous")
 }
 
 // Ranks on three hosts find rank 0's server, with TLS, through a file system that they share.
@@ -385,25 +363,12 @@ func TestServerOfOneNodeStaysOnLoopback(t *testing.T) {
 		ranks + " SLURM_NNODES=2":              "tls://",
 	} {
 		t.Run(scheme, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
 			dir := t.TempDir()
-			cmd := command(ctx, dir, "jacobi-rank", append(scheduled, set("nats.rendezvous="+dir)...)...)
-			cmd.Env = append(cmd.Env, strings.Fields(env)...)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = cmd.Wait() }() // always an error: the rank was killed
-			defer cancel()
-			file := filepath.Join(dir, ".jacobi-rendezvous-slurm-7-0")
-			(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, file := startRank0(t, dir, env, ".jacobi-rendezvous-slurm-7-0", append(scheduled,
+				set("nats.rendezvous="+dir)...)...)
+			text := readText(t, file)
 			loopback := scheme == "nats://"
-			at127 := strings.Contains(string(text), "@127.0.0.1:")
-			if !strings.Contains(string(text), `"URL":"`+scheme) || loopback != at127 {
+			if !strings.Contains(text, `"URL":"`+scheme) || loopback != strings.Contains(text, "@127.0.0.1:") {
 				t.Errorf("%s: want a server at %s, on 127.0.0.1: %v", env, scheme, loopback)
 			}
 		})

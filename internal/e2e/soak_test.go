@@ -88,59 +88,42 @@ func TestSoakNamesTheDeviceAndTheRows(t *testing.T) {
 	if out.code != 1 || len(found) != 1 || !total.MatchString(out.stdout) {
 		t.Errorf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
+}
 
-	out, events := soaked(t, args...)
+// Without --stop-on-error a soak goes on after a wrong bit, and every later round is right.
+func TestSoakGoesOnAfterAWrongBit(t *testing.T) {
+	out, events := soaked(t, append(onRanks(3, "grid.nx=130", "grid.ny=97", "solver.max_iterations=4"),
+		"--flip-bit", "rank=1,round=1,row=50", "--for", "100ms")...)
 	end := events[len(events)-1].End
-	if out.code != 1 || end == nil || end.Differing != 1 || len(end.Differences) != 1 {
+	if out.code != 1 || end == nil || end.Differing != 1 || end.Rounds < 2 || len(end.Differences) != 1 {
 		t.Fatalf("exit code %d, %+v\n%s", out.code, end, out.stderr)
 	}
-	if d := end.Differences[0]; d.Rank != 1 || d.Round != 2 || d.Kind != soak.Alone || d.Of != 95 ||
+	if d := end.Differences[0]; d.Rank != 1 || d.Round != 1 || d.Kind != soak.Alone || d.Of != 95 ||
 		!slices.Equal(d.Rows, []soak.Range{{Lo: 46, Hi: 55}}) {
 		t.Errorf("found %+v", d)
 	}
 }
 
-// Without --stop-on-error a soak goes on after a wrong bit, and every later round is right.
-func TestSoakGoesOnAfterAWrongBit(t *testing.T) {
-	out, events := soaked(t, append(set("grid.nx=64", "grid.ny=64", "solver.max_iterations=5"), "-np", "2",
-		"--flip-bit", "rank=0,round=1,row=1", "--for", "100ms")...)
-	end := events[len(events)-1].End
-	if out.code != 1 || end == nil || end.Differing != 1 || end.Rounds < 2 || end.Differences[0].Rank != 0 {
-		t.Errorf("exit code %d, %+v\n%s", out.code, end, out.stderr)
+// Ctrl-C ends a soak after the step, and a rank that dies ends it with an error that names it. What was compared before
+// is summed up.
+func TestSoakThatEndsEarlySumsUp(t *testing.T) {
+	for name, end := range map[string]func(*live) string{
+		"interrupt": func(l *live) string { l.signal(os.Interrupt); return l.ends(130) },
+		"killed rank": func(l *live) string {
+			kill(l.t, l.ranks()[1])
+			return l.ends(1, `(?m)^launcher: rank [01] on \S+ was killed by SIGKILL`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := startLive(t, t.TempDir(), append(set("grid.nx=512", "grid.ny=512"), "soak", "-np", "2", "--for",
+				"1h")...)
+			l.waitFor(`round 1, alone: 2 of 2 devices agree`)
+			if output := end(l); !strings.Contains(output, "bits compared, none differs\n") {
+				t.Errorf("no sum in\n%s", output)
+			}
+			l.leavesNothing()
+		})
 	}
-}
-
-// Ctrl-C ends a soak after the step, and what it has compared is summed up.
-func TestInterruptedSoakSumsUp(t *testing.T) {
-	l := startLive(t, t.TempDir(), append(set("grid.nx=512", "grid.ny=512"), "soak", "-np", "2", "--for", "1h")...)
-	l.waitFor(`round 1, alone: 2 of 2 devices agree`)
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	code, output := l.end()
-	if code != 130 || !regexp.MustCompile(`(?m)bits compared, none differs$`).MatchString(output) {
-		t.Errorf("exit code %d, want 130\n%s", code, output)
-	}
-	l.leavesNothing()
-}
-
-// A rank that dies ends the soak with an error that names it, and with what was compared before.
-func TestSoakNamesARankThatDied(t *testing.T) {
-	l := startLive(t, t.TempDir(), append(set("grid.nx=512", "grid.ny=512"), "soak", "-np", "2", "--for", "1h")...)
-	l.waitFor(`round 1, alone: 2 of 2 devices agree`)
-	victim, err := os.FindProcess(l.ranks()[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := victim.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	code, output := l.end()
-	if code != 1 || !regexp.MustCompile(`(?m)^launcher: rank [01] on \S+ was killed by SIGKILL`).MatchString(output) ||
-		!strings.Contains(output, "bits compared, none differs") {
-		t.Errorf("exit code %d\n%s", code, output)
-	}
-	l.leavesNothing()
 }
 
 func TestSoakRefusesBadInput(t *testing.T) {
@@ -150,15 +133,13 @@ func TestSoakRefusesBadInput(t *testing.T) {
 		want string
 	}{
 		{[]string{"--for", "0s"}, "--for 0s: must be a positive duration, as in 10m"},
-		{[]string{"--flip-bit", "rank=1"}, `--flip-bit "rank=1": must be rank=R,round=N,row=Y, with R and Y from 0 ` +
-			`and N from 1`},
 		{[]string{"--flip-bit", "rank=2,round=1,row=5"},
 			`--flip-bit "rank=2,round=1,row=5": allowed are ranks 0 to 1 and rows 1 to 98`},
 		{set("solver.method=multigrid"), `solver.method "multigrid": soak sweeps by Jacobi's iteration; allowed here ` +
 			`is jacobi`},
 	} {
-		args := slices.Concat([]string{"soak", "-np", "2"}, set("grid.nx=100", "grid.ny=100"), test.args)
-		out := run(t, dir, "launcher", args...)
+		out := run(t, dir, "launcher", slices.Concat([]string{"soak"}, onRanks(2, "grid.nx=100", "grid.ny=100"),
+			test.args)...)
 		if want := "launcher: " + test.want + "\n"; out.code != 1 || out.stderr != want || out.stdout != "" {
 			t.Errorf("%v: exit code %d\n%s%swant %s", test.args, out.code, out.stdout, out.stderr, want)
 		}

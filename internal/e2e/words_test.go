@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/dustin/go-humanize"
+
+	"jacobi/internal/observe/events"
 )
 
 // The launcher warns of settings that a user may not want before a run, in a dry run and in doctor. Warnings do not
@@ -19,9 +21,7 @@ func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
 	size := append(set("grid.nx=40", "grid.ny=48", "solver.max_iterations=3", "solver.tolerance=0"), "-np", "2")
 	first := append(set("grid.dtype=float64", "output.dir=.", "output.field=start.npy"), size...)
-	if out := run(t, dir, "launcher", first...); out.code != 0 {
-		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-	}
+	mustRun(t, dir, "launcher", first...)
 	args := append(set("problem.initial=start.npy", "device.threads=4096"), size...)
 	stray := "environment JACOBI_SOVLER: no key has this variable, and it is ignored"
 	want := []string{
@@ -70,9 +70,7 @@ func TestMemoryIsTheSameEverywhere(t *testing.T) {
 		args = append(args, more...)
 		dry := run(t, dir, "launcher", append(args, "--dry-run")...)
 		d := parseDiagnosis(t, run(t, dir, "launcher", append([]string{"doctor", "--json"}, args...)...))
-		if out := run(t, dir, "launcher", args...); out.code != 0 {
-			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-		}
+		mustRun(t, dir, "launcher", args...)
 		total := int64(0)
 		for i, k := range readReport(t, filepath.Join(dir, "out")).Ranks {
 			total += k.MemoryBytes
@@ -161,5 +159,108 @@ func TestEveryLineIsJSON(t *testing.T) {
 	code, text := l.end()
 	if messages := checkJSON(t, text); code != 1 || !slices.Contains(messages, "SIGQUIT: quit") {
 		t.Errorf("exit code %d\n%s", code, text)
+	}
+}
+
+// above is a problem whose 20 sweeps do not meet the tolerance.
+var above = set("problem.preset=dirichlet", "grid.nx=64", "grid.ny=64", "grid.dtype=float64", "solver.tolerance=1e-6",
+	"solver.max_iterations=20", "output.picture=")
+
+// wantAbove checks the end of a run of above with its files in dir: all files, exit code 4, a remedy at last, and no
+// rank to blame.
+func wantAbove(t *testing.T, dir string, out outcome) {
+	t.Helper()
+	if !strings.Contains(out.stdout, "\n\n  The tolerance was not met: ") || out.code != 4 {
+		t.Errorf("exit code %d, want 4, and what to do at the end of\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if r := readReport(t, dir); r.Verdict != "missed" || r.Sweeps != 20 {
+		t.Errorf("verdict %s after %d sweeps", r.Verdict, r.Sweeps)
+	}
+	for _, word := range []string{"failed", "restart", "rank 0"} {
+		if strings.Contains(out.stderr, word) {
+			t.Errorf("%q on stderr:\n%s", word, out.stderr)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A tolerance that was not met has an exit code of its own, with a launcher, for a rank alone and for ranks of a
+// scheduler. It is no failure.
+func TestMissedTolerance(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	wantAbove(t, filepath.Join(dir, "out"), run(t, dir, "launcher", append(above, "-np", "3", "--max-restarts", "2",
+		"--set", "checkpoint.every=10", "--set", "checkpoint.dir=saved")...))
+	dir = t.TempDir()
+	wantAbove(t, filepath.Join(dir, "out"), run(t, dir, "jacobi-rank", append(above, set("run.ranks=1")...)...))
+	dir = t.TempDir()
+	outs := byHand(t, dir, pmi(3), above...)
+	for r, o := range outs {
+		if o.code != 4 {
+			t.Errorf("rank %d: exit code %d", r, o.code)
+		}
+	}
+	wantAbove(t, filepath.Join(dir, "out"), together(outs))
+}
+
+// The output of a dry run is a run file with the same verdict, and so is the floor of rounding without a tolerance.
+func TestDryRunKeepsTheVerdict(t *testing.T) {
+	t.Parallel()
+	weak := set("problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.source=x*y", "problem.screening=1e-5", "grid.nx=65", "grid.ny=65")
+	for _, c := range []struct {
+		verdict, words string
+		args           []string
+	}{
+		{"done", "not converged: stopped at max_iterations", set("grid.nx=64", "grid.ny=64",
+			"solver.max_iterations=20")},
+		{"met", "converged to the floor of rounding, which is above the default tolerance", weak},
+	} {
+		dir := t.TempDir()
+		plan := runNatural(t, dir, "launcher", append(c.args, "-np", "1", "--dry-run")...)
+		writeText(t, plan.stdout, dir, "run.yaml")
+		for _, args := range [][]string{c.args, {"--config", "run.yaml"}} {
+			out := runNatural(t, dir, "launcher", append(args, "-np", "1")...)
+			if out.code != 0 {
+				t.Fatalf("%q: exit code %d\n%s%s", args, out.code, out.stdout, out.stderr)
+			}
+			r := readReport(t, filepath.Join(dir, "out"))
+			if r.Verdict != c.verdict || !strings.Contains(out.stdout, "  "+c.words+"\n") {
+				t.Errorf("%q: %s, want %s and %q in\n%s", args, r.Verdict, c.verdict, c.words, out.stdout)
+			}
+		}
+	}
+}
+
+// A run that was to do iterations does not miss a tolerance.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	stalls := set("problem.preset=dirichlet", "grid.nx=16", "grid.ny=16", "grid.dtype=float32",
+		"solver.tolerance=1e-30", "solver.max_iterations=100000")
+	for _, c := range []struct {
+		verdict string
+		args    []string
+		code    int
+	}{
+		{"met", append(slices.Clone(above), set("solver.tolerance=0.5")...), 0},
+		{"done", append(slices.Clone(above), set("solver.tolerance=0")...), 0},
+		{"done", set("problem.preset=gtc2019", "grid.nx=64", "grid.ny=64", "solver.max_iterations=20"), 0},
+		{"missed", set("problem.preset=gtc2019", "grid.nx=64", "grid.ny=64", "solver.max_iterations=20",
+			"solver.tolerance=1e-5"), 4},
+		{"missed", append(slices.Clone(stalls), set("problem.initial=x*(1-y)")...), 4},
+	} {
+		dir := t.TempDir()
+		out := run(t, dir, "launcher", append(c.args, "--json", "-np", "2")...)
+		all, _ := eventsOf(t, out.stdout)
+		end := *all[len(all)-1].End
+		if want := (events.End{ExitCode: c.code, Verdict: c.verdict}); out.code != c.code || end != want {
+			t.Errorf("%q: exit code %d, end %+v, want %+v", c.args, out.code, end, want)
+		}
+		if r := readReport(t, filepath.Join(dir, "out")); r.Verdict != c.verdict {
+			t.Errorf("%q: the report has %s after %s, want %s", c.args, r.Verdict, r.StopReason, c.verdict)
+		}
 	}
 }
