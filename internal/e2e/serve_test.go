@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,9 +45,7 @@ func serve(t *testing.T, dir string, args ...string) *client {
 // serving prepares launcher serve.
 func serving(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
-	return command(ctx, dir, "launcher", append([]string{"serve"}, args...)...)
+	return command(limited(t), dir, "launcher", append([]string{"serve"}, args...)...)
 }
 
 // serveBy is serve by a prepared command.
@@ -120,7 +118,7 @@ func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	keys := cycling("grid.nx=65", "grid.ny=65", "problem.preset=dirichlet", "problem.source=x*y")
 	want, _ := solve(t, append(set(keys...), "-np", "1")...)
-	c := serve(t, dir, append(set("solver.method=multigrid", "grid.dtype=float64"), "-np", "2")...)
+	c := serve(t, dir, onRanks(2, "solver.method=multigrid", "grid.dtype=float64")...)
 	good := `"grid.nx": 65, "grid.ny": 65, "problem.preset": "dirichlet", "problem.source": "x*y"`
 	c.ask(`{"id": "first", "hash": true, "keys": {%s}}`, good)
 	c.ask(`not JSON`)
@@ -163,17 +161,24 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// sweeper are the arguments of a serve whose requests sweep on two ranks; longKeys and briefKeys are keys of such
+// requests.
+var sweeper = onRanks(2, "solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet", "problem.top=1")
+
+const (
+	longKeys  = `"grid.nx": 513, "grid.ny": 513, "solver.max_iterations": 1000000000`
+	briefKeys = `"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10`
+)
+
 // A request that is cancelled ends early, whether the ranks are at it or it waits; the next one is done. The ranks may
-// have had the second one, or not.
+// have had the second one, or not. After a signal serve has its exit code, although nothing is left that was requested.
 func TestServeCancels(t *testing.T) {
 	t.Parallel()
-	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
-		"-np", "2")...)
-	long := `"grid.nx": 513, "grid.ny": 513, "problem.top": 1, "solver.max_iterations": 1000000000`
-	c.ask(`{"id": 1, "progress": true, "keys": {%s}}`, long)
-	c.ask(`{"id": 2, "keys": {%s}}`, long)
-	c.ask(`{"id": 3, "keys": {%s}}`, long)
-	c.ask(`{"id": 4, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)
+	c := serve(t, t.TempDir(), sweeper...)
+	c.ask(`{"id": 1, "progress": true, "keys": {%s}}`, longKeys)
+	c.ask(`{"id": 2, "keys": {%s}}`, longKeys)
+	c.ask(`{"id": 3, "keys": {%s}}`, longKeys)
+	c.ask(`{"id": 4, "keys": {%s}}`, briefKeys)
 	c.until("progress")
 	for _, id := range []string{"3", "1", "2", "77"} {
 		c.ask(`{"cancel": %s}`, id)
@@ -189,26 +194,9 @@ func TestServeCancels(t *testing.T) {
 			t.Errorf("id %s: %+v; want id %s, verdict %q, error %q", end.ID, end.End, w.id, w.verdict, w.fault)
 		}
 	}
-	if err := c.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-}
-
-// After a signal serve has its exit code, although nothing is left that was requested.
-func TestServeEndsWithTheCodeOfTheSignal(t *testing.T) {
-	t.Parallel()
-	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
-		"-np", "2")...)
-	c.ask(`{"id": 1, "progress": true, "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1,` +
-		` "solver.max_iterations": 1000000000}}`)
-	if err := c.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	c.ask(`{"id": 5, "progress": true, "keys": {%s}}`, longKeys)
 	c.until("progress")
-	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := errors.Join(c.in.Close(), c.cmd.Process.Signal(os.Interrupt)); err != nil {
 		t.Fatal(err)
 	}
 	if end, _ := c.until("end"); end.End.ExitCode != 130 || end.End.Verdict != "interrupted" {
@@ -220,17 +208,12 @@ func TestServeEndsWithTheCodeOfTheSignal(t *testing.T) {
 // Where a rank dies and may not start again, the requests that wait end too.
 func TestServeEndsRequestsThatWait(t *testing.T) {
 	t.Parallel()
-	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
-		"-np", "2")...)
+	c := serve(t, t.TempDir(), sweeper...)
 	for id := range 4 {
-		c.ask(`{"id": %d, "progress": true, "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1,`+
-			` "solver.max_iterations": 1000000000}}`, id)
+		c.ask(`{"id": %d, "progress": true, "keys": {%s}}`, id, longKeys)
 	}
 	c.until("progress")
-	ranks := (&live{t: t, cmd: c.cmd}).allRanks(2)
-	if err := syscall.Kill(ranks[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, (&live{t: t, cmd: c.cmd}).allRanks(2)[1])
 	for id := range 4 {
 		line, _ := c.until("end")
 		verdict, before := "not_done", "the ranks have ended: "
@@ -246,27 +229,10 @@ func TestServeEndsRequestsThatWait(t *testing.T) {
 	c.exits(1)
 }
 
-// A program that goes away without an answer ends the run that it has asked for, and the ranks.
-func TestServeClientGoesAway(t *testing.T) {
-	t.Parallel()
-	c := serve(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64", "problem.preset=dirichlet"),
-		"-np", "2")...)
-	c.ask(`{"id": 1, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)
-	c.until("end")
-	c.ask(`{"id": 2, "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1, "solver.max_iterations": 1000000000}}`)
-	if err := errors.Join(c.in.Close(), c.out.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Wait(); err == nil {
-		t.Error("serve has ended well, without anybody who reads its answers")
-	}
-}
-
 // Two signals end serve although a rank is stopped, and although the program that has asked does not read its answers.
 func TestServeEndsAlthoughNobodyReads(t *testing.T) {
 	t.Parallel()
-	cmd := serving(t, t.TempDir(), append(set("solver.method=jacobi", "grid.dtype=float64",
-		"problem.preset=dirichlet"), "-np", "2")...)
+	cmd := serving(t, t.TempDir(), sweeper...)
 	stderr, own, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -274,14 +240,13 @@ func TestServeEndsAlthoughNobodyReads(t *testing.T) {
 	defer stderr.Close()
 	c := serveWith(t, cmd, own)
 	own.Close()
-	c.ask(`{"id": 0, "keys": {"grid.nx": 33, "grid.ny": 33, "solver.max_iterations": 10, "problem.top": 1}}`)
+	c.ask(`{"id": 0, "keys": {%s}}`, briefKeys)
 	c.until("end")
 	const keys = `"zzzz": 1, "zzzzz": 1, "zzzzzz": 1`
 	for id := range 120 { // more than a pipe holds, and fewer than there is room for
 		c.ask(`{"id": %d, "keys": {%s}}`, id, keys)
 	}
-	c.ask(`{"id": "long", "keys": {"grid.nx": 513, "grid.ny": 513, "problem.top": 1,` +
-		` "solver.max_iterations": 1000000000}}`)
+	c.ask(`{"id": "long", "keys": {%s}}`, longKeys)
 	for full := 0; full < 60_000; { // the pipe has no room for another answer
 		var err error
 		if full, err = unix.IoctlGetInt(int(c.out.(*os.File).Fd()), unix.TIOCINQ); err != nil {
@@ -301,4 +266,89 @@ func TestServeEndsAlthoughNobodyReads(t *testing.T) {
 		}
 	}
 	c.exits(143)
+}
+
+// dial connects a client to the socket of serve.
+func dial(t *testing.T, path string) *client {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, 1<<20)
+	return &client{t: t, in: conn, lines: lines}
+}
+
+// serveSocketBy starts launcher serve by a prepared command with --socket, and returns once it takes requests.
+func serveSocketBy(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := os.Chmod(cmd.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for said := bufio.NewScanner(out); said.Scan() && !strings.Contains(said.Text(), "requests are taken at socket"); {
+	}
+	go func() { _, _ = bufio.NewReader(out).WriteTo(t.Output()) }()
+}
+
+// interrupted checks that serve ends after SIGINT, with its exit code.
+func interrupted(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // an error for the exit code, which is checked
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d after SIGINT, want 130", code)
+	}
+}
+
+// A directory into which others may look is refused. Clients of a socket have ids of their own. One that goes away
+// cancels its own requests only.
+func TestServeSocket(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, "launcher", "serve", "--socket", "socket").fails(t, 1, "its directory has the mode 0755 and the owner ")
+	path := filepath.Join(dir, "socket")
+	cmd := serving(t, dir, with(sweeper, "--socket", "socket")...)
+	serveSocketBy(t, cmd)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the socket: %v, %v; want the mode 0600", info, err)
+	}
+	run(t, dir, "launcher", "serve", "--socket", "socket", "--set", "output.dir=other").fails(t, 1,
+		fmt.Sprintf(`--socket "socket": in use by run serve, process %d on `, cmd.Process.Pid))
+	run(t, dir, "launcher", "serve").fails(t, 1, `launcher: output.dir "out": in use by run `)
+	first, second := dial(t, path), dial(t, path)
+	first.ask(`{"id": 1, "progress": true, "keys": {%s}}`, longKeys)
+	first.until("progress")
+	first.ask(`{"id": 2, "keys": {%s}}`, longKeys)
+	second.ask(`{"id": 1, "keys": {%s}}`, briefKeys)
+	second.ask(`no JSON`)
+	if err := first.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1", "null"} {
+		if end, _ := second.until("end"); string(end.ID) != want || (end.End.Error == "") != (want == "1") {
+			t.Errorf("id %s: %+v, want id %s", end.ID, end.End, want)
+		}
+	}
+	second.ask(`{"id": 7, "keys": {%s}}`, briefKeys)
+	if end, _ := second.until("end"); string(end.ID) != "7" || end.End.Verdict != "missed" {
+		t.Errorf("id %s: %+v, want 7", end.ID, end.End)
+	}
+	interrupted(t, cmd)
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket stays: %v", err)
+	}
 }

@@ -1,10 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,12 +21,12 @@ func slowSource() string {
 	return strings.Join(terms, "+")
 }
 
-// solving are the keys of a problem that multigrid solves.
-var solving = set("solver.method=multigrid", "grid.dtype=float64", "problem.preset=dirichlet")
+// solving are the arguments of two ranks that solve by multigrid.
+var solving = onRanks(2, "solver.method=multigrid", "grid.dtype=float64", "problem.preset=dirichlet", "problem.top=1")
 
 // slowKeys are keys of a problem whose set-up takes minutes, as JSON.
 func slowKeys() string {
-	return fmt.Sprintf(`"grid.nx": 4001, "grid.ny": 4001, "problem.top": 1, "problem.source": %q`, slowSource())
+	return fmt.Sprintf(`"grid.nx": 4001, "grid.ny": 4001, "problem.source": %q`, slowSource())
 }
 
 // awaitWork returns once each process has worked for some time since it was first looked at.
@@ -63,12 +62,9 @@ const soon = 20 * time.Second
 // one is done.
 func TestCancelDuringTheSetUp(t *testing.T) {
 	t.Parallel()
-	c := serve(t, t.TempDir(), slices.Concat(solving, []string{"-np", "2"})...)
-	c.ask(`{"id": 0, "keys": {"grid.nx": 33, "grid.ny": 33, "problem.top": 1}}`)
-	c.until("end")
-	ranks := (&live{t: t, cmd: c.cmd}).allRanks(2)
+	c, ranks := servingRanks(t)
 	c.ask(`{"id": 1, "keys": {%s}}`, slowKeys())
-	c.ask(`{"id": 2, "keys": {"grid.nx": 33, "grid.ny": 33, "problem.top": 1}}`)
+	c.ask(`{"id": 2, "keys": {"grid.nx": 33, "grid.ny": 33}}`)
 	awaitWork(t, ranks)
 	cancelled := time.Now()
 	c.ask(`{"cancel": 1}`)
@@ -82,70 +78,56 @@ func TestCancelDuringTheSetUp(t *testing.T) {
 	c.ask(`{"id": 3, "keys": {%s}}`, slowKeys())
 	awaitWork(t, ranks)
 	gone := time.Now()
-	if err := c.in.Close(); err != nil {
+	if err := errors.Join(c.in.Close(), c.out.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.cmd.Wait() // its exit code says that nobody has read the answer
-	if took := time.Since(gone); took > soon {
-		t.Errorf("serve ends %v after its client is gone", took)
+	if err := c.cmd.Wait(); err == nil || time.Since(gone) > soon {
+		t.Errorf("serve ends %v after its client is gone: %v", time.Since(gone), err)
 	}
 }
 
-// SIGTERM ends a study, requests and a run soon while their ranks work out values.
+// servingRanks starts serve, and returns it and its ranks once they have done a request.
+func servingRanks(t *testing.T) (*client, []int) {
+	t.Helper()
+	c := serve(t, t.TempDir(), solving...)
+	c.ask(`{"id": 0, "keys": {"grid.nx": 33, "grid.ny": 33}}`)
+	c.until("end")
+	return c, (&live{t: t, cmd: c.cmd}).allRanks(2)
+}
+
+// SIGTERM ends a study and requests soon while their ranks work out values. So it does a run (TestSetupIsInterrupted).
 func TestSIGTERMDuringTheSetUp(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"study", "serve", "run"} {
-		t.Run(how, func(t *testing.T) {
-			dir := t.TempDir()
-			l := &live{t: t}
-			switch how {
-			case "serve":
-				c := serve(t, dir, slices.Concat(solving, []string{"-np", "2"})...)
-				c.ask(`{"id": 0, "keys": {"grid.nx": 33, "grid.ny": 33, "problem.top": 1}}`)
-				c.until("end")
-				c.ask(`{"id": 1, "keys": {%s}}`, slowKeys())
-				l.cmd = c.cmd
-				awaitWork(t, l.allRanks(2))
-				stopped := time.Now()
-				if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-					t.Fatal(err)
-				}
-				if end, _ := c.until("end"); end.End.Verdict != "not_done" || end.End.ExitCode != 143 {
-					t.Errorf("%+v", end.End)
-				}
-				c.exits(143)
-				if took := time.Since(stopped); took > soon {
-					t.Errorf("it ends %v later", took)
-				}
-				return
-			case "study":
-				writeRuns(t, dir, "{"+slowKeys()+"}")
-				l = startLive(t, dir, slices.Concat(studyOf(nil, "--runs", "runs.jsonl", "-np", "2"), solving)...)
-			case "run":
-				l = startLive(t, dir, slices.Concat(solving, set("grid.nx=4001", "grid.ny=4001", "problem.top=1",
-					"problem.source="+slowSource()), []string{"-np", "2"})...)
+	t.Run("serve", func(t *testing.T) {
+		c, ranks := servingRanks(t)
+		c.ask(`{"id": 1, "keys": {%s}}`, slowKeys())
+		awaitWork(t, ranks)
+		stopped := time.Now()
+		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if end, _ := c.until("end"); end.End.Verdict != "not_done" || end.End.ExitCode != 143 {
+			t.Errorf("%+v", end.End)
+		}
+		if c.exits(143); time.Since(stopped) > soon {
+			t.Errorf("it ends %v later", time.Since(stopped))
+		}
+	})
+	t.Run("study", func(t *testing.T) {
+		dir := t.TempDir()
+		writeRuns(t, dir, "{"+slowKeys()+"}")
+		l := startLive(t, dir, append(studyOf(nil, "--runs", "runs.jsonl"), solving...)...)
+		for end := time.Now().Add(limit); len(l.ranks()) < 2; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the ranks do not start")
 			}
-			for end := time.Now().Add(limit); len(l.ranks()) < 2; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the ranks do not start")
-				}
-			}
-			awaitWork(t, l.ranks())
-			stopped := time.Now()
-			if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			code, output := l.end()
-			if took := time.Since(stopped); code != 143 || took > soon {
-				t.Errorf("exit code %d after %v, want 143\n%s", code, took, output)
-			}
-			if left, err := filepath.Glob(filepath.Join(dir, "out", "*.npy")); err != nil || len(left) > 0 {
-				t.Errorf("files %v, %v", left, err)
-			}
-			l.leavesNothing()
-		})
-	}
+		}
+		awaitWork(t, l.ranks())
+		stopped := time.Now()
+		l.signal(syscall.SIGTERM)
+		if l.ends(143); time.Since(stopped) > soon {
+			t.Errorf("it ends %v later", time.Since(stopped))
+		}
+		l.leavesNothing()
+	})
 }

@@ -47,9 +47,7 @@ func testStrangers(t *testing.T, encrypt string) {
 	publishAsStranger(t, u, foreign, "halo.0.bottom", "halo.1.top.ask")
 	before := openFiles(t, l)
 	connections, most := connectAsStrangers(t, l, at, encrypt == "always")
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	l.signal(os.Interrupt)
 	code, output := l.end()
 	if n := strings.Count(output, "refused a connection; further ones are only counted"); code != 130 || n != 1 {
 		t.Fatalf("exit code %d and %d warnings of strangers, want 130 and 1\n%s", code, n, output)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -34,13 +32,9 @@ type studyLine struct {
 // studyLines reads the table in dir.
 func studyLines(t *testing.T, dir string) (lines []studyLine) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "table.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range bytes.Lines(data) {
+	for line := range strings.Lines(readText(t, dir, "table.jsonl")) {
 		var l studyLine
-		if err := json.Unmarshal(line, &l); err != nil {
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}
 		lines = append(lines, l)
@@ -51,10 +45,7 @@ func studyLines(t *testing.T, dir string) (lines []studyLine) {
 // writeRuns writes the documents of a study to dir.
 func writeRuns(t *testing.T, dir string, documents ...string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "runs.jsonl"), []byte(strings.Join(documents, "\n")+"\n"),
-		0o666); err != nil {
-		t.Fatal(err)
-	}
+	writeText(t, strings.Join(documents, "\n")+"\n", dir, "runs.jsonl")
 }
 
 // small are the keys of problems that are solved at once.
@@ -88,15 +79,15 @@ func TestStudyHasTheBitsOfRunsAlone(t *testing.T) {
 		}
 		var own []string
 		for name, value := range keys {
-			if section, ok := value.(map[string]any); ok {
-				for leaf, value := range section {
-					own = append(own, fmt.Sprintf("%s.%s=%v", name, leaf, value))
-				}
-				continue
+			section, ok := value.(map[string]any)
+			if !ok {
+				section = map[string]any{"": value}
 			}
-			own = append(own, fmt.Sprintf("%s=%v", name, value))
+			for leaf, value := range section {
+				own = append(own, fmt.Sprintf("%s=%v", strings.TrimSuffix(name+"."+leaf, "."), value))
+			}
 		}
-		alone, _ := solve(t, append(set(append(small, own...)...), "-np", "1")...)
+		alone, _ := solve(t, onRanks(1, with(small, own...)...)...)
 		shas[i] = alone.sha
 	}
 	shas[7] = shas[0]
@@ -130,37 +121,33 @@ func tableHas(dir string, n int) func(string) bool {
 	}
 }
 
+// hundred writes a study of 100 runs to dir, of which one is another one than document formats.
+func hundred(t *testing.T, dir, document, other string) {
+	t.Helper()
+	var documents []string
+	for n := range 100 {
+		documents = append(documents, fmt.Sprintf(document, n+1))
+	}
+	documents[56] = other
+	writeRuns(t, dir, documents...)
+}
+
 // A rank that is killed takes the run that it was at with it. The next ones follow on new ranks.
 func TestStudyOutlivesAKilledRank(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var documents []string
-	for n := 1; n <= 100; n++ {
-		most := 5
-		if n == 57 {
-			most = 1_000_000_000
-		}
-		documents = append(documents, fmt.Sprintf(`{"problem.top": %d, "solver.max_iterations": %d}`, n, most))
-	}
-	writeRuns(t, dir, documents...)
-	l := startLive(t, dir, studyOf(append(small, "solver.method=jacobi", "solver.tolerance=0"), "-np", "2", "--runs",
+	hundred(t, dir, `{"problem.top": %d, "solver.max_iterations": 5}`, `{"solver.max_iterations": 1000000000}`)
+	l := startLive(t, dir, studyOf(with(small, "solver.method=jacobi", "solver.tolerance=0"), "-np", "2", "--runs",
 		"runs.jsonl", "--max-restarts", "1")...)
 	awaitName(t, dir, tableHas(dir, 56), l)
-	if err := syscall.Kill(l.allRanks(2)[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, l.allRanks(2)[1])
 	outlived(l)
 }
 
 // outlived checks that a study of 100 runs has ended after a restart, and that run 57 has failed with a killed rank.
 func outlived(l *live) {
 	l.t.Helper()
-	code, output := l.end()
-	if code != 1 || !strings.Contains(output, "100 of 100 runs: 99 done, 1 failed (") ||
-		!strings.Contains(output, "launcher: 1 run has no result; --continue does it\n") ||
-		!strings.Contains(output, "launcher: restart 1 of 1: from the next run\n") {
-		l.t.Fatalf("exit code %d\n%s", code, output)
-	}
+	l.ends(1, "launcher: restart 1 of 1: from the next run\n", `100 of 100 runs: 99 done, 1 failed \(`)
 	l.leavesNothing()
 	for i, line := range studyLines(l.t, l.cmd.Dir) {
 		failed := strings.Contains(line.Reason, "was killed by SIGKILL")
@@ -175,15 +162,8 @@ func outlived(l *live) {
 func TestStudyOutlivesARankKilledInARunOfItsOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var documents []string
-	for n := 1; n <= 100; n++ {
-		document := fmt.Sprintf(`{"problem.top": %d}`, n)
-		if n == 57 { // seconds, where the others take milliseconds
-			document = `{"grid": {"nx": 513, "ny": 513}, "problem.coefficient": "10^(7*sin(9*ix*ix*iy))"}`
-		}
-		documents = append(documents, document)
-	}
-	writeRuns(t, dir, documents...)
+	hundred(t, dir, `{"problem.top": %d}`, // milliseconds, and the other one seconds
+		`{"grid": {"nx": 513, "ny": 513}, "problem.coefficient": "10^(7*sin(9*ix*ix*iy))"}`)
 	keys := append(small, "solver.method=multigrid", "solver.tolerance=0", "output.field=field.npy")
 	l := startLive(t, dir, studyOf(keys, "-np", "2", "--runs", "runs.jsonl", "--max-restarts", "1")...)
 	awaitName(t, dir, tableHas(dir, 56), l)
@@ -197,9 +177,7 @@ func TestStudyOutlivesARankKilledInARunOfItsOwn(t *testing.T) {
 		fields, err := filepath.Glob(filepath.Join(out, "field-*.npy"))
 		return err == nil && len(fields) == 98 && name == unfinished
 	}, l)
-	if err := syscall.Kill(writer(t, l.allRanks(2), unfinished), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, writer(t, l.allRanks(2), unfinished))
 	outlived(l)
 }
 
@@ -222,21 +200,14 @@ func writer(t *testing.T, pids []int, name string) int {
 }
 
 // A disk that becomes full costs a study the runs that find no room for their fields, and each has a line. A table that
-// finds no room ends the study, and --continue goes on from its whole lines.
+// finds no room is tested in package study.
 func TestStudyOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir, out := smallDisk(t, "256k")
-	keys := append(small, "grid.nx=65", "solver.max_iterations=3")
-	study := func(more ...string) outcome {
-		return run(t, dir, "launcher", append(studyOf(keys, "-np", "2"), more...)...)
-	}
-	const noRoom = `output.dir "out": not enough space: `
-	got := study("--set", "output.field=field.npy", "--vary", "problem.left=1,2,3,4,5,6,7,8")
-	const reason = noRoom + "33 KiB (33928 bytes) needed, 20 KiB (20480 bytes) available"
-	if got.code != 1 || !strings.HasPrefix(got.stdout, "8 of 8 runs: 6 missed, ") ||
-		!strings.HasSuffix(got.stderr, "\nlauncher: 2 runs have no result; --continue does them\n") {
-		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	dir, _ := smallDisk(t, "256k")
+	got := run(t, dir, "launcher", studyOf(with(small, "grid.nx=65", "solver.max_iterations=3",
+		"output.field=field.npy"), "-np", "2", "--vary", "problem.left=1,2,3,4,5,6,7,8")...)
+	const reason = `output.dir "out": not enough space: 33 KiB (33928 bytes) needed, 20 KiB (20480 bytes) available`
+	got.fails(t, 1, "\nlauncher: 2 runs have no result; --continue does them\n")
 	for i, l := range studyLines(t, dir) {
 		want := map[string]string{"missed": ""}
 		if i >= 6 { // whether the launcher looks first or the rank needs the room first
@@ -248,37 +219,6 @@ func TestStudyOnAFullDisk(t *testing.T) {
 		if i >= 6 && !strings.Contains(got.stdout, fmt.Sprintf(" %s: %s\n", l.Verdict, l.Reason)) {
 			t.Errorf("no reason of run %d in\n%s", i+1, got.stdout)
 		}
-	}
-
-	fill(t, out)
-	filler := filepath.Join(out, "filler")
-	vary := []string{"--table", "out/table.jsonl", "--vary", "problem.left=1" + strings.Repeat(",1", 99), "--continue",
-		"--set", "output.results=false"}
-	for _, c := range []struct {
-		free int64
-		want string
-	}{
-		{16 << 10, noRoom + "16 KiB (16384 bytes) needed, 4.0 KiB (4096 bytes) available"},
-		{20 << 10, `--table "out/table.jsonl": write: no space left on device`}, // after 8 KiB
-	} {
-		info, err := os.Stat(filler)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(filler, info.Size()-c.free); err != nil {
-			t.Fatal(err)
-		}
-		if got = study(vary...); got.code != 1 || !strings.HasSuffix(got.stderr, "\nlauncher: "+c.want+"\n") {
-			t.Errorf("exit code %d\n%s\nwant 1 and %s", got.code, got.stderr, c.want)
-		}
-	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
-	got = study(vary...)
-	if lines := studyLines(t, out); got.code != 4 || len(lines) != 100 || lines[99].Run != 100 ||
-		!strings.HasPrefix(got.stdout, "100 of 100 runs: 100 missed (") {
-		t.Errorf("exit code %d, %d lines\n%s%s", got.code, len(lines), got.stdout, got.stderr)
 	}
 }
 
@@ -296,21 +236,14 @@ func TestStudyIsContinued(t *testing.T) {
 	l := startLive(t, dir, args("1000000000")...)
 	awaitName(t, dir, tableHas(dir, 2), l)
 	refusedBeside(t, l, args)
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 130 || !strings.Contains(output, "2 of 4 runs: 2 done (") {
-		t.Fatalf("exit code %d\n%s", code, output)
-	}
+	l.signal(os.Interrupt)
+	l.ends(130, `2 of 4 runs: 2 done \(`)
 	l.leavesNothing()
-	const exists = "launcher: --table \"table.jsonl\": the file exists; --continue goes on from it, or name another " +
-		"one\n"
-	if out := run(t, dir, "launcher", args("5")...); out.code != 1 || out.stderr != exists {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
-	}
-	out := run(t, dir, "launcher", args("5", "--continue")...)
-	if out.code != 0 || !strings.HasPrefix(out.stdout, "4 of 4 runs: 4 done (") {
-		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
+	run(t, dir, "launcher", args("5")...).fails(t, 1, "launcher: --table \"table.jsonl\": the file exists; --continue "+
+		"goes on from it, or name another one\n")
+	out := mustRun(t, dir, "launcher", args("5", "--continue")...)
+	if !strings.HasPrefix(out.stdout, "4 of 4 runs: 4 done (") {
+		t.Errorf("stdout\n%s", out.stdout)
 	}
 	for i, line := range studyLines(t, dir) {
 		if want := []int{3, 3, 5, 5}[i]; line.Run != i+1 || line.Iterations != want {
@@ -318,11 +251,7 @@ func TestStudyIsContinued(t *testing.T) {
 		}
 	}
 	writeRuns(t, dir, `{"problem.left": 7}`, `{}`, `{}`, `{}`)
-	const others = "launcher: --table \"table.jsonl\": line 1: run 1 had problem.left=1, and now has 7; " +
-		"go on with the keys and files that its runs had, or name another table\n"
-	if out := run(t, dir, "launcher", args("5", "--continue")...); out.code != 1 || out.stderr != others {
-		t.Errorf("exit code %d\n%s", out.code, out.stderr)
-	}
+	run(t, dir, "launcher", args("5", "--continue")...).fails(t, 1, "line 1: run 1 had problem.left=1, and now has 7; ")
 }
 
 // refusedBeside checks that no other study takes the table or the directory of one that is at it.
@@ -346,70 +275,40 @@ func refusedBeside(t *testing.T, l *live, args func(most string, more ...string)
 	}
 }
 
-// --continue does runs again that were refused. It refuses another problem with the same columns, and other contents of
-// the files.
+// --continue does runs again that were refused. It refuses another problem with the same columns.
 func TestStudyGoesOnWithItsProblem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	study := func(top, nx string) outcome {
-		keys := append(small, "solver.method=multigrid", "problem.top="+top, "grid.nx="+nx)
+		keys := with(small, "solver.method=multigrid", "problem.top="+top, "grid.nx="+nx)
 		return run(t, dir, "launcher", studyOf(keys, "-np", "1", "--vary", "problem.source=0,a.npy,1", "--continue")...)
 	}
-	array := func(value byte) {
-		t.Helper()
-		head := fmt.Sprintf("%-117s\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (65, 33), }")
-		data := append([]byte("\x93NUMPY\x01\x00\x76\x00"+head), make([]byte, 4*33*65)...)
-		data[len(data)-1] = value
-		if err := os.WriteFile(filepath.Join(dir, "a.npy"), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const missing = "problem.source \"a.npy\": no such file or directory"
 	got := study("1", "33")
 	if got.code != 1 || !strings.HasPrefix(got.stdout, "3 of 3 runs: 2 met, 1 refused (") ||
-		!strings.HasSuffix(got.stdout, ")\nrun 2 refused: "+missing+"\n") {
+		!strings.HasSuffix(got.stdout, ")\nrun 2 refused: problem.source \"a.npy\": no such file or directory\n") {
 		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	array(0)
+	const head = "{'descr': '<f4', 'fortran_order': False, 'shape': (65, 33), }"
+	writeText(t, fmt.Sprintf("\x93NUMPY\x01\x00\x76\x00%-117s\n", head)+string(make([]byte, 4*33*65)), dir, "a.npy")
 	if got = study("1", "33"); got.code != 0 || !strings.HasPrefix(got.stdout, "3 of 3 runs: 3 met (") ||
 		!strings.HasPrefix(got.stderr, "launcher: 1 run on 1 rank; ") {
 		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	lines := studyLines(t, dir)
-	for i, want := range []int{1, 3, 2} {
-		if lines[i].Run != want || lines[i].Verdict != "met" || lines[i].Results == nil {
-			t.Errorf("line %d: %+v, want run %d", i+1, lines[i], want)
+	for i, l := range studyLines(t, dir) {
+		if l.Run != []int{1, 3, 2}[i] || l.Verdict != "met" || l.Results == nil {
+			t.Errorf("line %d: %+v", i+1, l)
 		}
 	}
-	const instead = "; go on with the keys and files that its runs had, or name another table\n"
-	refused := func(got outcome, want string) {
-		t.Helper()
-		want = "launcher: --table \"table.jsonl\": its runs are of another study: " + want + instead
-		if got.code != 1 || got.stderr != want {
-			t.Errorf("exit code %d\n%s\nwant\n%s", got.code, got.stderr, want)
-		}
-	}
-	refused(study("2", "65"), `grid.nx was "33" and is "65", problem.top was "1" and is "2"`)
+	study("2", "65").fails(t, 1, "launcher: --table \"table.jsonl\": its runs are of another study: "+
+		`grid.nx was "33" and is "65", problem.top was "1" and is "2"; go on with the keys and files that its runs had`)
 	stage := filepath.Join(dir, "out", ".jacobi-killed-1")
-	if err := errors.Join(os.Mkdir(stage, 0o700), os.WriteFile(filepath.Join(stage, "x.npy"), nil, 0o600)); err != nil {
+	if err := os.Mkdir(stage, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got = study("1", "33") // which has nothing to do but this
-	if _, err := os.Stat(stage); got.code != 0 || !errors.Is(err, os.ErrNotExist) || !strings.Contains(got.stderr,
-		"launcher: out: removed 1 unfinished file (0 B) of runs that were killed\n") {
-		t.Errorf("%v, exit code %d\n%s", err, got.code, got.stderr)
-	}
-	array(1)
-	refused(study("1", "33"), "a.npy has other contents")
-	if now := studyLines(t, dir); len(now) != 3 {
-		t.Errorf("%d lines, want 3", len(now))
-	}
-	if err := os.Truncate(filepath.Join(dir, "a.npy"), 1<<40); err != nil { // of which none is on the disk
-		t.Fatal(err)
-	}
-	got = run(t, dir, "launcher", "study", "--vary", "problem.source=a.npy", "--timeout", "100ms")
-	if got.code != 124 || got.stderr != "launcher: --timeout 100ms: the time is over\n" {
-		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	writeText(t, "", stage, "x.npy")
+	study("1", "33").fails(t, 0, "launcher: out: removed 1 unfinished file ") // it has nothing to do but this
+	if _, err := os.Stat(stage); !errors.Is(err, os.ErrNotExist) || len(studyLines(t, dir)) != 3 {
+		t.Errorf("%v, lines %v", err, studyLines(t, dir))
 	}
 }
 
@@ -424,13 +323,12 @@ func TestStudyWritesFields(t *testing.T) {
 	}
 	for n, most := range map[int]string{1: "3", 2: "4"} {
 		alone := t.TempDir()
-		run(t, alone, "launcher", set(append(small, "solver.max_iterations="+most)...)...)
-		got, err := os.ReadFile(filepath.Join(dir, "out", fmt.Sprintf("field-%d.npy", n)))
-		want, err2 := os.ReadFile(filepath.Join(alone, "out", "field.npy"))
-		if err != nil || err2 != nil || !bytes.Equal(got, want) {
-			t.Errorf("run %d: %d bytes (%v), want those of the run alone (%v)", n, len(got), err, err2)
+		run(t, alone, "launcher", set(with(small, "solver.max_iterations="+most)...)...)
+		got := readText(t, dir, "out", fmt.Sprintf("field-%d.npy", n))
+		if got != readText(t, alone, "out", "field.npy") {
+			t.Errorf("run %d: the field is not that of the run alone", n)
 		}
-		values := got[len(got)-33*65*8:]
+		values := []byte(got[len(got)-33*65*8:])
 		at := func(ix, iy int) float64 {
 			return math.Float64frombits(binary.NativeEndian.Uint64(values[8*(33*iy+ix):]))
 		}
@@ -441,29 +339,22 @@ func TestStudyWritesFields(t *testing.T) {
 	}
 }
 
-// Keys of the start are refused by name, and so is what is no run, before anything starts.
+// What is no study, and no run, is refused before anything starts. The keys that runs may not vary are in package
+// configs.
 func TestStudyRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const ofStart = "the key belongs to the start of the ranks, and is the same for all runs\n"
 	writeRuns(t, dir, `{"grid.nx": 9}`, `{"grid.nx": `)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{nil, "study: --vary or --runs has to say which runs there are\n"},
-		{[]string{"--vary", "run.ranks=1,2"}, "run.ranks (run 1): " + ofStart},
-		{[]string{"--vary", "coefficient=1,2"},
-			"unknown key coefficient (--vary): did you mean problem.coefficient?\n"},
-		{[]string{"--vary", "output.probes=a=(0,0)"},
-			"output.probes (run 1): the probes are the same for all runs, with columns in the table\n"},
-		{[]string{"--vary", "output.dir=a,b"}, "output.dir (run 1): " + ofStart},
-		{[]string{"--vary", "halo.depth=1,2"}, "halo.depth (run 1): " + ofStart},
-		{[]string{"--vary", "checkpoint.every=1,2"}, "checkpoint.every (run 1): the key is of a run that is alone\n"},
+		{[]string{"--vary", "run.ranks=1,2"}, "run.ranks (run 1): the key belongs to the start of the ranks, and is " +
+			"the same for all runs\n"},
 		{[]string{"--vary", "grid.nx=9", "--set", "output.trace=t.json"},
 			"output.trace \"t.json\": the key is of a run that is alone\n"},
-		{[]string{"--runs", "runs.jsonl"},
-			"--runs runs.jsonl, line 2: column 13: the end of the object is missing\n"},
+		{[]string{"--runs", "runs.jsonl"}, "--runs runs.jsonl, line 2: column 13: the end of the object is missing\n"},
 		{[]string{"--vary", "grid.nx=9", "--table", "t.txt"},
 			"--table \"t.txt\": the name has to end in .csv or .jsonl\n"},
 	} {
@@ -482,8 +373,7 @@ func studyAndServe(t *testing.T, on func(launcher *exec.Cmd) *exec.Cmd, more ...
 	keys := append(small, "output.field=field.npy", "grid.nx=200", "grid.ny=300")
 	vary := []string{"--vary", "solver.method=jacobi,multigrid", "--vary", "solver.max_iterations=3,4", "--hash"}
 	want := run(t, here, "launcher", studyOf(keys, append(vary, "-np", "1")...)...)
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+	ctx := limited(t)
 	got := finish(t, ctx, on(command(ctx, dir, "launcher", append(studyOf(keys, vary...), more...)...)))
 	const summary = "4 of 4 runs: 4 missed ("
 	if want.code != 4 || got.code != 4 || !strings.HasPrefix(got.stdout, summary) {
@@ -536,10 +426,8 @@ func sameFiles(t *testing.T, want, got string, runs ...int) {
 	t.Helper()
 	for _, n := range runs {
 		name := filepath.Join("out", fmt.Sprintf("field-%d.npy", n))
-		one, err := os.ReadFile(filepath.Join(want, name))
-		two, err2 := os.ReadFile(filepath.Join(got, name))
-		if err != nil || err2 != nil || !bytes.Equal(one, two) {
-			t.Errorf("%s has %d bytes, want %d: not the same (%v, %v)", name, len(two), len(one), err2, err)
+		if readText(t, got, name) != readText(t, want, name) {
+			t.Errorf("%s in %s is not that in %s", name, got, want)
 		}
 	}
 }

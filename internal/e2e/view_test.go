@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"image"
 	"image/draw"
@@ -70,17 +71,11 @@ func TestViewOfFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const nx, ny = 700, 300
-	run := run(t, dir, "launcher", append([]string{"-np", "2"}, set("grid.nx=700", "grid.ny=300", "run.name=Nice <b>",
-		"solver.max_iterations=50", "solver.tolerance=0.5")...)...)
-	if run.code != 0 {
-		t.Fatal(run.stderr)
-	}
+	mustRun(t, dir, "launcher", onRanks(2, "grid.nx=700", "grid.ny=300", "run.name=Nice <b>",
+		"solver.max_iterations=50", "solver.tolerance=0.5")...)
 	field := readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny)
 	report := readReport(t, filepath.Join(dir, "out"))
-	history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	history := readText(t, dir, "out", "history.csv")
 
 	l := startLive(t, dir, "view", "out")
 	p := browse(t, l.viewURL())
@@ -90,13 +85,7 @@ func TestViewOfFiles(t *testing.T) {
 		got := p.hover(at[0], at[1])
 		var x, y int
 		var v float64
-		if _, err := fmt.Sscan(got.Column, &x); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Sscan(got.Row, &y); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Sscan(got.Value, &v); err != nil {
+		if _, err := fmt.Sscan(got.Column+" "+got.Row+" "+got.Value, &x, &y, &v); err != nil {
 			t.Fatal(err)
 		}
 		if math.Abs(float64(x)-at[0]*(nx-1)) > 3 || math.Abs(float64(y)-at[1]*(ny-1)) > 3 ||
@@ -140,19 +129,15 @@ func TestViewOfFiles(t *testing.T) {
 	if shown.Title != "Nice <b> (gtc2019)" || !strings.Contains(shown.Result, report.FieldSHA256) {
 		t.Errorf("title %q, result %q", shown.Title, shown.Result)
 	}
-	if want := map[string]string{"converged": "converged"}[report.StopReason]; shown.State != want {
+	if shown.State != "converged" || report.StopReason != "converged" {
 		t.Errorf("state %q of a run that ended as %s", shown.State, report.StopReason)
 	}
 	if len(shown.Cells) != 2 || shown.Cells[1][2] != report.Ranks[1].Device {
 		t.Errorf("ranks %q", shown.Cells)
 	}
 	p.quiet()
-	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if code, out := l.end(); code != 0 {
-		t.Errorf("Ctrl-C ended the view with %d\n%s", code, out)
-	}
+	l.signal(syscall.SIGINT)
+	l.ends(0)
 }
 
 // From another directory than that of the run the page is the same: it has a field of float32, points outside the
@@ -170,12 +155,9 @@ func TestViewFromElsewhere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.png"), drawing.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := run(t, dir, "launcher", append([]string{"-np", "1"}, set("grid.nx=65", "grid.ny=65", "grid.width=2e-8",
+	mustRun(t, dir, "launcher", append([]string{"-np", "1"}, set("grid.nx=65", "grid.ny=65", "grid.width=2e-8",
 		"grid.dtype=float64", "problem.preset=dirichlet", "problem.left=1", "problem.drawing=a.png",
 		"problem.colours=#000000; #ffffff coefficient=0", "solver.method=multigrid", "output.float32=true")...)...)
-	if got.code != 0 {
-		t.Fatal(got.stderr)
-	}
 	l := startLive(t, t.TempDir(), "view", filepath.Join(dir, "out"))
 	p := browse(t, l.viewURL())
 	p.await("window.app && app.field.frame && app.over()")
@@ -208,25 +190,13 @@ func TestViewFromElsewhere(t *testing.T) {
 	p.quiet()
 }
 
-// What cannot be shown is refused in one line.
+// A port in use is refused in one line. What else cannot be shown is tested in package view.
 func TestViewsThatAreRefused(t *testing.T) {
-	dir, taken := t.TempDir(), takenPort(t)
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{set("view.listen=" + taken), fmt.Sprintf("launcher: view.listen %q: bind: address already in use\n", taken)},
-		{set("view.listen=0.0.0.0:80"), `launcher: view.listen "0.0.0.0:80": must be an address of this machine ` +
-			`alone with ` +
-			"a port, as in 127.0.0.1:0, where 0 is any free port; ssh -L reaches it from elsewhere\n"},
-		{[]string{"view", "."}, "launcher: .: no report (.json) and no field (.npy, .vti, .zarr) of a run: " +
-			"there is no such file; it must be output.dir of a finished run\n"},
-		{[]string{"view", "nowhere"}, "launcher: nowhere: must be the directory of a finished run: no such file " +
-			"or directory\n"},
-	} {
-		if got := run(t, dir, "launcher", c.args...); got.code != 1 || got.stderr != c.want || got.stdout != "" {
-			t.Errorf("%v: code %d, %q, want %q", c.args, got.code, got.stderr, c.want)
-		}
+	taken := takenPort(t)
+	got := run(t, t.TempDir(), "launcher", set("view.listen="+taken)...)
+	if want := fmt.Sprintf("launcher: view.listen %q: bind: address already in use\n", taken); got.code != 1 ||
+		got.stderr != want || got.stdout != "" {
+		t.Errorf("code %d, %q, want %q", got.code, got.stderr, want)
 	}
 }
 
@@ -240,17 +210,11 @@ func TestViewOfARunAtAServer(t *testing.T) {
 	}
 	at := startServer(t).String()
 	keys := append([]string{"nats.url=" + at, "nats.secret_file=secret"}, endless...)
-	if got := run(t, dir, "launcher", "view", at); got.code != 1 ||
-		!strings.Contains(got.stderr, "launcher: no run gives a sign of life at nats://") {
-		t.Errorf("without a run: code %d, %q", got.code, got.stderr)
-	}
+	run(t, dir, "launcher", "view", at).fails(t, 1, "launcher: no run gives a sign of life at nats://")
 	l := startLive(t, dir, append([]string{"-np", "2"}, set(keys...)...)...)
 	l.waitFor(progress)
 	l.yield()
-	if got := run(t, dir, "launcher", "view", at); got.code != 1 ||
-		!strings.Contains(got.stderr, "rank 0 of the run does not answer in a way that can be read here") {
-		t.Errorf("without the secret: code %d, %q", got.code, got.stderr)
-	}
+	run(t, dir, "launcher", "view", at).fails(t, 1, "rank 0 of the run does not answer in a way that can be read here")
 	viewer := startLive(t, dir, append([]string{"view", at}, set("nats.secret_file=secret")...)...)
 	p := browse(t, viewer.viewURL())
 	p.await("window.app && app.field.frame && app.ranks.list.length === 2")
@@ -260,20 +224,13 @@ func TestViewOfARunAtAServer(t *testing.T) {
 	if window != [2]int{10, 40} {
 		t.Errorf("window of columns %v", window)
 	}
-	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	l.signal(syscall.SIGINT)
 	p.await(`byId("state").textContent === "ended"`)
-	if code, out := l.end(); code != 130 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	if code, out := viewer.end(); code != 0 {
-		t.Errorf("the viewer ended with %d\n%s", code, out)
-	}
+	l.ends(130)
+	viewer.ends(0)
 	report := readReport(t, filepath.Join(dir, "out"))
 	p.await(fmt.Sprintf("app.field.frame.sweeps === %d", report.Sweeps))
-	field := readField(t, filepath.Join(dir, "out", "field.npy"), endlessNX, endlessNY)
-	p.sameField(field, endlessNX)
+	p.sameField(readField(t, filepath.Join(dir, "out", "field.npy"), endlessNX, endlessNY), endlessNX)
 	p.quiet()
 }
 
@@ -282,9 +239,8 @@ func TestViewOfARunAtAServer(t *testing.T) {
 func TestViewOfAShortRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := startLive(t, dir, append([]string{"-np", "2", "--view"}, set("grid.nx=65", "grid.ny=65",
-		"problem.preset=dirichlet", "problem.top=1", "solver.method=multigrid", "grid.dtype=float64",
-		"solver.tolerance=1e-6")...)...)
+	l := startLive(t, dir, append(onRanks(2, "grid.nx=65", "grid.ny=65", "problem.preset=dirichlet", "problem.top=1",
+		"solver.method=multigrid", "grid.dtype=float64", "solver.tolerance=1e-6"), "--view")...)
 	url := l.viewURL()
 	l.waitFor("launcher: waiting up to 5s for a browser at the view; Ctrl-C ends that")
 	p := browse(t, url)
@@ -297,8 +253,69 @@ func TestViewOfAShortRun(t *testing.T) {
 		!regexp.MustCompile(`^after \d+ cycles`).MatchString(shown.Caption) {
 		t.Errorf("%+v", shown)
 	}
-	code, output := l.end()
-	if code != 0 || !strings.Contains(output, "launcher: launcher view out shows this run again\n") {
-		t.Errorf("exit code %d\n%s", code, output)
+	l.ends(0, "launcher: launcher view out shows this run again\n")
+}
+
+// The page of a finished run draws contours and the profile along a line, changes the colours, and saves the picture.
+func TestToolsOfTheView(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mustRun(t, dir, "launcher", set(cycling("grid.nx=65", "grid.ny=33", "grid.width=4", "problem.left=-1",
+		"problem.right=3", "problem.top=neumann(0)", "problem.bottom=neumann(0)", "output.field=field.npy",
+		"problem.initial=0")...)...)
+	field := readField(t, filepath.Join(dir, "out", "field.npy"), 65, 33)
+	l := startLive(t, dir, "view", "out")
+	p := browse(t, l.viewURL())
+	p.await("window.app && app.field.frame && app.field.frame.cols === 65")
+	const pixels = `(() => { const from = byId("picture"), c = document.createElement("canvas");
+		c.width = from.width, c.height = from.height;
+		const d2 = c.getContext("2d");
+		d2.drawImage(from, 0, 0);
+		const d = d2.getImageData(0, 0, c.width, c.height).data;
+		const first = window.firstPixels ??= d;
+		let darker = 0, coloured = 0;
+		for (let i = 0; i < d.length; i += 4) {
+			darker += d[i] + d[i + 1] + d[i + 2] < first[i] + first[i + 1] + first[i + 2] - 60;
+			coloured += Math.abs(d[i] - d[i + 2]) > 100;
+		}
+		return [darker, coloured];
+	})()`
+	var plain, lined, grey [2]int
+	p.eval(pixels, &plain)
+	p.eval(`(byId("contours").click(), `+pixels+")", &lined)
+	if plain[0] != 0 || lined[0] < 12*100 { // 12 lines from top to bottom
+		t.Errorf("%d darker pixels without contours, %d with", plain[0], lined[0])
 	}
+	p.eval(`(byId("map").value = "grey", byId("map").dispatchEvent(new Event("change")), `+pixels+")", &grey)
+	if plain[1] < 1000 || grey[1] != 0 {
+		t.Errorf("%d coloured pixels, %d in grey", plain[1], grey[1])
+	}
+
+	var profile [][2]float64
+	p.eval(`(byId("line").click(), app.pointer.profile.values())`, &profile)
+	for _, v := range profile { // from left to right, where the field is linear
+		if want := -1 + v[0]; math.Abs(v[1]-want) > 1e-6 {
+			t.Fatalf("%v at a distance of %v, want %v", v[1], v[0], want)
+		}
+	}
+	if n := len(profile); n < 100 || math.Abs(profile[n-1][0]-4) > 1e-12 || profile[n-1][1] != field[16*65+64] {
+		t.Errorf("%d values, the last at %v", n, profile[n-1])
+	}
+	var text string
+	p.eval(`(app.pointer.profile.set([0, 0], [1, 1]), byId("profile-text").textContent)`, &text)
+	if text != "from (0, 0) to (4, 2), length 4.4721" {
+		t.Errorf("the profile is %q", text)
+	}
+
+	var saved [2]string
+	p.eval(`(() => { let got; HTMLAnchorElement.prototype.click = function () { got = [this.download, this.href]; };
+		byId("save").click(); return got; })()`, &saved)
+	data, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(saved[1], "data:image/png;base64,"))
+	if err != nil || saved[0] != "field.png" {
+		t.Fatalf("%q: %v", saved[0], err)
+	}
+	if img, err := png.Decode(bytes.NewReader(data)); err != nil || img.Bounds().Dx() < 400 {
+		t.Errorf("the picture: %v", err)
+	}
+	p.quiet()
 }
