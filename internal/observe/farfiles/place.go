@@ -63,7 +63,7 @@ type answer struct {
 	Full  bool   `json:"full,omitempty"`  // Error is that the disk is full
 	Host  string `json:"host,omitempty"`  // of opLook: that of the directory
 	Stage string `json:"stage,omitempty"` // of opLook: where in the directory the files are
-	Loose bool   `json:"loose,omitempty"` // of opLook: see output.Held.Loosen
+	Loose bool   `json:"loose,omitempty"` // of opLook: see output.Held.Loose
 	Size  int64  `json:"size,omitempty"`  // of opGrow
 }
 

@@ -97,7 +97,7 @@ func (s *server) do(r request) (a answer, err error) {
 	}
 	switch r.Op {
 	case opLook:
-		a = answer{Host: s.host, Stage: s.Dir.Stage(), Loose: s.Dir.IsLoose()}
+		a = answer{Host: s.host, Stage: s.Dir.Stage(), Loose: s.Dir.Loose}
 	case opCreate:
 		if s.open[r.File] == nil {
 			var f output.File

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,10 +33,9 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	serving  sync.WaitGroup
-
-	mu      sync.Mutex
-	after   bool          // scrapes from now on show the end of the run
-	scraped chan struct{} // closed after the first such scrape
+	after    atomic.Bool   // scrapes from now on show the end of the run
+	scraped  chan struct{} // closed after the first such scrape
+	answered sync.Once
 }
 
 // Listen serves run at address, HOST:PORT, until Close. Port 0 is any free one.
@@ -66,10 +66,10 @@ func listen(option, address string, what prometheus.Collector) (*Server, error) 
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests, Timeout: timeout})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, q *http.Request) {
-		last := s.isAfter()
+		last := s.after.Load()
 		handler.ServeHTTP(w, q)
 		if last {
-			s.answered()
+			s.answered.Do(func() { close(s.scraped) })
 		}
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -95,28 +95,8 @@ func (s *Server) Run() *Run { return s.run }
 // URL returns where the metrics are.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + Path }
 
-func (s *Server) isAfter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.after
-}
-
-func (s *Server) answered() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.scraped:
-	default:
-		close(s.scraped)
-	}
-}
-
 // End tells that the values are final.
-func (s *Server) End() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.after = true
-}
+func (s *Server) End() { s.after.Store(true) }
 
 // Linger returns after the first scrape that began after End, after d, or when ctx ends.
 func (s *Server) Linger(ctx context.Context, d time.Duration) {

@@ -27,7 +27,9 @@ type Held struct {
 	runID string
 	lock  *dirlock.Lock
 	draft File // reserved for the list
-	loose bool // see Loosen
+	// Loose says that h is the directory of a study. Its runs put files of any name in place, each run when it ends and
+	// one file after the other. None of that is synced to disk: a run whose files are lost is done again.
+	Loose bool
 
 	mu      sync.Mutex
 	names   []string // given to Commit; nil before
@@ -69,13 +71,6 @@ func (h *Held) begin() (notes []string, err error) {
 	return notes, nil
 }
 
-// Loosen makes h the directory of a study. Its runs put files of any name in place, each run when it ends and one file
-// after the other. None of that is synced to disk: a run whose files are lost is done again.
-func (h *Held) Loosen() { h.loose = true }
-
-// IsLoose reports whether Loosen was called.
-func (h *Held) IsLoose() bool { return h.loose }
-
 // Stage returns the name of the directory within output.dir where files are staged. It cannot be guessed.
 func (h *Held) Stage() string { return h.name }
 
@@ -83,7 +78,7 @@ func (h *Held) Stage() string { return h.name }
 func (h *Held) check(name string) error {
 	whole, part, ofGroup := strings.Cut(name, "/")
 	_, numbered := h.out.InSeries(whole)
-	known := numbered || h.loose && IsLooseName(whole) || whole == h.out.Index() && whole != "" ||
+	known := numbered || h.Loose && IsLooseName(whole) || whole == h.out.Index() && whole != "" ||
 		slices.Contains(h.out.Names(), whole)
 	if !known || ofGroup && !(isZarr(whole) && isPart(part)) || checkName(whole) != nil {
 		return fmt.Errorf("%q is no file of this run", name)
@@ -96,7 +91,7 @@ func (h *Held) Create(name string, size int64) (File, error) {
 	if err := h.check(name); err != nil {
 		return nil, err
 	}
-	return createLocal(h.dir, h.path(name), size, h.loose)
+	return createLocal(h.dir, h.path(name), size, h.Loose)
 }
 
 // Open implements Place.
@@ -104,7 +99,7 @@ func (h *Held) Open(name string) (f File, way string, err error) {
 	if err := h.check(name); err != nil {
 		return nil, "", err
 	}
-	f, err = OpenStaged(h.path(""), name, h.loose)
+	f, err = OpenStaged(h.path(""), name, h.Loose)
 	return f, WroteFile, err
 }
 
@@ -125,7 +120,7 @@ func (h *Held) Put(name string) error {
 	if err == nil {
 		err = h.put(name)
 	}
-	if err == nil && !h.loose {
+	if err == nil && !h.Loose {
 		err = durable.SyncDir(h.dir)
 	}
 	if _, ok := h.out.InSeries(name); ok && err == nil && h.out.Index() != "" {

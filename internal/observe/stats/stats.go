@@ -3,15 +3,14 @@
 package stats
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Env names the environment variable by which a launcher asks the ranks for statistics; any value does.
@@ -167,30 +166,15 @@ func Lagging(ranks []*Rank) []int {
 // waits returns the share of the recent time that the rank has waited.
 func (r *Rank) waits() float64 { return *r.Recent.HaloWait + r.Recent.NormWait }
 
-// processStatus describes this process.
-const processStatus = "/proc/self/status"
-
 // ResidentMemory returns the bytes of this process that are resident, now and at the peak, as the kernel reports them.
 func ResidentMemory() (now, peak int64, err error) {
-	status, err := os.ReadFile(processStatus)
+	self, err := procfs.Self()
 	if err != nil {
 		return 0, 0, err
 	}
-	now, _ = statusBytes(status, "VmRSS")
-	peak, ok := statusBytes(status, "VmHWM")
-	if !ok {
-		return now, 0, fmt.Errorf("%s has no VmHWM", processStatus)
+	status, err := self.NewStatus()
+	if err == nil && status.VmHWM == 0 {
+		err = errors.New("/proc/self/status has no VmHWM")
 	}
-	return now, peak, nil
-}
-
-// statusBytes returns a number of bytes from the text of processStatus.
-func statusBytes(status []byte, name string) (int64, bool) {
-	for line := range bytes.Lines(status) {
-		if f := bytes.Fields(line); len(f) == 3 && string(f[0]) == name+":" && string(f[2]) == "kB" {
-			kib, err := strconv.ParseInt(string(f[1]), 10, 64)
-			return kib << 10, err == nil
-		}
-	}
-	return 0, false
+	return int64(status.VmRSS), int64(status.VmHWM), err
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"jacobi/internal/net/roster"
 )
 
 // Board holds the newest state of each topic. Its methods may be called by several goroutines. Set does not wait for
@@ -41,7 +43,7 @@ func message(name string, state any) []byte {
 		Data  any    `json:"data"`
 	}{name, state})
 	if err != nil {
-		panic("view: " + name + ": " + err.Error()) // numbers that may be no number are Floats in this package
+		panic("view: " + name + ": " + err.Error()) // numbers that may be no number are roster.Numbers
 	}
 	return data
 }
@@ -62,7 +64,7 @@ func (b *Board) since(version uint64) (messages [][]byte, now uint64) {
 // Point is the norm of an iteration, counted from 0.
 type Point struct {
 	Iteration int
-	Norm      Float
+	Norm      roster.Number
 }
 
 // MarshalJSON writes p as a pair. Rank 0 writes thousands of them for each second in which a page is open.
@@ -82,7 +84,7 @@ func (p *Point) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &pair); err != nil {
 		return err
 	}
-	*p = Point{int(pair[0]), Float(pair[1])}
+	*p = Point{int(pair[0]), roster.Number(pair[1])}
 	return nil
 }
 
@@ -101,7 +103,7 @@ type Track struct {
 
 // Add takes the norm of an iteration, which must be later than those before.
 func (t *Track) Add(iteration int, norm float64) {
-	t.last, t.any = Point{iteration, Float(norm)}, true
+	t.last, t.any = Point{iteration, roster.Number(norm)}, true
 	if t.stride == 0 {
 		t.stride = 1
 	}
@@ -168,13 +170,13 @@ const (
 
 // Progress is how far a run is.
 type Progress struct {
-	State  string  `json:"state"`
-	Text   string  `json:"text"`   // the state in words
-	Good   bool    `json:"good"`   // of an ended run: the tolerance is met
-	Sweeps int     `json:"sweeps"` // iterations done
-	Share  float64 `json:"share"`  // of the whole run, 0 to 1; 0 if it is not known
-	Norm   *Float  `json:"norm"`   // the newest one; nil before it
-	GLUPs  Float   `json:"glups"`
+	State  string         `json:"state"`
+	Text   string         `json:"text"`   // the state in words
+	Good   bool           `json:"good"`   // of an ended run: the tolerance is met
+	Sweeps int            `json:"sweeps"` // iterations done
+	Share  float64        `json:"share"`  // of the whole run, 0 to 1; 0 if it is not known
+	Norm   *roster.Number `json:"norm"`   // the newest one; nil before it
+	GLUPs  roster.Number  `json:"glups"`
 	// End is the estimated number of iterations in all, and Left the estimated seconds until then; 0 if unknown.
 	End     int         `json:"end"`
 	Left    float64     `json:"left"`

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
 )
@@ -379,7 +380,7 @@ func TestTrack(t *testing.T) {
 			track.Add(i, float64(i))
 		}
 		got := track.Points()
-		if len(got) > maxPoints+1 || n > 0 && got[len(got)-1] != (Point{n - 1, Float(n - 1)}) ||
+		if len(got) > maxPoints+1 || n > 0 && got[len(got)-1] != (Point{n - 1, roster.Number(n - 1)}) ||
 			n <= maxPoints && len(got) != n || n > maxPoints && len(got) < maxPoints/2 {
 			t.Errorf("%d norms: %d points", n, len(got))
 		}
@@ -422,7 +423,7 @@ func TestFieldsThatAreRefused(t *testing.T) {
 // Points are pairs, whose norms JSON carries to the last bit; null stands for what is no finite number.
 func TestPointsAsJSON(t *testing.T) {
 	points := []Point{{0, 0.1}, {1, 1e300}, {2, math.SmallestNonzeroFloat64}, {3, 12345678}, {1 << 40, -1e-7},
-		{5, Float(math.NaN())}, {6, Float(math.Inf(1))}}
+		{5, roster.Number(math.NaN())}, {6, roster.Number(math.Inf(1))}}
 	data, err := json.Marshal(points)
 	const want = "[[0,0.1],[1,1e+300],[2,5e-324],[3,1.2345678e+07],[1099511627776,-1e-07],[5,null],[6,null]]"
 	if err != nil || string(data) != want {

@@ -104,17 +104,6 @@ func (f *Frame) encode() []byte {
 	return b
 }
 
-// Float is a float64 that JSON carries even if it is infinite or NaN: as null.
-type Float float64
-
-// MarshalJSON implements json.Marshaler.
-func (f Float) MarshalJSON() ([]byte, error) {
-	if v := float64(f); math.IsNaN(v) || math.IsInf(v, 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(f))
-}
-
 // bar returns the colour bar of f.
 func (f *Frame) bar(scale string) output.Bar {
 	cells := make([][]float64, f.Rows)
@@ -201,8 +190,8 @@ func (r *Rows) Encode() []byte {
 	return append(b, r.Values...)
 }
 
-// HeadBytes bounds the size of an encoded head for the given number of rows.
-func HeadBytes(rows int) int { return 512 + 8*rows }
+// MaxHead bounds the size of an encoded head, but for 8 bytes a row.
+const MaxHead = 512
 
 // ParseRows decodes a message with rows of a mesh of nx x ny points.
 func ParseRows(b []byte, nx, ny int) (Rows, error) {

@@ -396,9 +396,9 @@ func (l *Live) Await(ctx context.Context, limit time.Duration) error {
 }
 
 // finite returns f, or nil if it is no number.
-func finite(f float64) *Float {
+func finite(f float64) *roster.Number {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
 	}
-	return new(Float(f))
+	return new(roster.Number(f))
 }

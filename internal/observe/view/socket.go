@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -98,30 +97,16 @@ func (p *open) read(ctx context.Context) {
 
 // serveFrames gets the frames that the page wants, one after the other.
 func (p *open) serveFrames(ctx context.Context) {
-	for w := range p.eachWant(ctx) {
-		a := p.frame(ctx, w)
-		if a.data == nil {
-			continue
-		}
+	for ctx.Err() == nil {
 		select {
-		case p.frames <- a:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// eachWant yields what the page wants until ctx ends.
-func (p *open) eachWant(ctx context.Context) iter.Seq[want] {
-	return func(yield func(want) bool) {
-		for {
-			select {
-			case w := <-p.wants:
-				if !yield(w) {
-					return
+		case w := <-p.wants:
+			if a := p.frame(ctx, w); a.data != nil {
+				select {
+				case p.frames <- a:
+				case <-ctx.Done():
 				}
-			case <-ctx.Done():
-				return
 			}
+		case <-ctx.Done():
 		}
 	}
 }

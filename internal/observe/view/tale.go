@@ -90,7 +90,7 @@ func (t *tale) event(e roster.Event) {
 
 // advance takes the progress of the run.
 func (t *tale) advance(e roster.Event) {
-	p := Progress{State: Running, Sweeps: e.Sweeps, Share: e.Share(), GLUPs: Float(e.GLUPs), End: e.End,
+	p := Progress{State: Running, Sweeps: e.Sweeps, Share: e.Share(), GLUPs: e.GLUPs, End: e.End,
 		Left: e.Left.Seconds(), Elapsed: e.Elapsed.Seconds()}
 	if e.Kind == roster.Progress {
 		p.Norm = finite(float64(e.Norm))
@@ -301,10 +301,10 @@ func RunOf(r output.Report) Run {
 
 // EndOf describes the end of the run of a report.
 func EndOf(r output.Report) Progress {
-	p := Progress{State: Ended, Text: output.Result(r), Good: r.Converged, Sweeps: r.Sweeps, GLUPs: Float(r.GLUPS),
-		End: r.Sweeps, Share: 1, Elapsed: r.Times.Sweeps, Results: r.Lines()}
+	p := Progress{State: Ended, Text: output.Result(r), Good: r.Converged, Sweeps: r.Sweeps,
+		GLUPs: roster.Number(r.GLUPS), End: r.Sweeps, Share: 1, Elapsed: r.Times.Sweeps, Results: r.Lines()}
 	if r.Norm != nil {
-		p.Norm = new(Float(*r.Norm))
+		p.Norm = new(roster.Number(*r.Norm))
 	}
 	return p
 }

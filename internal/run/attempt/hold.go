@@ -36,7 +36,7 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 			scr.Say(note)
 		}
 		if how.Many {
-			h.out.Loosen()
+			h.out.Loose = true
 		} else if note := h.out.Replace(); note != "" {
 			scr.Notice(note)
 		}

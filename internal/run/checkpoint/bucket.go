@@ -31,20 +31,18 @@ const (
 )
 
 // OpenBucket returns the store in a bucket, which it creates if it does not exist.
-func OpenBucket(ctx context.Context, conn *nats.Conn, name string) (*Bucket, error) {
+func OpenBucket(ctx context.Context, conn *nats.Conn, name string) (_ *Bucket, err error) {
+	defer func() {
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
+			err = errors.New("the NATS server has no JetStream: it is started with -js, or checkpoint.dir is used " +
+				"instead")
+		}
+		if err != nil {
+			err = fmt.Errorf("bucket %q: %w", name, err)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	b, err := openBucket(ctx, conn, name)
-	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
-		err = errors.New("the NATS server has no JetStream: it is started with -js, or checkpoint.dir is used instead")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("bucket %q: %w", name, err)
-	}
-	return b, nil
-}
-
-func openBucket(ctx context.Context, conn *nats.Conn, name string) (*Bucket, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, err

@@ -211,3 +211,10 @@ func (c *crew) check(r int, state *State) {
 const limit = 60_000_000_000
 
 var endless = configs.Solver{MaxIterations: 1 << 30}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -31,9 +31,7 @@ func sample() Manifest {
 func encoded(t testing.TB, m Manifest) []byte {
 	t.Helper()
 	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 

@@ -37,16 +37,13 @@ type State struct {
 	First float64      // the first of them; 0 if there is none
 }
 
-// offer is rank 0's message to the other ranks: a checkpoint for them to inspect, or the decision to use it.
+// offer is rank 0's message to the other ranks: a checkpoint for all of them to inspect.
 type offer struct {
-	Use      bool          `json:"use,omitempty"` // resume from the checkpoint of the previous offer
-	Set      string        `json:"set,omitempty"`
-	Manifest string        `json:"manifest,omitempty"`
-	Start    *solver.Start `json:"start,omitempty"`
-	First    float64       `json:"first,omitempty"` // as in State
+	Set      string       `json:"set"`
+	Manifest string       `json:"manifest"`
+	Start    solver.Start `json:"start"`
+	First    float64      `json:"first"` // as in State
 }
-
-const offerName = "checkpoint"
 
 // Resume finds the newest intact checkpoint and opens it. All ranks call Resume and agree on the checkpoint; each of
 // them verifies a share of the parts. A broken checkpoint is named in the log, and the next older one is tried.
@@ -82,13 +79,28 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 				return nil, err
 			}
 		}
-		state, fault, err := o.offer(ctx, store, f)
-		if err != nil {
-			return nil, err
-		}
+		norms, fault := readNorms(ctx, store, f)
 		if fault == nil {
-			_, err := roster.BroadcastOn(ctx, o.Comm, offerName, offer{Use: true})
-			return state, err
+			if err := f.CheckEnd(o.Solver, norms); err != nil {
+				return nil, err
+			}
+			data, err := f.Encode()
+			if err != nil {
+				return nil, err
+			}
+			own := offer{Set: f.Set, Manifest: string(data), Start: solver.Start{Iterations: f.Sweeps,
+				Norms: norms[max(0, len(norms)-solver.StopNorms):]}}
+			if len(norms) > 0 {
+				own.First = norms[0]
+			}
+			var state *State
+			if state, fault, err = o.offer(ctx, store, own); err != nil {
+				return nil, err
+			}
+			if fault == nil {
+				state.Norms = norms
+				return state, nil
+			}
 		}
 		o.Log.Warn("a checkpoint cannot be used: " + f.Set + ": " + fault.Error())
 		faults = append(faults, f.Set+": "+fault.Error())
@@ -96,71 +108,41 @@ func (o *ResumeOptions) lead(ctx context.Context, store Store, only string) (*St
 	return nil, noneIntact(faults)
 }
 
-// offer has all ranks inspect f. A fault means that f is broken.
-func (o *ResumeOptions) offer(ctx context.Context, store Store, f Found) (state *State, fault, err error) {
-	norms, fault := readNorms(ctx, store, f)
-	if fault != nil {
-		return nil, fault, nil
-	}
-	if err := f.CheckEnd(o.Solver, norms); err != nil {
-		return nil, nil, err
-	}
-	data, err := f.Encode()
-	if err != nil {
-		return nil, nil, err
-	}
-	start := solver.Start{Iterations: f.Sweeps, Norms: norms[max(0, len(norms)-solver.StopNorms):]}
-	first := 0.0
-	if len(norms) > 0 {
-		first = norms[0]
-	}
-	_, err = roster.BroadcastOn(ctx, o.Comm, offerName,
-		offer{Set: f.Set, Manifest: string(data), Start: &start, First: first})
-	if err != nil {
-		return nil, nil, err
-	}
-	state, fault = o.inspect(ctx, store, f, start, first)
-	fault, err = firstFault(ctx, o.Comm, "checkpoint looked at", fault)
-	if err != nil || fault != nil {
-		if state != nil {
-			err = errors.Join(err, state.Field.Close())
+// follow runs on the other ranks: it inspects the checkpoints that rank 0 offers until one is intact.
+func (o *ResumeOptions) follow(ctx context.Context, store Store) (*State, error) {
+	for {
+		state, fault, err := o.offer(ctx, store, offer{})
+		if err != nil || fault == nil {
+			return state, err
 		}
-		return nil, fault, err
 	}
-	state.Norms = norms
-	return state, nil, nil
 }
 
-// follow runs on the other ranks: it inspects the checkpoints that rank 0 offers.
-func (o *ResumeOptions) follow(ctx context.Context, store Store) (state *State, err error) {
-	defer func() {
-		if err != nil && state != nil {
-			err = errors.Join(err, state.Field.Close())
-			state = nil
-		}
-	}()
-	for {
-		message, err := roster.BroadcastOn(ctx, o.Comm, offerName, offer{})
-		if err != nil {
-			return state, err
-		}
-		if message.Use {
-			return state, nil
-		}
-		if state != nil {
-			if err := state.Field.Close(); err != nil {
-				return nil, err
-			}
-			state = nil
-		}
-		m, fault := DecodeManifest([]byte(message.Manifest))
-		if fault == nil {
-			state, fault = o.inspect(ctx, store, Found{message.Set, m}, *message.Start, message.First)
-		}
-		if _, err := firstFault(ctx, o.Comm, "checkpoint looked at", fault); err != nil {
-			return state, err
-		}
+// offer has all ranks inspect the checkpoint that rank 0 offers. A fault, the first one of all ranks, means that it is
+// broken.
+func (o *ResumeOptions) offer(ctx context.Context, store Store, own offer) (state *State, fault, err error) {
+	of, err := roster.BroadcastOn(ctx, o.Comm, "checkpoint", own)
+	if err != nil {
+		return nil, nil, err
 	}
+	m, fault := DecodeManifest([]byte(of.Manifest))
+	if fault == nil {
+		state, fault = o.inspect(ctx, store, Found{of.Set, m}, of.Start, of.First)
+	}
+	text := ""
+	if fault, err = firstFault(ctx, o.Comm, "checkpoint looked at", fault); fault != nil {
+		text = fault.Error()
+	}
+	if err == nil {
+		text, err = roster.BroadcastOn(ctx, o.Comm, "checkpoint judged", text)
+	}
+	if err == nil && text == "" {
+		return state, nil, nil
+	}
+	if state != nil {
+		err = errors.Join(err, state.Field.Close())
+	}
+	return nil, errors.New(text), err
 }
 
 // inspect verifies this rank's share of the parts of f, and opens the parts that its stripe needs.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,32 +11,6 @@ import (
 	"jacobi/configs"
 	"jacobi/solver"
 )
-
-// Any number of ranks resumes from a checkpoint of another number of ranks, with the norms of all sweeps before.
-func TestResumeWithOtherRanks(t *testing.T) {
-	for _, periodic := range []bool{false, true} {
-		dir := t.TempDir()
-		c := newCrew(t, 4, 2, periodic)
-		c.save(c.savers(NewDir(dir), 2), 10, 20, 30)
-		sets, err := NewDir(dir).Sets(t.Context())
-		if err != nil || len(sets) != 2 {
-			t.Fatalf("%d sets, %v; want the 2 newest", len(sets), err)
-		}
-		for _, ranks := range []int{1, 3, 4, 6} {
-			state, err := newCrew(t, ranks, 5, periodic).resume(dir, endless)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, s := normsTo(30), state.Start
-			if s.Iterations != 30 || !slices.Equal(state.Norms, want) || !slices.Equal(s.Norms, want) {
-				t.Errorf("periodic %v, %d ranks: %+v", periodic, ranks, state)
-			}
-		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-			t.Errorf("%v, %v: more is left than the sets", entries, err)
-		}
-	}
-}
 
 // A run can resume from the directory of one checkpoint, even if that is not the newest.
 func TestResumeFromOneSet(t *testing.T) {
@@ -84,9 +57,7 @@ func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 			first := newCrew(t, 4, 2, false)
 			first.save(first.savers(NewDir(dir), 2), 10, 20)
 			newest := setName(20, t.Name())
-			if err := c.damage(filepath.Join(dir, newest, c.file)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.damage(filepath.Join(dir, newest, c.file)))
 			second := newCrew(t, 3, 2, false)
 			state, err := second.resume(dir, endless)
 			if err != nil || state.Start.Iterations != 10 {
@@ -97,9 +68,7 @@ func TestBrokenCheckpointIsNamedAndPassedOver(t *testing.T) {
 				!strings.HasPrefix(logs[0].Message, want) {
 				t.Errorf("logged %v, want %s", logs, want)
 			}
-			if err := os.RemoveAll(filepath.Join(dir, setName(10, t.Name()))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(filepath.Join(dir, setName(10, t.Name()))))
 			_, err = newCrew(t, 3, 2, false).resume(dir, endless)
 			if want := "go on from " + dir + ": no checkpoint is intact: " + newest + ": " + c.want; err == nil ||
 				!strings.Contains(err.Error(), want) {
@@ -165,9 +134,7 @@ func TestPin(t *testing.T) {
 		c := newCrew(t, 1, 1, false)
 		rows := &pinner{err: fault}
 		s, err := c.saver(0, NewDir(t.TempDir()), rows, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.AddNorms(normsTo(10))
 		if err := s.Save(t.Context(), 10); err != nil || !s.wait(t.Context()) || s.Stats().Written != 1 {
 			t.Fatalf("%v: %v, %+v", fault, err, s.Stats())
@@ -212,23 +179,6 @@ func TestStateIsSealedOnceItsNormsAreKnown(t *testing.T) {
 		if s := savers[0].Stats(); s.Written != known-9 || s.Failed != 0 {
 			t.Errorf("%d norms: %+v", known, s)
 		}
-	}
-}
-
-// An interrupted run leaves a checkpoint of its last sweep.
-func TestInterruptedRunIsSaved(t *testing.T) {
-	dir := t.TempDir()
-	c := newCrew(t, 3, 1, false)
-	savers := c.savers(NewDir(dir), 2)
-	c.save(savers, 10)
-	savers[0].AddNorms(normsTo(13)[10:])
-	c.each(func(r int) error {
-		savers[r].o.Rows.(*rowsAfter).sweeps = 13
-		return savers[r].Finish(t.Context(), solver.Result{Iterations: 13, Reason: solver.Interrupted})
-	})
-	state, err := newCrew(t, 2, 1, false).resume(dir, endless)
-	if err != nil || state.Start.Iterations != 13 {
-		t.Errorf("%+v, %v", state, err)
 	}
 }
 
@@ -278,9 +228,7 @@ func TestFullDiskCostsACheckpoint(t *testing.T) {
 	savers := c.savers(NewDir(dir), 1)
 	c.save(savers, 10)
 	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 28<<10), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filler, make([]byte, 28<<10), 0o666))
 	c.save(savers, 20)
 	if s := savers[0].Stats(); s.Written != 1 || s.Failed != 1 || s.Sweeps != 10 {
 		t.Errorf("%+v, want one written and one failed", s)
@@ -298,9 +246,7 @@ func TestFullDiskCostsACheckpoint(t *testing.T) {
 		!strings.Contains(err.Error(), "are needed for checkpoint.keep 9 and one under way") {
 		t.Errorf("the launcher would start: %v", err)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filler))
 	c.save(savers, 30)
 	if s := savers[0].Stats(); s.Written != 2 || s.Sweeps != 30 {
 		t.Errorf("%+v, want two written", s)

@@ -20,9 +20,7 @@ import (
 func TestLeftoversAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".sweep-1-x.unsealed", ".sweep-2-x.removed"} {
-		if err := os.MkdirAll(filepath.Join(dir, name, "sub"), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, name, "sub"), 0o777))
 	}
 	for range 2 {
 		c := newCrew(t, 2, 1, false)
@@ -41,15 +39,11 @@ func TestLeftoversAreRemoved(t *testing.T) {
 func TestWriteToNothingButARegularFile(t *testing.T) {
 	dir := t.TempDir()
 	unsealed := NewDir(dir).unsealed("set")
-	if err := os.Mkdir(unsealed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(unsealed, 0o700))
 	precious := filepath.Join(dir, "precious")
 	err := errors.Join(syscall.Mkfifo(filepath.Join(unsealed, "part-00000"), 0o600),
 		os.WriteFile(precious, []byte("precious"), 0o600), os.Symlink(precious, filepath.Join(unsealed, "part-00001")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for file, kind := range map[string]string{"part-00000": "a named pipe", "part-00001": "a symbolic link"} {
 		err := NewDir(dir).Write(t.Context(), "set", file, 1, func(io.Writer) error { t.Error("written"); return nil })
 		want := "open " + filepath.Join(unsealed, file) + ": " + kind + ", not a regular file"
@@ -67,9 +61,7 @@ func openTestBucket(t *testing.T) (*Bucket, *rostertest.Server) {
 	t.Helper()
 	srv := rostertest.StartWith(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
 	b, err := OpenBucket(t.Context(), srv.Dial(), "checkpoints")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b, srv
 }
 
@@ -90,9 +82,7 @@ func TestBucket(t *testing.T) {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	newest := setName(30, t.Name())
-	if err := b.objects.Delete(t.Context(), newest+"/part-00002"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.objects.Delete(t.Context(), newest+"/part-00002"))
 	c, state, err := next(3)
 	if err != nil || state.Start.Iterations != 20 {
 		t.Fatalf("%+v, %v", state, err)
@@ -102,9 +92,7 @@ func TestBucket(t *testing.T) {
 		t.Errorf("logged %v", logs)
 	}
 	for _, sweeps := range []int{20, 30} {
-		if err := b.Remove(t.Context(), setName(sweeps, t.Name())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Remove(t.Context(), setName(sweeps, t.Name())))
 	}
 	if _, _, err := next(2); err == nil || !strings.Contains(err.Error(),
 		"go on from nats:checkpoints: there is no checkpoint") {
@@ -120,20 +108,14 @@ func TestBucket(t *testing.T) {
 // incomplete object.
 func TestLeftoversInABucketAreRemoved(t *testing.T) {
 	b, srv := openTestBucket(t)
-	if err := b.Write(t.Context(), "sweep-1", "part-00000", 9, writes([]byte("some rows"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Dial().Publish("$O.checkpoints.C.halfwritten", []byte("a piece")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Write(t.Context(), "sweep-1", "part-00000", 9, writes([]byte("some rows"))))
+	must(t, srv.Dial().Publish("$O.checkpoints.C.halfwritten", []byte("a piece")))
 	failed := b.Write(t.Context(), "sweep-2", "part-00000", 9, func(io.Writer) error { return errors.New("no rows") })
 	if failed == nil || !strings.Contains(failed.Error(), "write part-00000: ") ||
 		!strings.Contains(failed.Error(), "no rows") {
 		t.Error(failed)
 	}
-	if err := b.RemoveUnsealed(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.RemoveUnsealed(t.Context()))
 	if info, err := b.stream.Info(t.Context()); err != nil || info.State.Msgs != 0 {
 		t.Errorf("%+v, %v: messages are left", info.State, err)
 	}
@@ -156,15 +138,11 @@ func TestBucketIsReadWithLimits(t *testing.T) {
 			_, err := io.CopyN(w, zeros{}, size)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	write("part-00000", 1000)
 	f, err := b.Open(t.Context(), "set", Part{File: "part-00000", Bytes: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info, err := f.Stat(); err != nil || info.Size() != 1000 || f.Close() != nil {
 		t.Errorf("%+v, %v", info, err)
 	}

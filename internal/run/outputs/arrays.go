@@ -38,8 +38,9 @@ func arraysOf(o configs.Output, porous bool) []configs.Array {
 	return list
 }
 
-// openArrays opens, on all ranks, the files of the arrays, which rank 0 creates.
-func (o *Outputs) openArrays(ctx context.Context) (err error) {
+// openFields opens, on all ranks, the file of the field, which rank 0 has created, and those of the arrays, which it
+// creates.
+func (o *Outputs) openFields(ctx context.Context) (err error) {
 	c := o.Config.Output
 	hx, hy := o.Problem.Spacings()
 	for _, a := range arraysOf(c, o.Problem.Porous()) {
@@ -47,7 +48,7 @@ func (o *Outputs) openArrays(ctx context.Context) (err error) {
 	}
 	var tickets []output.Ticket
 	if o.id.Rank == 0 {
-		tickets = o.files.field.Planes()
+		tickets = append([]output.Ticket{o.files.field.Ticket()}, o.files.field.Planes()...)
 		for _, a := range o.arrays {
 			if c.OneFile() {
 				break
@@ -61,14 +62,14 @@ func (o *Outputs) openArrays(ctx context.Context) (err error) {
 			tickets = append(tickets, a.file.Ticket())
 		}
 	}
-	if len(o.arrays) == 0 {
-		return nil
+	if tickets, err = roster.BroadcastOn(ctx, o.Comm, "fields", tickets); err != nil {
+		return err
 	}
-	if tickets, err = roster.BroadcastOn(ctx, o.Comm, "arrays", tickets); err != nil {
+	if o.rows, o.path, err = o.openRows(tickets[0]); err != nil {
 		return err
 	}
 	for i, a := range o.arrays {
-		if a.rows, _, err = o.openRows(tickets[i]); err != nil {
+		if a.rows, _, err = o.openRows(tickets[1+i]); err != nil {
 			return err
 		}
 	}

@@ -29,9 +29,7 @@ func TestMissingOutputs(t *testing.T) {
 		{Rank: 1, Host: "b", Missing: map[string]string{"coefficient in u.vti": "gone, too", "u.png": "gone as well"}},
 	}}
 	picture, err := o.miss(&report, "rank 2 on c: no file", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []output.FileFault{{Name: "results", Error: "rank 2 on c: no file"},
 		{Name: "coefficient in u.vti", Error: "rank 0 on a: gone"}}
 	if !slices.Equal(report.Missing, want) || report.Failed != nil {

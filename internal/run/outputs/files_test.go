@@ -20,13 +20,9 @@ import (
 func smallOutputs(t *testing.T) *Outputs {
 	t.Helper()
 	c, err := configs.Load(configs.Options{Set: []string{"grid.nx=66", "grid.ny=98", "output.dir=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := problem.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return &Outputs{Options: Options{Config: c, Log: zap.NewNop(), Problem: p, Layout: solver.Layout{Mesh: p.Mesh()}},
 		id: roster.Identity{RunID: "run", Size: 1}}
@@ -51,15 +47,11 @@ func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
 	o := smallOutputs(t)
 	c := o.Config.Output
 	held, _, err := output.Hold(c, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer held.Close()
 	stage := filepath.Join(c.Dir, held.Stage())
 	empty, err := os.ReadDir(stage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for created, name := range []string{c.History, c.Report, c.Picture, c.Field} {
 		o.place = fullPlace{held, name}
 		if err := o.createFiles(); !errors.Is(err, syscall.ENOSPC) {
@@ -74,5 +66,12 @@ func TestFilesThatWereCreatedAreRemoved(t *testing.T) {
 		if left, err := os.ReadDir(stage); err != nil || len(left) != len(empty) {
 			t.Errorf("no room for %s: left behind: %v (%v)", name, left, err)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -53,22 +53,14 @@ func newSampled(t *testing.T, dir string, set ...string) *sampled {
 	t.Helper()
 	set = append([]string{"grid.nx=66", "grid.ny=98", "grid.width=32.5", "problem.top=1", "output.dir=" + dir}, set...)
 	c, err := configs.Load(configs.Options{Set: set})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := problem.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
 		LocalSize: 1}}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held, _, err := output.Hold(c.Output, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := p.Mesh()
 	field, beside := plane{m}, edges{}
 	for _, iy := range []int{0, m.NY - 1} {
@@ -93,19 +85,13 @@ func newSampled(t *testing.T, dir string, set ...string) *sampled {
 // warnings.
 func (s *sampled) run(t *testing.T, result solver.Result, sweeps ...int) (warnings []string) {
 	t.Helper()
-	if err := s.addObservers(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.addObservers())
 	for _, n := range sweeps {
 		for _, l := range s.observers {
-			if err := l.Sample(t.Context(), solver.Sample{Sweeps: n}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Sample(t.Context(), solver.Sample{Sweeps: n}))
 		}
 	}
-	if err := s.Finish(t.Context(), result); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Finish(t.Context(), result))
 	for _, entry := range s.logs.All() {
 		warnings = append(warnings, entry.Message)
 	}
@@ -147,9 +133,7 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	if err != nil || !bytes.HasSuffix(data, rows) {
 		t.Errorf("%d bytes that do not end with the field (%v)", len(data), err)
 	}
-	if err := s.held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.held.Close())
 	s = newSampled(t, dir, keys...)
 	s.Start = 10
 	warnings = s.run(t, solver.Result{}, 30)
@@ -163,9 +147,7 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	if want := []string{"field-000000010.npy", "field-000000030.npy"}; err != nil || !slices.Equal(files, want) {
 		t.Errorf("files %q (%v), want %q", files, err, want)
 	}
-	if err := s.held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.held.Close())
 	s = newSampled(t, dir, keys...)
 	s.Start, s.place = 30, &full{Place: s.held}
 	warnings = s.run(t, solver.Result{}, 40, 50)
@@ -209,9 +191,7 @@ func TestFilmEndsWithTheLastField(t *testing.T) {
 			t.Errorf("a sample every %d sweeps, want 10", every)
 		}
 		data, err := s.film.frames.Encode("film.gif", output.Caption{Step: "sweep"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pictures, err := gif.DecodeAll(bytes.NewReader(data))
 		if err != nil || len(pictures.Image) != c.frames || s.film.last != c.sweeps {
 			t.Errorf("an end after %d sweeps: %d frames, the last of sweep %d (%v); want %d", c.sweeps,
@@ -254,9 +234,7 @@ func TestWaitForAnObserverEnds(t *testing.T) {
 		ended = true
 		return ctx.Err()
 	}))
-	if err := l.Sample(t.Context(), solver.Sample{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Sample(t.Context(), solver.Sample{}))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("rank 1 is gone")
 	cancel(cause)
@@ -272,16 +250,12 @@ func TestWaitForAnObserverEnds(t *testing.T) {
 func TestSamplesForViewersAreBounded(t *testing.T) {
 	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
 		LocalSize: 1}}, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer comm.Close()
 	o := smallOutputs(t)
 	o.Comm = comm
 	v, err := o.openViewers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now := time.Now()
 	w := view.Window{X1: 66, Y1: 98, Cols: 66, Rows: 98}
 	if v.wanted() || v.keep(view.Ask{Viewer: "a"}, now) != true || v.wanted() {

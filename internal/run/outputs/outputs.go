@@ -97,10 +97,7 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 		}
 	}
 	if o.Config.Output.Field != "" {
-		if err := o.openField(ctx); err != nil {
-			return err
-		}
-		if err := o.openArrays(ctx); err != nil {
+		if err := o.openFields(ctx); err != nil {
 			return err
 		}
 	}
@@ -130,19 +127,6 @@ func (o *Outputs) open(ctx context.Context) (err error) {
 // within bounds a step in which ranks wait for each other's files.
 func (o *Outputs) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return awake.WithTimeout(ctx, o.Timeout)
-}
-
-// openField opens, on all ranks, the field's file that rank 0 has created.
-func (o *Outputs) openField(ctx context.Context) (err error) {
-	var t output.Ticket
-	if o.id.Rank == 0 {
-		t = o.files.field.Ticket()
-	}
-	if t, err = roster.BroadcastOn(ctx, o.Comm, "field", t); err != nil {
-		return err
-	}
-	o.rows, o.path, err = o.openRows(t)
-	return err
 }
 
 // openRows opens a file for this rank's rows. path says how they reach it.

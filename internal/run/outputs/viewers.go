@@ -247,7 +247,7 @@ func (v *viewers) copyRows(ctx context.Context, r *view.Rows) error {
 func (v *viewers) send(r *view.Rows) {
 	row := r.Cols * r.Bytes
 	room := min(int(min(v.Comm.Conn().MaxPayload(), viewMessage)), viewMessage)
-	most := max(1, (room-view.HeadBytes(0))/(row+8))
+	most := max(1, (room-view.MaxHead)/(row+8))
 	for lo := 0; lo < len(r.At); lo += most {
 		part, hi := *r, min(lo+most, len(r.At))
 		part.At, part.Values = r.At[lo:hi], r.Values[lo*row:hi*row]
