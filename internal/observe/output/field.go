@@ -16,11 +16,10 @@ import (
 // the others. Every rank opens the file, writes its rows at their offsets and closes it. After all ranks have closed
 // it, the creator calls Finish, and the Place puts it in place.
 type Field struct {
-	at     Place
-	name   string
-	file   File
-	ticket Ticket
-	planes []Ticket
+	Tickets []Ticket // of the rows of the field, and of the arrays after them
+	at      Place
+	name    string
+	file    File
 }
 
 // Ticket tells every rank where its rows are in the file.
@@ -53,19 +52,20 @@ func CreateField(at Place, name string, m solver.Mesh, format Format) (_ *Field,
 	if err != nil {
 		return nil, err
 	}
-	f := &Field{at, name, p, Ticket{file, size, int64(len(format.Head)), m, format.DType}, nil}
-	f.ticket.Mesh.DType = format.From
+	ticket := Ticket{file, size, int64(len(format.Head)), m, format.DType}
+	ticket.Mesh.DType = format.From
+	f := &Field{[]Ticket{ticket}, at, name, p}
 	_, err = p.WriteAt(format.Head, 0)
 	for i, plane := range format.Planes {
 		if err == nil {
 			_, err = p.WriteAt(plane.Head, format.planeAt(m, i))
 		}
-		t := f.ticket
+		t := ticket
 		t.Data = format.planeAt(m, i) + int64(len(plane.Head))
 		if t.DType = plane.DType; plane.DType == Mask {
 			t.Mesh.DType = Mask
 		}
-		f.planes = append(f.planes, t)
+		f.Tickets = append(f.Tickets, t)
 	}
 	if err == nil { // the end gives the file its final size
 		end := format.Tail
@@ -91,12 +91,6 @@ func CreateField(at Place, name string, m solver.Mesh, format Format) (_ *Field,
 	}
 	return f, nil
 }
-
-// Planes returns the tickets of the arrays after the rows of the field.
-func (f *Field) Planes() []Ticket { return f.planes }
-
-// Ticket returns what ranks need to write their rows.
-func (f *Field) Ticket() Ticket { return f.ticket }
 
 // Finish makes the file durable and closes it. All writers must have been closed without error.
 func (f *Field) Finish() error {

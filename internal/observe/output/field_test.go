@@ -131,7 +131,7 @@ func writeField(t *testing.T, dir string, m solver.Mesh, ranks int) {
 	fault := make([]error, ranks)
 	var wg sync.WaitGroup
 	for i, s := range stripes {
-		w := writerIn(t, h, f.Ticket())
+		w := writerIn(t, h, f.Tickets[0])
 		wg.Go(func() {
 			v := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt},
 				Initial: initial{m, func(ix, iy int) float64 { return -valueAt(ix, iy) }}}
@@ -208,7 +208,7 @@ func TestWriteRowsRefusesWhatIsNoRow(t *testing.T) {
 	defer release(t, h)
 	f, err := CreateField(h, "field.npy", m, FormatOf("field.npy", m, 1, 1))
 	must(t, err)
-	w := writerIn(t, h, f.Ticket())
+	w := writerIn(t, h, f.Tickets[0])
 	defer w.Close()
 	for _, c := range []struct{ lo, bytes int }{{-1, 40}, {8, 40}, {7, 80}, {0, 39}} {
 		if err := w.WriteRows(c.lo, make([]byte, c.bytes)); err == nil {

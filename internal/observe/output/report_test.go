@@ -39,39 +39,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// The digest that ranks pass on yields the hash of the interior rows and the hash of the whole file.
-func TestDigestRankAfterRank(t *testing.T) {
-	for ranks, name := range map[int]string{1: "field.npy", 2: "field.vti"} {
-		m := solver.Mesh{NX: 700, NY: 1800, DType: solver.Float64} // more than one chunk per rank
-		format := FormatOf(name, m, 0.25, 0.5)
-		stripes, err := solver.Partition(m.Interior(), ranks, 1)
-		must(t, err)
-		var state []byte
-		for i, s := range stripes {
-			d, err := NewDigest(state)
-			must(t, err)
-			if i == 0 {
-				d.Begin(format, testRow(m, 0, valueAt))
-			}
-			view := View{Mesh: m, Stripe: s, Rows: memory{m, s, valueAt}}
-			must(t, d.AddRows(t.Context(), view, &format))
-			if i == ranks-1 {
-				d.End(format, testRow(m, m.NY-1, valueAt))
-			}
-			if state, err = d.State(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		d, err := NewDigest(state)
-		must(t, err)
-		rows, file := d.Sums()
-		want := fileOf("", testRows(m, m.Interior(), valueAt)).SHA256
-		whole := append(format.Head, testRows(m, solver.Stripe{Lo: 0, Hi: m.NY}, valueAt)...)
-		whole = append(whole, format.Tail...)
-		if wantFile := fileOf("", whole).SHA256; rows != want || file != wantFile {
-			t.Errorf("%d ranks: %s and %s, want %s and %s", ranks, rows, file, want, wantFile)
-		}
-	}
+func TestDigestThatContinuesNothing(t *testing.T) {
 	if _, err := NewDigest([]byte("no state")); err == nil {
 		t.Error("a digest that continues nothing")
 	}

@@ -388,32 +388,6 @@ func plantEarlier(t *testing.T, dir string) {
 	must(t, err)
 }
 
-// A run that replaces the report of another one says whose files it replaces. With its own files in place, and not
-// before, it removes those that the report lists and that it does not write itself; no others.
-func TestReplace(t *testing.T) {
-	dir := t.TempDir()
-	plantEarlier(t, dir)
-	before := append(slices.Concat(ofEarlier, ofTheUser), "report.json")
-	o := configs.Output{Dir: dir, Field: "field.npy", Report: "report.json"}
-	h := hold(t, o)
-	note := h.Replace()
-	want := dir + " has the files of run r1 (first (gtc2019)), which ended on 2026-01-02 03:04:05: this run replaces " +
-		"them, and removes film.png, field.vti, trace.json, probes.csv, field.pvd, field-*.npy (2 fields)"
-	if note != want {
-		t.Errorf("%s\nwant %s", note, want)
-	}
-	release(t, h) // without a commit
-	wantSorted(t, dir, before...)
-
-	h = hold(t, o)
-	h.Replace()
-	staged(t, h, "field.npy", "report.json")
-	must(t, h.Commit([]string{"field.npy", "report.json"}))
-	release(t, h)
-	wantSorted(t, dir, append(slices.Clone(ofTheUser), "field.npy", "report.json")...)
-	wantText(t, dir, "field.npy", "run field.npy")
-}
-
 // What a run writes itself stays, under any name of its report. Files of no run are nobody's.
 func TestReplaceKeeps(t *testing.T) {
 	every := configs.Interval{Sweeps: 5}

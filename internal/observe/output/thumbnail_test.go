@@ -173,17 +173,6 @@ func FuzzThumbnailMerge(f *testing.F) {
 	})
 }
 
-func BenchmarkThumbnail(b *testing.B) {
-	m := solver.Mesh{NX: 16384, NY: 16384, DType: solver.Float32}
-	rows := bytes.Repeat(testRow(m, 1, valueAt), 13)
-	b.SetBytes(int64(len(rows)))
-	for b.Loop() {
-		if err := NewThumbnail(m, 1, 1).AddRows(0, rows); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // frameOf returns the thumbnail of a field for an animation, in parts that ranks would have.
 func frameOf(t *testing.T, m solver.Mesh, f func(ix, iy int) float64) *Thumbnail {
 	t.Helper()

@@ -16,30 +16,16 @@ const (
 	kindReceive
 	kindRoom // memory of the link for rows to send
 	kindCheckpoint
-	kindRows
-	kindResults
-	kindHash
-	kindReports
-	kindHistory
-	kindPicture
-	kindField
+	PhaseRows    // of the outputs: rows are written, averaged for the picture and, on rank 0, hashed
+	PhaseResults // energy, extremes and fluxes are added over ranks
+	PhaseHash    // the SHA-256 of the field passes from rank to rank
+	PhaseReports // the reports are gathered
+	PhaseHistory // rank 0 completes its files
+	PhasePicture
+	PhaseField
 	kindEnd
 
 	kindWork kind = 128 // and above: a solver.WorkKind
-)
-
-// Phase is what a rank does after the sweeps.
-type Phase kind
-
-// The phases.
-const (
-	PhaseRows    = Phase(kindRows)    // rows are written, averaged for the picture and, on rank 0, hashed
-	PhaseResults = Phase(kindResults) // energy, extremes and fluxes are added over ranks
-	PhaseHash    = Phase(kindHash)    // the SHA-256 of the field passes from rank to rank
-	PhaseReports = Phase(kindReports) // the reports are gathered
-	PhaseHistory = Phase(kindHistory) // rank 0 completes its files
-	PhasePicture = Phase(kindPicture)
-	PhaseField   = Phase(kindField)
 )
 
 // valid reports whether k is a kind.
@@ -93,13 +79,13 @@ var kinds = map[kind]struct {
 	kindReceive:                   {"receive", false, ofExchange},
 	kindRoom:                      {"room", false, ofExchange},
 	kindCheckpoint:                {"write checkpoint", false, ofState},
-	kindRows:                      {"write rows", false, ""},
-	kindResults:                   {"results", false, ""},
-	kindHash:                      {"hash", false, ""},
-	kindReports:                   {"gather reports", false, ""},
-	kindHistory:                   {"history", false, ""},
-	kindPicture:                   {"picture", false, ""},
-	kindField:                     {"field", false, ""},
+	PhaseRows:                     {"write rows", false, ""},
+	PhaseResults:                  {"results", false, ""},
+	PhaseHash:                     {"hash", false, ""},
+	PhaseReports:                  {"gather reports", false, ""},
+	PhaseHistory:                  {"history", false, ""},
+	PhasePicture:                  {"picture", false, ""},
+	PhaseField:                    {"field", false, ""},
 
 	kindWork + kind(solver.WorkStripe):      {"sweep", false, ofSweeps},
 	kindWork + kind(solver.WorkEdges):       {"sweep edges", false, ofSweeps},

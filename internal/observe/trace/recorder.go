@@ -180,10 +180,10 @@ func (r *Recorder) add(to int, rec record) {
 	r.others[to].add(rec)
 }
 
-// Phase records a phase after the sweeps, which began at start and ends now. There are few; none is dropped.
-func (r *Recorder) Phase(p Phase, start time.Time) {
+// Phase records one of the Phases after the sweeps, which began at start and ends now. There are few; none is dropped.
+func (r *Recorder) Phase(k kind, start time.Time) {
 	if r != nil {
-		r.phases = append(r.phases, record{Start: r.clock.at(start), Took: int64(time.Since(start)), Kind: kind(p)})
+		r.phases = append(r.phases, record{Start: r.clock.at(start), Took: int64(time.Since(start)), Kind: k})
 	}
 }
 

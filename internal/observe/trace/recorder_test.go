@@ -151,14 +151,6 @@ func TestRecorderAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkPass(b *testing.B) {
-	r := New(Options{Passes: 500})
-	b.ReportAllocs()
-	for b.Loop() {
-		drive(r, 1, 1)
-	}
-}
-
 // told is a Device that hands over one piece of work of each pass in which it was given any, a pass late.
 type told struct {
 	units []int

@@ -22,7 +22,7 @@ func twoRanks(t *testing.T) *bytes.Buffer {
 		{Start: 2000, Took: 500, Number: 4, First: 32, Sweeps: 8, Kind: kind(solver.StepEdges)},
 		{Start: 3000, Took: 7001, Number: 4, First: 32, Sweeps: 8, Kind: kind(solver.StepInterior)},
 		{Start: 2000, Took: 8001, Number: 4, First: 32, Sweeps: 8, Kind: kindPass},
-		{Start: 12000, Took: 10, Kind: kindHash},
+		{Start: 12000, Took: 10, Kind: PhaseHash},
 	}
 	above.tracks[trackBottom] = []record{
 		{Start: 2500, Took: 100, Number: 5, Kind: kindSend}, {Start: 2600, Took: 900, Number: 5, Kind: kindReceive},

@@ -78,39 +78,6 @@ func TestFramesOfFiles(t *testing.T) {
 	}
 }
 
-// Points outside the material have no value and an outline, if the report tells of the problem of the field.
-func TestFramesWithPointsOutside(t *testing.T) {
-	const config = `{"grid": {"nx": 50, "ny": 30, "dtype": "float64", "width": 1, "height": "auto"},
-		"problem": {"left": "1", "coefficient": "ix > 40 and iy < 10 ? 0 : 1"}}`
-	report := `{"run_id": "r", "mesh": {"nx": 50, "ny": 30, "dtype": "float64"}, "files": [{"name": "u.npy"}],
-		"config": `
-	for text, outside := range map[string]int{config: 90, strings.Replace(config, "50", "49", 1): 0, "{}": 0} {
-		dir := write(t, map[string]string{"u.npy": field("u.npy", 50, 30), "report.json": report + text + "}"})
-		board := NewBoard()
-		f, err := Open(t.Context(), dir, board)
-		must(t, err)
-		messages, _ := board.since(0)
-		if outlined := bytes.Contains(bytes.Join(messages, nil), []byte(`"outlines":[[`)); outlined != (outside > 0) {
-			t.Errorf("outlined: %v, with %d points outside", outlined, outside)
-		}
-		got, err := f.Frame(t.Context(), Window{X1: 50, Y1: 30, Cols: 50, Rows: 30}, 0)
-		if err = errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
-		none := 0
-		for i, v := range got.Values {
-			if math.IsNaN(v) && i%50 > 40 && i/50 < 10 {
-				none++
-			} else if v != float64(i/50)+float64(i%50)/1000 {
-				t.Fatalf("%v at column %d, row %d", v, i%50, i/50)
-			}
-		}
-		if none != outside {
-			t.Errorf("%d points outside, want %d:\n%s", none, outside, text)
-		}
-	}
-}
-
 // configured returns a report of a run of 5 x 3 points that ended an hour after 1970 began, with the coefficient a.
 func configured(t *testing.T, a string, change func(*output.Report)) string {
 	return report(t, func(r *output.Report) {
@@ -159,8 +126,9 @@ func TestFilesOfTheProblem(t *testing.T) {
 		if !slices.Equal(said.Data, want) {
 			t.Errorf("%s: warnings %q, want %q", name, said.Data, want)
 		}
-		if outside := math.IsNaN(frame.Values[0]); outside != (c.want == "") {
-			t.Errorf("%s: the first value is %g", name, frame.Values[0])
+		outlined := bytes.Contains(b.topics[TopicRun].message, []byte(`"outlines":[[`))
+		if outside := math.IsNaN(frame.Values[0]); outside != (c.want == "") || outlined != outside {
+			t.Errorf("%s: the first value is %g, outlined %v", name, frame.Values[0], outlined)
 		}
 	}
 }

@@ -230,26 +230,6 @@ func TestNobodyWaitsForAPageThatReadsNothing(t *testing.T) {
 	}
 }
 
-// A page gets the frames that it asks for, one at a time, and a fault in words.
-func TestFramesFollowWants(t *testing.T) {
-	s, _ := serve(t, moving{})
-	c := dial(t, s)
-	for after := range uint64(3) {
-		ask(t, c, after)
-		expectFrame(t, c, after+1)
-	}
-}
-
-// When the server ends, pages get the last news before their connection closes.
-func TestCloseGivesTheLastNews(t *testing.T) {
-	s, b := serve(t, none{})
-	c := dial(t, s)
-	b.Set(TopicWarnings, []string{"last"})
-	go s.Close(time.Minute)
-	expect(t, c, "last")
-	expectEnd(t, c)
-}
-
 // ending is a Source of two frames. The second one comes when over is closed.
 type ending struct{ over chan struct{} }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/stats"
 	"jacobi/solver"
 )
 
@@ -70,16 +71,7 @@ type Saver struct {
 	normsNew  chan struct{} // holds a token after norms or normsDone has changed
 	sealed    time.Time     // time of the newest seal
 	serial    int
-	stats     Stats
-}
-
-// Stats count the checkpoints of a run. They are kept on rank 0.
-type Stats struct {
-	Written int
-	Failed  int
-	Sweeps  int           // of the newest checkpoint; 0 if there is none
-	Bytes   int64         // of the newest checkpoint
-	Took    time.Duration // from the copy to the seal of the newest checkpoint
+	stats     stats.Checkpoints // kept on rank 0
 }
 
 // NewSaver returns a Saver for a run. It removes unsealed checkpoints that earlier runs have left. The Saver works
@@ -230,7 +222,7 @@ func (s *Saver) wait(ctx context.Context) bool {
 }
 
 // Stats returns the current counts.
-func (s *Saver) Stats() Stats {
+func (s *Saver) Stats() stats.Checkpoints {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
@@ -334,7 +326,7 @@ func (s *Saver) countWritten(m *Manifest, took time.Duration) {
 	s.serial = m.Serial
 	s.sealed = time.Now()
 	s.stats.Written++
-	s.stats.Sweeps, s.stats.Took, s.stats.Bytes = m.Sweeps, took, m.bytes()
+	s.stats.Sweeps, s.stats.Seconds, s.stats.Bytes = m.Sweeps, took.Seconds(), m.bytes()
 }
 
 // discard removes a checkpoint that failed and logs a warning, unless the run ended before the state.

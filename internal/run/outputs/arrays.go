@@ -48,7 +48,7 @@ func (o *Outputs) openFields(ctx context.Context) (err error) {
 	}
 	var tickets []output.Ticket
 	if o.id.Rank == 0 {
-		tickets = append([]output.Ticket{o.files.field.Ticket()}, o.files.field.Planes()...)
+		tickets = o.files.field.Tickets
 		for _, a := range o.arrays {
 			if c.OneFile() {
 				break
@@ -59,7 +59,7 @@ func (o *Outputs) openFields(ctx context.Context) (err error) {
 			if err != nil {
 				return err
 			}
-			tickets = append(tickets, a.file.Ticket())
+			tickets = append(tickets, a.file.Tickets[0])
 		}
 	}
 	if tickets, err = roster.BroadcastOn(ctx, o.Comm, "fields", tickets); err != nil {

@@ -142,7 +142,7 @@ func (s *outputSet) finishField(sum string) {
 			return
 		}
 	}
-	done := output.FileReport{Name: name, Bytes: s.files.field.Ticket().Size, SHA256: sum}
+	done := output.FileReport{Name: name, Bytes: s.files.field.Tickets[0].Size, SHA256: sum}
 	s.record(name, done, s.files.field.Finish())
 }
 
@@ -157,7 +157,7 @@ func (s *outputSet) finishArrays() {
 		}):
 			s.failed(name, errors.New("the field is not written"))
 		default:
-			done := output.FileReport{Name: name, Bytes: a.file.Ticket().Size, SHA256: a.sum}
+			done := output.FileReport{Name: name, Bytes: a.file.Tickets[0].Size, SHA256: a.sum}
 			s.record(name, done, a.file.Finish())
 		}
 	}

@@ -173,7 +173,7 @@ func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.
 	var t seriesTicket
 	if s.id.Rank == 0 {
 		if field, err = s.create(at.Sweeps); err == nil {
-			t.Ticket = field.Ticket()
+			t.Ticket = field.Tickets[0]
 		} else {
 			t.Fault = err.Error()
 		}

@@ -96,7 +96,7 @@ func (r *run) checkpointReport() *output.CheckpointReport {
 	s := r.saver.Stats()
 	return &output.CheckpointReport{
 		Place: r.Config.Checkpoint.Place(), Written: s.Written, Failed: s.Failed, Sweeps: s.Sweeps, Bytes: s.Bytes,
-		Write: s.Took.Seconds(), Copies: r.result.Times.Save.Seconds(),
+		Write: s.Seconds, Copies: r.result.Times.Save.Seconds(),
 	}
 }
 

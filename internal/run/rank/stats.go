@@ -47,9 +47,7 @@ func (r *run) addStats(s *stats.Rank, posted, received uint64) {
 		s.RefusedMessages = conn.Refused()
 	}
 	if r.saver != nil && r.id.Rank == 0 {
-		c := r.saver.Stats()
-		s.Checkpoints = &stats.Checkpoints{Written: c.Written, Failed: c.Failed, Sweeps: c.Sweeps, Bytes: c.Bytes,
-			Seconds: c.Took.Seconds()}
+		s.Checkpoints = new(r.saver.Stats())
 	}
 }
 
