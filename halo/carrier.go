@@ -134,7 +134,7 @@ func (w *writers) part(writer int, slot *outSlot, i int) (f frame, payload []byt
 	if !slot.packed {
 		return f, rows
 	}
-	p.frame = p.packer.pack(p.room(headerSize), rows, l.end.DType)
+	p.frame = p.packer.pack(room(&p.frame, headerSize), rows, l.end.DType)
 	packed := p.frame[headerSize:]
 	if len(packed) >= len(rows) {
 		return f, rows
@@ -143,18 +143,4 @@ func (w *writers) part(writer int, slot *outSlot, i int) (f frame, payload []byt
 	l.choice.plain.Add(uint64(len(rows)))
 	l.choice.packed.Add(uint64(len(packed)))
 	return f, packed
-}
-
-// packing is the memory of a writer.
-type packing struct {
-	packer packer
-	frame  []byte
-}
-
-// room returns the first bytes of the frame.
-func (p *packing) room(bytes int) []byte {
-	if cap(p.frame) < bytes {
-		p.frame = make([]byte, bytes)
-	}
-	return p.frame[:bytes]
 }

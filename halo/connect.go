@@ -109,7 +109,7 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 		h := &handshake{opts: o, end: *end, theirs: o.Members[side]}
 		handshakes[side], parts[side] = h, h.propose
 		if o.Rank > end.Neighbour {
-			r := newResponder(ctx, h)
+			r := &responder{handshake: h, ctx: ctx, done: make(chan struct{})}
 			sub, err := r.listen()
 			if err != nil {
 				return err

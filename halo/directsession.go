@@ -74,7 +74,7 @@ func (n *session) close() {
 // writePart writes a part of the rows in slot to connection i.
 func (n *session) writePart(i int, slot *outSlot, part int) error {
 	f, payload := n.part(i, slot, part)
-	header := n.packing[i].room(headerSize)
+	header := room(&n.packing[i].frame, headerSize)
 	n.owner.encode(&f, header, payload)
 	if err := n.conns[i].SetWriteDeadline(time.Now().Add(n.link.opts.Timeout)); err != nil {
 		return err
@@ -115,15 +115,9 @@ func (s *sockets) checksums() bool { return s.tls == nil && !s.opts.Trusted }
 // pieceSize is how much is read at a time: each piece is a sign of progress.
 const pieceSize = 256 << 10
 
-// reception is the memory of a goroutine that receives packed parts.
-type reception struct {
-	packer packer
-	packed []byte
-}
-
 // read reads frames from a connection until it breaks.
 func (n *session) read(conn net.Conn) error {
-	header, in := make([]byte, headerSize), new(reception)
+	header, in := make([]byte, headerSize), new(packing)
 	for {
 		if err := conn.SetReadDeadline(time.Time{}); err != nil {
 			return err
@@ -141,7 +135,7 @@ func (n *session) read(conn net.Conn) error {
 }
 
 // readFrame reads the rows of the frame with header into the memory of their exchange.
-func (n *session) readFrame(conn net.Conn, header []byte, in *reception) error {
+func (n *session) readFrame(conn net.Conn, header []byte, in *packing) error {
 	l := n.link
 	f, length, err := n.check(header)
 	if err != nil {
@@ -169,7 +163,7 @@ func (n *session) readFrame(conn net.Conn, header []byte, in *reception) error {
 	}
 	payload := dst
 	if f.kind == kindPacked {
-		payload = in.room(int(length))
+		payload = room(&in.frame, int(length))
 	}
 	err = n.readRows(conn, payload)
 	came := l.opts.now()
@@ -213,7 +207,7 @@ func partLength(f *frame, length int) (int, error) {
 }
 
 // place checks the payload of a frame that has been read, and unpacks it into dst unless it lies there.
-func (n *session) place(f *frame, header, payload, dst []byte, in *reception) error {
+func (n *session) place(f *frame, header, payload, dst []byte, in *packing) error {
 	if n.owner.checksums() {
 		if err := checkFrame(header, payload); err != nil {
 			return err
@@ -223,14 +217,6 @@ func (n *session) place(f *frame, header, payload, dst []byte, in *reception) er
 		return nil
 	}
 	return in.packer.unpack(dst, payload, n.link.end.DType)
-}
-
-// room returns memory for n bytes.
-func (r *reception) room(n int) []byte {
-	if cap(r.packed) < n {
-		r.packed = make([]byte, n)
-	}
-	return r.packed[:n]
 }
 
 // readRows fills dst.

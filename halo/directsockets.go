@@ -41,7 +41,6 @@ type sockets struct {
 	running sync.WaitGroup // the goroutines that make sessions
 
 	listener net.Listener // of the first end
-	stopOnce sync.Once
 
 	// swap is held while a session is replaced, so that the readers of one have ended before those of the next begin.
 	swap    sync.Mutex
@@ -199,19 +198,17 @@ func (s *sockets) stats() DirectStats {
 		Plain: n.Plain, Packed: n.Packed, Reason: s.reason}
 }
 
-// close ends the session and all that makes others.
+// close ends the session and all that makes others. The link calls it once.
 func (s *sockets) close() (err error) {
-	s.stopOnce.Do(func() {
-		s.cancel()
-		if s.listener != nil {
-			err = s.listener.Close()
-		}
-		s.running.Wait()
-		if n := s.current.Load(); n != nil {
-			n.end(ErrClosed)
-			n.running.Wait()
-		}
-	})
+	s.cancel()
+	if s.listener != nil {
+		err = s.listener.Close()
+	}
+	s.running.Wait()
+	if n := s.current.Load(); n != nil {
+		n.end(ErrClosed)
+		n.running.Wait()
+	}
 	return err
 }
 

@@ -59,18 +59,10 @@ func NewMeter(l Link) Meter { return newMeter(l, time.Now) }
 // newMeter is NewMeter with a clock.
 func newMeter(l Link, now func() time.Time) Meter {
 	m := &meter{Link: l, now: now}
-	if lender, ok := l.(lender); ok {
-		return &lenderMeter{meter: m, lender: lender}
+	if framed, ok := l.(*FramedLink); ok {
+		return &lenderMeter{meter: m, link: framed}
 	}
 	return m
-}
-
-// lender is a link with memory of its own. It knows when rows have arrived.
-type lender interface {
-	Link
-	solver.RowLender
-	arrival() time.Time // of the rows that Take or Recv has returned
-	split() Split
 }
 
 type meter struct {
@@ -145,15 +137,16 @@ func (m *meter) came(exchange solver.ExchangeNumber, begin time.Time, n int) {
 	}
 }
 
+// lenderMeter is the meter of a link with memory of its own, which knows when rows have arrived.
 type lenderMeter struct {
 	*meter
-	lender lender
+	link *FramedLink
 }
 
 // Traffic implements Meter.
 func (m *lenderMeter) Traffic() Traffic {
 	t := m.meter.Traffic()
-	t.Split = m.lender.split()
+	t.Split = m.link.stamps.split()
 	return t
 }
 
@@ -167,7 +160,7 @@ func (m *lenderMeter) Recv(ctx context.Context, exchange solver.ExchangeNumber, 
 // Room implements solver.RowLender.
 func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	begin := m.now()
-	rows, err := m.lender.Room(ctx, exchange, n)
+	rows, err := m.link.Room(ctx, exchange, n)
 	m.handed(exchange, CallRoom, begin)
 	return rows, err
 }
@@ -175,7 +168,7 @@ func (m *lenderMeter) Room(ctx context.Context, exchange solver.ExchangeNumber, 
 // Take implements solver.RowLender.
 func (m *lenderMeter) Take(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	begin := m.now()
-	rows, err := m.lender.Take(ctx, exchange, n)
+	rows, err := m.link.Take(ctx, exchange, n)
 	m.came(exchange, begin, len(rows))
 	m.arrived(err)
 	return rows, err
@@ -188,7 +181,7 @@ func (m *lenderMeter) arrived(err error) {
 		return
 	}
 	// Rows that were there before this rank sent its own have not kept it waiting.
-	arrival := m.lender.arrival()
+	_, arrival := m.link.in.arrival()
 	m.travel.Add(int64(max(0, arrival.Sub(*posted))))
 	if arrival.After(m.sweptTo) {
 		arrival = m.sweptTo

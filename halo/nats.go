@@ -109,6 +109,60 @@ type natsCarrier struct {
 	lost    atomic.Uint64
 }
 
+// Large exchanges are divided among several connections, so that several cores copy, seal, and serve them.
+const (
+	maxLanes = 4
+	laneRows = 32 << 10 // bytes of rows for each lane
+)
+
+// lanes returns the number of lanes of a link, the same at both ends.
+func (o *NATSOptions) lanes(end End) int {
+	if o.Lanes > 0 {
+		return o.Lanes
+	}
+	if o.Dial == nil {
+		return 1
+	}
+	return min(max(1, max(end.SendBytes(), end.RecvBytes())/laneRows), maxLanes)
+}
+
+// lane is a connection that carries frames.
+type lane struct {
+	conn    Conn
+	own     OwnConn // nil: the connection is another one's
+	subject string  // of the frames sent
+}
+
+// connect makes the connections. If one of the further ones is refused, its lane uses the first one.
+func (c *natsCarrier) connect(ctx context.Context) error {
+	o, there := &c.link.opts, c.link.end.Facing()
+	theirs := o.subject(there.Run, "halo", there.Rank, there.Side)
+	c.ask = theirs + ".ask"
+	for i := range o.lanes(c.link.end) {
+		a := &lane{conn: o.Conn, subject: theirs}
+		if i > 0 {
+			a.subject = fmt.Sprintf("%s.%d", theirs, i)
+		}
+		if o.Dial != nil {
+			own, err := o.Dial(ctx)
+			switch {
+			case err == nil:
+				a.conn, a.own = own, own
+			case i == 0:
+				return err
+			default:
+				a.conn = c.lanes[0].conn
+				o.Log.Debug("a link has fewer connections than it could use", zap.Error(err))
+			}
+		}
+		c.lanes = append(c.lanes, a)
+		if a.conn == nil {
+			return errors.New("no connection")
+		}
+	}
+	return nil
+}
+
 // maxFrame returns the most bytes of a frame.
 func (c *natsCarrier) maxFrame() int {
 	most := c.link.opts.MaxFrame
@@ -191,7 +245,7 @@ func (c *natsCarrier) missed() {}
 // publishPart publishes a part of the rows in slot on lane i.
 func (c *natsCarrier) publishPart(i int, slot *outSlot, part int) error {
 	f, payload := c.part(i, slot, part)
-	msg := c.packing[i].room(headerSize + len(payload))
+	msg := room(&c.packing[i].frame, headerSize+len(payload))
 	if f.kind == kindPacked {
 		f.encode(msg, payload) // the payload is in its place
 	} else {
@@ -234,18 +288,17 @@ func (c *natsCarrier) onAsk(m pubsub.Message) {
 	}
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	slot, state := l.out.find(f.exchange)
-	switch state {
-	case outPending:
+	slot, pending := l.out.find(f.exchange)
+	switch {
+	case pending:
 		answer, msg := l.end.frame(kindPending, f.exchange), make([]byte, headerSize)
 		answer.put(msg, nil)
 		err = c.publish(c.lanes[0], c.lanes[0].subject, msg)
-	case outKept:
+	case slot != nil: // otherwise the request is late: the neighbour has received the exchange
 		err = l.out.publish(slot, has, func(frame []byte) error {
 			l.resent.Add(1)
 			return c.publish(c.lanes[0], c.lanes[0].subject, frame)
 		})
-	case outGone: // a late request: the neighbour has received the exchange
 	}
 	if err != nil {
 		l.opts.Log.Warn("cannot send rows again", zap.Error(l.wrap("resend", f.exchange, err)))

@@ -21,7 +21,7 @@ type packer struct{ planes []byte }
 
 // pack appends the packed rows to dst. Their length need not be a multiple of a value's.
 func (p *packer) pack(dst, rows []byte, dtype solver.DType) []byte {
-	planes := p.room(len(rows))
+	planes := room(&p.planes, len(rows))
 	n := len(rows) / dtype.Size()
 	copy(planes[n*dtype.Size():], rows[n*dtype.Size():])
 	if dtype == solver.Float32 {
@@ -46,7 +46,7 @@ func (p *packer) unpack(rows, packed []byte, dtype solver.DType) error {
 	if err := mismatch("bytes of packed rows", length, len(rows)); err != nil {
 		return err
 	}
-	planes, err := s2.Decode(p.room(len(rows)), packed)
+	planes, err := s2.Decode(room(&p.planes, len(rows)), packed)
 	if err == nil && len(planes) != len(rows) {
 		err = errors.New("decoded to another length")
 	}
@@ -63,12 +63,18 @@ func (p *packer) unpack(rows, packed []byte, dtype solver.DType) error {
 	return nil
 }
 
-// room returns the memory for n bytes of planes.
-func (p *packer) room(n int) []byte {
-	if cap(p.planes) < n {
-		p.planes = make([]byte, n)
+// room returns the first n bytes of the memory of buf, which it makes larger if need be.
+func room(buf *[]byte, n int) []byte {
+	if cap(*buf) < n {
+		*buf = make([]byte, n)
 	}
-	return p.planes[:n]
+	return (*buf)[:n]
+}
+
+// packing is the memory of a goroutine that packs or unpacks the parts of frames.
+type packing struct {
+	packer packer
+	frame  []byte
 }
 
 // divide32 writes the planes of the first n values of rows. It wraps on overflow, as join32 does.

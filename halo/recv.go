@@ -48,15 +48,6 @@ func (l *FramedLink) take(ctx context.Context, exchange solver.ExchangeNumber, n
 	return l.await(ctx, exchange, n)
 }
 
-// arrival implements lender.
-func (l *FramedLink) arrival() time.Time {
-	_, complete := l.in.arrival()
-	return complete
-}
-
-// split implements lender.
-func (l *FramedLink) split() Split { return l.stamps.split() }
-
 // await waits for the rows of exchange, n bytes.
 func (l *FramedLink) await(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	w := waiter{link: l, exchange: exchange, patience: l.opts.AskAfter, pending: l.pending.Load()}

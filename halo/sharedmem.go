@@ -2,7 +2,9 @@ package halo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -40,6 +42,39 @@ func ringSize(rows int) int { return 2*shm.WordSize + slots*(headerGap+align(row
 type SharedOptions struct {
 	Timeout time.Duration // bounds Send and Recv
 	Spin    time.Duration // how long a wait polls before it sleeps; see shm.SpinTime
+}
+
+// SharedMemory is the Peer for processes of one node.
+type SharedMemory struct{ Options SharedOptions }
+
+// Name returns TransportShared.
+func (SharedMemory) Name() string { return TransportShared }
+
+// Reachable reports whether the two ranks share memory.
+func (SharedMemory) Reachable(neighbour Member) (bool, string) {
+	if !neighbour.SharesMemory {
+		return false, neighbour.Why
+	}
+	return true, neighbour.Why + ", segment mapped"
+}
+
+// Offer creates the segment of a link.
+func (s SharedMemory) Offer(end End) (Link, json.RawMessage, error) {
+	l, h, err := CreateShared(end, s.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	offer, err := json.Marshal(h)
+	return l, offer, err
+}
+
+// Accept maps the segment.
+func (s SharedMemory) Accept(end End, offer json.RawMessage) (Link, error) {
+	var h shm.Handle
+	if err := json.Unmarshal(offer, &h); err != nil {
+		return nil, fmt.Errorf("halo: offer of shared memory: %w", err)
+	}
+	return OpenShared(end, h, s.Options)
 }
 
 // CreateShared creates the segment of a link and returns this end and a handle. In the neighbour's process OpenShared

@@ -106,41 +106,14 @@ func share(ctx context.Context, o *Options, near []int) (*shm.Segment, error) {
 
 // agree returns the ranks that cannot map their node's segment. alone says that this rank is one.
 func agree(ctx context.Context, t *roster.Comm, alone bool) ([]int, error) {
-	own, err := json.Marshal(alone)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := t.Gather(ctx, "reduction/alone", own)
-	if err != nil {
-		return nil, err
-	}
-	var ranks []int
-	for r, part := range parts {
-		var alone bool
-		if err := json.Unmarshal(part, &alone); err != nil {
-			return nil, fmt.Errorf("shared memory of rank %d: %w", r, err)
+	return roster.DecideOn(ctx, t, "reduction/alone", alone, func(all []bool) (ranks []int, err error) {
+		for r, alone := range all {
+			if alone {
+				ranks = append(ranks, r)
+			}
 		}
-		if alone {
-			ranks = append(ranks, r)
-		}
-	}
-	all, err := json.Marshal(ranks)
-	if err != nil {
-		return nil, err
-	}
-	if all, err = t.Broadcast(ctx, "reduction/alone", all); err != nil {
-		return nil, err
-	}
-	ranks = nil
-	if err := json.Unmarshal(all, &ranks); err != nil {
-		return nil, fmt.Errorf("ranks without shared memory: %w", err)
-	}
-	for _, r := range ranks {
-		if r < 0 || r >= t.Self().Size {
-			return nil, fmt.Errorf("ranks without shared memory: there is no rank %d", r)
-		}
-	}
-	return ranks, nil
+		return ranks, nil
+	})
 }
 
 // assemble opens this rank's path.
