@@ -1,10 +1,12 @@
 package exchangetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"sync"
 	"testing"
@@ -21,14 +23,7 @@ const nobody = -1
 // waits for it only after they have posted the next one.
 func runCase(t *testing.T, factory Factory, c Case, slow int) {
 	end := c.Depth * (c.Exchanges + 1)
-	truth, err := newTruth(c.Mesh, end)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layouts, err := c.layouts(magnitude)
-	if err != nil {
-		t.Fatal(err)
-	}
+	truth, layouts := c.prepare(t, end)
 	posted := newProgress(c)
 	if err := drive(t, factory, layouts, truth, func(ctx context.Context, rank int, r Rank) error {
 		x := &observed{Exchange: r.Exchange, rank: r, layout: layouts[rank], truth: truth}
@@ -41,12 +36,10 @@ func runCase(t *testing.T, factory Factory, c Case, slow int) {
 			}
 		}
 		x.after = func(n solver.ExchangeNumber) { posted.add(rank, n) }
-		e, err := jacobi.New(r.Backend, x, &solver.Watch{},
-			jacobi.Options{Depth: c.Depth, MaxSweeps: c.sweeps(r.Backend)})
+		e, err := c.engine(r, x)
 		if err != nil {
 			return err
 		}
-		x.sweeps = e.Done
 		s := layouts[rank].Stripe
 		got := make([]byte, s.Rows()*c.Mesh.RowBytes())
 		for e.Done() < end {
@@ -73,13 +66,28 @@ func runCase(t *testing.T, factory Factory, c Case, slow int) {
 	}
 }
 
-// sweeps returns the number of sweeps in a pass.
-func (c Case) sweeps(b solver.Backend) int {
-	n := c.Sweeps
-	if n == 0 {
-		n = c.Depth
+// prepare returns the field after up to the given number of sweeps, and the layouts of the ranks.
+func (c Case) prepare(t *testing.T, sweeps int) (*truth, []solver.Layout) {
+	t.Helper()
+	truth, err := newTruth(c.Mesh, sweeps)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return min(n, b.Limits().MaxSweeps)
+	layouts, err := c.layouts(magnitude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return truth, layouts
+}
+
+// engine returns an engine of r that exchanges by x.
+func (c Case) engine(r Rank, x *observed) (*jacobi.Engine, error) {
+	o := jacobi.Options{Depth: c.Depth, MaxSweeps: min(cmp.Or(c.Sweeps, c.Depth), r.Backend.Limits().MaxSweeps)}
+	e, err := jacobi.New(r.Backend, x, &solver.Watch{}, o)
+	if err == nil {
+		x.sweeps = e.Done
+	}
+	return e, err
 }
 
 // limit bounds a run, which takes a small part of it.
@@ -145,7 +153,7 @@ type observed struct {
 	truth    *truth     // nil: halos are not checked
 	sweeps   func() int // done so far
 	received solver.ExchangeNumber
-	after    func(n solver.ExchangeNumber) // Post of exchange n has returned
+	after    func(n solver.ExchangeNumber) // Post of exchange n has returned; may be nil
 
 	beforePost, beforeWait func(ctx context.Context, n solver.ExchangeNumber) error // may be nil
 }
@@ -159,9 +167,11 @@ func (x *observed) Post(ctx context.Context, r solver.HaloRows) error {
 		}
 	}
 	if err := x.Exchange.Post(ctx, r); err != nil {
-		return errors.Join(err, namesExchange(err, n))
+		return named(err, n)
 	}
-	x.after(n)
+	if x.after != nil {
+		x.after(n)
+	}
 	return nil
 }
 
@@ -174,7 +184,7 @@ func (x *observed) Wait(ctx context.Context, r solver.HaloRows) error {
 		}
 	}
 	if err := x.Exchange.Wait(ctx, r); err != nil {
-		return errors.Join(err, namesExchange(err, n))
+		return named(err, n)
 	}
 	x.received = n
 	if x.truth == nil || n%2 == 0 {
@@ -198,4 +208,86 @@ func checkHalos(ctx context.Context, r Rank, l solver.Layout, f *truth, sweeps i
 		}
 	}
 	return nil
+}
+
+// runCancel lets all ranks but the last sweep. They wait for its rows until their context ends.
+func runCancel(t *testing.T, factory Factory, c Case) {
+	truth, layouts := c.prepare(t, 0)
+	cause := errors.New("the last rank is gone")
+	if err := drive(t, factory, layouts, truth, func(ctx context.Context, rank int, r Rank) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		if rank == c.Ranks-1 {
+			return nil
+		}
+		x := &observed{Exchange: r.Exchange, rank: r, layout: layouts[rank]}
+		x.beforeWait = func(_ context.Context, n solver.ExchangeNumber) error {
+			if n == 1 {
+				go cancel(cause) // while this rank waits, or just before
+			}
+			return nil
+		}
+		e, err := c.engine(r, x)
+		if err != nil {
+			return err
+		}
+		for range 1000 {
+			if _, err := e.Advance(ctx, 1<<40, 1<<40); err != nil {
+				if !errors.Is(err, cause) {
+					return fmt.Errorf("error %w, want %w", err, cause)
+				}
+				return nil
+			}
+		}
+		return errors.New("1000 passes without rows of the last rank")
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// progress tells a rank which exchanges its neighbours have posted.
+type progress struct {
+	c      Case
+	posted [][]chan struct{} // by rank and exchange; closed after Post
+}
+
+func newProgress(c Case) *progress {
+	p := &progress{c: c}
+	for range c.Ranks {
+		var posted []chan struct{}
+		for range c.Exchanges + 1 {
+			posted = append(posted, make(chan struct{}))
+		}
+		p.posted = append(p.posted, posted)
+	}
+	return p
+}
+
+func (p *progress) add(rank int, n solver.ExchangeNumber) { close(p.posted[rank][n]) }
+
+// wait waits until the neighbours of a rank have posted exchange n. There is nothing to wait for after the last one.
+func (p *progress) wait(ctx context.Context, rank int, n solver.ExchangeNumber) error {
+	if int(n) > p.c.Exchanges {
+		return nil
+	}
+	for _, side := range []solver.Side{solver.Top, solver.Bottom} {
+		neighbour := Neighbour(p.c.Mesh, p.c.Ranks, rank, side)
+		if neighbour < 0 {
+			continue
+		}
+		select {
+		case <-p.posted[neighbour][n]:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// named adds to err, the error of exchange n, that its text does not name the exchange, if so.
+func named(err error, n solver.ExchangeNumber) error {
+	if !regexp.MustCompile(fmt.Sprintf(`\bexchange %d\b`, n)).MatchString(err.Error()) {
+		return fmt.Errorf("%w: this error does not name exchange %d", err, n)
+	}
+	return err
 }
