@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"jacobi/internal/base/awake"
@@ -18,17 +22,13 @@ const later = 3
 // limit, or none at all for the time first, although the server delivers messages. host returns the host of a rank.
 func Attend(ctx context.Context, conn Conn, runID string, limit, first time.Duration, host func(rank int) string,
 	silent func(*SilentError)) (stop func(), err error) {
-	w := overRank0(conn, limit, first, host)
-	ctx, cancel := context.WithCancel(ctx)
-	own := Subject(runID, "launcher")
-	for _, subject := range []string{own, beatSubject(runID, "0")} {
-		sub, err := conn.Subscribe(subject, func(m pubsub.Message) { w.receive(m) })
-		if err != nil {
-			cancel()
-			return nil, fmt.Errorf("watch over run %s: %w", runID, err)
-		}
-		context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() }) // fails only on a closed connection
+	w, own := overRank0(conn, limit, first, host), Subject(runID, "launcher")
+	stop, err = subscribeAll(conn, func(m pubsub.Message) { w.receive(m) }, own, beatSubject(runID, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("watch over run %s: %w", runID, err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(ctx, stop)
 	sent := uint64(0)
 	beatOwn := func() {
 		sent++
@@ -56,4 +56,49 @@ func (w *watch) lookAtRanks() error {
 		return err
 	}
 	return nil
+}
+
+// maxRuns bounds the runs that Runs returns.
+const maxRuns = 1000
+
+// Runs returns the ids of the runs whose ranks give signs of life or publish events on the server within the time, in
+// order. conn does not unseal messages: only their subjects are read.
+func Runs(ctx context.Context, conn Conn, within time.Duration) ([]string, error) {
+	var mu sync.Mutex
+	found := map[string]bool{}
+	stop, err := watchLife(conn, "*", func(m pubsub.Message) {
+		words := strings.Split(strings.TrimPrefix(m.Subject, prefix("")), ".")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(found) < maxRuns {
+			found[words[0]] = true
+		}
+	})
+	if err == nil {
+		defer stop()
+		err = flush(ctx, conn, flushTimeout)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for runs: %w", err)
+	}
+	select {
+	case <-time.After(within):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// WatchLife calls f for every sign of life and event of a rank of the run until stop is called.
+func WatchLife(conn Conn, runID string, f func()) (stop func(), err error) {
+	return watchLife(conn, runID, func(pubsub.Message) { f() })
+}
+
+func watchLife(conn Conn, runID string, f func(pubsub.Message)) (stop func(), err error) {
+	if stop, err = subscribeAll(conn, f, beatSubject(runID, "*"), eventSubject(runID, "*")); err != nil {
+		return nil, fmt.Errorf("watch the ranks of run %s: %w", runID, err)
+	}
+	return stop, nil
 }

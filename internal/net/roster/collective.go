@@ -137,12 +137,8 @@ func (t *Comm) Broadcast(ctx context.Context, name string, data []byte) ([]byte,
 	if t.self.Rank != 0 {
 		return t.recvTold(ctx, "broadcast", name)
 	}
-	return data, t.tell(ctx, "broadcast", name, data)
-}
-
-func (t *Comm) tell(ctx context.Context, op, name string, data []byte) error {
-	return each(ctx, fmt.Sprintf("%s %q", op, name), 1, t.working, func(ctx context.Context, rank int) error {
-		return t.Send(ctx, rank, op+">"+name, data)
+	return data, each(ctx, fmt.Sprintf("broadcast %q", name), 1, t.working, func(ctx context.Context, rank int) error {
+		return t.Send(ctx, rank, "broadcast>"+name, data)
 	})
 }
 
@@ -235,28 +231,14 @@ func (t *Comm) Decide(ctx context.Context, name string, data []byte,
 // DecideOn is Decide for values that travel as JSON.
 func DecideOn[In, Out any](ctx context.Context, t *Comm, name string, mine In,
 	decide func(all []In) (Out, error)) (out Out, err error) {
-	data, err := json.Marshal(mine)
+	all, err := GatherOn(ctx, t, name, mine)
+	if err == nil && t.self.Rank == 0 {
+		out, err = decide(all)
+	}
 	if err != nil {
 		return out, err
 	}
-	data, err = t.Decide(ctx, name, data, func(parts [][]byte) ([]byte, error) {
-		all, err := decodeAll[In](name, parts)
-		if err != nil {
-			return nil, err
-		}
-		decision, err := decide(all)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(decision)
-	})
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		return out, fmt.Errorf("%s: decision of rank 0: %w", name, err)
-	}
-	return out, nil
+	return BroadcastOn(ctx, t, name, out)
 }
 
 // GatherOn is Gather for values that travel as JSON.
@@ -269,12 +251,7 @@ func GatherOn[T any](ctx context.Context, t *Comm, name string, mine T) (all []T
 	if err != nil || t.self.Rank != 0 {
 		return nil, err
 	}
-	return decodeAll[T](name, parts)
-}
-
-// decodeAll decodes what all ranks have told, by rank.
-func decodeAll[T any](name string, parts [][]byte) ([]T, error) {
-	all := make([]T, len(parts))
+	all = make([]T, len(parts))
 	for rank, part := range parts {
 		if err := json.Unmarshal(part, &all[rank]); err != nil {
 			return nil, fmt.Errorf("%s of rank %d: %w", name, rank, err)

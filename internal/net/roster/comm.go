@@ -13,6 +13,7 @@ import (
 	"jacobi/internal/base/awake"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/base/shm"
+	"jacobi/internal/net/wire"
 )
 
 // flushTimeout bounds the wait for the server's answer to a flush.
@@ -87,7 +88,7 @@ func newComm(ctx context.Context, conn Conn, self Member) (*Comm, error) {
 	if conn == nil {
 		return t, nil
 	}
-	t.post = newPost(conn, self.Identity)
+	t.post = &post{conn: conn, id: self.Identity, pace: paceOf(self.Size), lines: map[line]*wire.Stream{}}
 	err := errors.Join(
 		t.subscribe(abortSubject(self.RunID), t.receiveAbort),
 		t.subscribe(stopSubject(self.RunID), t.receiveStop),

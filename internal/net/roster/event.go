@@ -104,25 +104,19 @@ func (t *Comm) Publish(e Event) error {
 // WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. It drops messages that
 // are no events, or that came on another rank's subject. When it returns, the server has the subscription.
 func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
-	return watchEvents(ctx, conn, runID, []string{"*"}, f)
+	return watchEvents(ctx, conn, runID, []string{eventSubject(runID, "*")}, f)
 }
 
 // WatchRanks is WatchEvents for some ranks of the run. Events of different ranks may call f at the same time.
 func WatchRanks(ctx context.Context, conn Conn, runID string, ranks []int, f func(Event)) (stop func(), err error) {
 	var of []string
 	for _, rank := range ranks {
-		of = append(of, strconv.Itoa(rank))
+		of = append(of, eventSubject(runID, strconv.Itoa(rank)))
 	}
 	return watchEvents(ctx, conn, runID, of, f)
 }
 
 func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f func(Event)) (stop func(), err error) {
-	var subs []pubsub.Subscription
-	stop = func() {
-		for _, sub := range subs {
-			_ = sub.Unsubscribe()
-		}
-	}
 	before := eventSubject(runID, "")
 	handle := func(m pubsub.Message) {
 		var e Event
@@ -130,19 +124,33 @@ func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f fu
 			f(e)
 		}
 	}
-	for _, rank := range of {
-		var sub pubsub.Subscription
-		if sub, err = conn.Subscribe(before+rank, handle); err != nil {
-			break
-		}
-		subs = append(subs, sub)
-	}
+	stop, err = subscribeAll(conn, handle, of...)
 	if err == nil {
-		err = flush(ctx, conn, flushTimeout)
+		if err = flush(ctx, conn, flushTimeout); err != nil {
+			stop()
+		}
 	}
 	if err != nil {
-		stop()
 		return nil, fmt.Errorf("watch the events of run %s: %w", runID, err)
+	}
+	return stop, nil
+}
+
+// subscribeAll has handle called with all messages on subjects until stop is called.
+func subscribeAll(conn Conn, handle func(pubsub.Message), subjects ...string) (stop func(), err error) {
+	var subs []pubsub.Subscription
+	stop = func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe() // fails only on a closed connection
+		}
+	}
+	for _, subject := range subjects {
+		s, err := conn.Subscribe(subject, handle)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		subs = append(subs, s)
 	}
 	return stop, nil
 }

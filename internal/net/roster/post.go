@@ -40,10 +40,6 @@ type line struct {
 	tag  string
 }
 
-func newPost(conn Conn, id Identity) *post {
-	return &post{conn: conn, id: id, pace: paceOf(id.Size), lines: map[line]*wire.Stream{}}
-}
-
 // paceOf returns when the messages of a run are sent again. In a large run rank 0, to which all send, and ranks that
 // share few cores take them later, and should not have to answer repetitions meanwhile.
 func paceOf(size int) wire.Pace {
