@@ -21,10 +21,10 @@ func TestConformance(t *testing.T) {
 func transports(t testing.TB) []halotest.Transport {
 	small := serve(t, server.Options{MaxPayload: 1500})
 	normal := serve(t, server.Options{})
-	overNATS := func(s testServer) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
+	overNATS := func(s testServer, compress Compress) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
 		return func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-			return openNATS(t, a, b, NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}, s.connect(t),
-				s.connect(t))
+			o := NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond, Compress: compress}
+			return openNATS(t, a, b, o, s.connect(t), s.connect(t))
 		}
 	}
 	return []halotest.Transport{
@@ -42,24 +42,14 @@ func transports(t testing.TB) []halotest.Transport {
 		{Name: TransportDirect + ", packed, encrypted, two sockets", Open: overTCP(small, func(o *DirectOptions) {
 			o.NATS.Compress, o.Encrypt, o.Streams = CompressAlways, true, 2
 		})},
-		{Name: TransportNATS, Open: overNATS(normal)},
-		{Name: TransportNATS + ", max_payload 1500", Open: overNATS(small)},
-		{Name: TransportNATS + ", packed",
-			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-				return openNATS(t, a, b, NATSOptions{Timeout: timeout, Compress: CompressAlways,
-					AskAfter: 5 * time.Millisecond}, small.connect(t), small.connect(t))
-			}},
+		{Name: TransportNATS, Open: overNATS(normal, CompressNever)},
+		{Name: TransportNATS + ", max_payload 1500", Open: overNATS(small, CompressNever)},
+		{Name: TransportNATS + ", packed", Open: overNATS(small, CompressAlways)},
 		{Name: TransportNATS + ", four lanes",
 			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 				dial := func(context.Context) (OwnConn, error) { return small.connect(t), nil }
 				return openNATS(t, a, b, NATSOptions{Dial: dial, Lanes: 4, Timeout: timeout,
 					AskAfter: 5 * time.Millisecond}, nil, nil)
-			}},
-		{Name: TransportNATS + ", connections of their own",
-			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-				dial := func(context.Context) (OwnConn, error) { return normal.connect(t), nil }
-				return openNATS(t, a, b, NATSOptions{Dial: dial, Timeout: timeout, AskAfter: 5 * time.Millisecond}, nil,
-					nil)
 			}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -105,28 +106,35 @@ func TestConnectDisagreement(t *testing.T) {
 	}
 }
 
+// proposals returns a function that waits for the next proposal of a rank.
+func proposals(t *testing.T, s testServer) (next func()) {
+	t.Helper()
+	nc := s.dial(t)
+	sub, err := nc.SubscribeSync("jacobi.*.link.*.*")
+	if err := errors.Join(err, nc.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if _, err := sub.NextMsg(halotest.Long); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestConnectLate starts the two ranks one after the other. Where rank 0 is first, rank 1 starts after three proposals.
 func TestConnectLate(t *testing.T) {
 	s := serve(t, server.Options{})
 	for first := range 2 {
 		t.Run(fmt.Sprintf("rank %d first", first), func(t *testing.T) {
 			w := newWorld(t, s, ModeAuto, 2, true)
-			observer := s.dial(t)
-			asked, err := observer.SubscribeSync("jacobi.*.link.*.*")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := observer.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			asked := proposals(t, s)
 			links, errs := make([]*Links, 2), make([]error, 2)
 			var wg sync.WaitGroup
 			wg.Go(func() { links[first], errs[first] = Connect(t.Context(), w.opts[first]) })
 			if first == 0 {
 				for range 3 {
-					if _, err := asked.NextMsg(halotest.Long); err != nil {
-						t.Fatal(err)
-					}
+					asked()
 				}
 			}
 			wg.Go(func() { links[1-first], errs[1-first] = Connect(t.Context(), w.opts[1-first]) })
@@ -147,20 +155,11 @@ func TestConnectRestart(t *testing.T) {
 	for _, mode := range []Mode{ModeP2P, ModeNATS} {
 		s := serve(t, server.Options{})
 		w := newWorld(t, s, mode, 2, true)
-		observer := s.dial(t)
-		asked, err := observer.SubscribeSync("jacobi.*.link.*.*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := observer.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		asked := proposals(t, s)
 		links, errs := make([]*Links, 2), make([]error, 2)
 		var wg sync.WaitGroup
 		wg.Go(func() { links[0], errs[0] = Connect(t.Context(), w.opts[0]) })
-		if _, err := asked.NextMsg(halotest.Long); err != nil {
-			t.Fatal(err)
-		}
+		asked()
 		s.Stop()
 		wg.Go(func() { links[1], errs[1] = Connect(t.Context(), w.opts[1]) })
 		s.Run()
@@ -226,5 +225,56 @@ func TestParseMode(t *testing.T) {
 	}
 	if _, err := ParseMode("mpi"); err == nil {
 		t.Error("mpi was accepted")
+	}
+}
+
+// TestConnectLeavesNothing checks by this process's open files that segments are closed with the links.
+func TestConnectLeavesNothing(t *testing.T) {
+	s := serve(t, server.Options{})
+	w := newWorld(t, s, ModeP2P, 3, true)
+	before := segments(t)
+	links, errs := w.connect(t)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := segments(t), before+3; got != want {
+		t.Errorf("%d segments with 3 links, want %d", got, want)
+	}
+	for _, l := range links {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := segments(t); got != before {
+		t.Errorf("%d segments after Close, want %d", got, before)
+	}
+}
+
+func segments(t *testing.T) (n int) {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if target, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil &&
+			strings.HasPrefix(target, "/memfd:jacobi") {
+			n++
+		}
+	}
+	return n
+}
+
+// Shared memory goes by what the caller has decided, in its words.
+func TestReachable(t *testing.T) {
+	for _, c := range []struct {
+		theirs Member
+		why    string
+	}{
+		{Member{"two", true, "same node (7)"}, "same node (7), segment mapped"},
+		{Member{"two", false, "same node, but users 1 and 2"}, "same node, but users 1 and 2"},
+	} {
+		if ok, why := (SharedMemory{}).Reachable(c.theirs); ok != c.theirs.SharesMemory || why != c.why {
+			t.Errorf("%+v: %v, %s; want %v, %s", c.theirs, ok, why, c.theirs.SharesMemory, c.why)
+		}
 	}
 }

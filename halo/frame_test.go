@@ -67,7 +67,6 @@ func TestFrameRefused(t *testing.T) {
 		"version":   {func(m []byte) []byte { m[4] = 1; return m }, "version 1, want 2"},
 		"truncated": {func(m []byte) []byte { return m[:len(m)-1] }, "length 4, want 3"},
 		"longer":    {func(m []byte) []byte { return append(m, 0) }, "length 4, want 5"},
-		"checksum":  {func(m []byte) []byte { m[headerSize]++; return m }, "checksum"},
 	} {
 		if _, _, err := parseFrame(c.change(testFrame([]byte("rows")))); err == nil ||
 			!strings.Contains(err.Error(), c.want) {

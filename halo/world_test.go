@@ -5,8 +5,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
+	"jacobi/internal/net/roster/rostertest"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 
@@ -90,4 +95,21 @@ func (w *world) exchange(t *testing.T, links []*Links) {
 		}
 	}
 	wg.Wait()
+}
+
+// testServer is a NATS server whose connections end with the test that asked for them.
+type testServer struct{ *rostertest.Server }
+
+func serve(t testing.TB, o server.Options) testServer {
+	t.Helper()
+	return testServer{rostertest.StartWith(t, o)}
+}
+
+func (s testServer) connect(t testing.TB) *wire.Conn { return wire.Over(s.dial(t)) }
+
+func (s testServer) dial(t testing.TB) *nats.Conn {
+	t.Helper()
+	nc := s.Dial()
+	t.Cleanup(nc.Close)
+	return nc
 }

@@ -15,12 +15,15 @@ import (
 	"jacobi/internal/net/roster/rostertest"
 )
 
-// A rank that falls silent ends all others. They name it, its host, its sweeps and the time of its last beat.
+// A rank that falls silent ends all others, whether it or they are idle. They name it, its host, its sweeps and the
+// time of its last beat.
 func TestSilentRankIsNoticedByAll(t *testing.T) {
-	for _, silent := range []int{0, 2} {
-		t.Run(fmt.Sprint(silent), func(t *testing.T) {
+	for _, c := range []struct{ silent, working int }{{2, 4}, {0, 2}, {3, 2}} {
+		silent := c.silent
+		t.Run(fmt.Sprintf("%d, %d working", silent, c.working), func(t *testing.T) {
 			comms := joined(t, plain(rostertest.Start(t, 0)), 4)
 			for _, comm := range comms {
+				comm.SetWorking(c.working)
 				comm.SetIterations(100 + comm.Self().Rank)
 				if err := comm.KeepAlive(time.Second); err != nil {
 					t.Fatal(err)
@@ -41,6 +44,10 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 				if cause := context.Cause(comm.Context()); !IsConsequence(cause) ||
 					!strings.Contains(cause.Error(), want) {
 					t.Errorf("rank %d ends with %v, want %s", comm.Self().Rank, cause, want)
+				}
+				if _, err := comm.AwaitEnd(t.Context(), "end"); comm.Self().Rank > 0 &&
+					(!IsConsequence(err) || !strings.Contains(err.Error(), want)) {
+					t.Errorf("rank %d waits until %v, want %s", comm.Self().Rank, err, want)
 				}
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -340,83 +339,6 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 	}
 }
 
-func TestEvents(t *testing.T) {
-	s := rostertest.Start(t, 0)
-	comms := joined(t, plain(s), 2)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for _, comm := range comms { // the events of joining have been delivered
-		if err := comm.Conn().FlushWithContext(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := make(chan Event, 10)
-	stop, err := WatchEvents(t.Context(), wire.Over(s.Dial()), "test", func(e Event) { got <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	// A message on another rank's subject, and one that is no event, are dropped.
-	if err := comms[1].Conn().Publish(eventSubject("test", "0"), []byte(`{"kind":"finished","rank":1}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := comms[1].Conn().Publish(eventSubject("test", "1"), []byte(`nonsense`)); err != nil {
-		t.Fatal(err)
-	}
-	sent := Event{Kind: Progress, Rank: 1, Host: "host1", Sweeps: 100, MaxSweeps: 1000, Norm: 0.25, GLUPs: 3,
-		Elapsed: time.Second, Report: []byte(`{"a":1}`)}
-	if err := comms[1].Publish(sent); err != nil {
-		t.Fatal(err)
-	}
-	e := <-got
-	if fmt.Sprint(e) != fmt.Sprint(sent) {
-		t.Errorf("got %+v, want %+v", e, sent)
-	}
-	if err := comms[1].Publish(Event{Kind: Finished, Norm: Number(math.NaN()),
-		Text: strings.Repeat("x", 10*maxText)}); err != nil {
-		t.Fatal(err)
-	}
-	if e = <-got; !math.IsNaN(float64(e.Norm)) || len(e.Text) > maxText+10 {
-		t.Errorf("norm %v, %d bytes of text", e.Norm, len(e.Text))
-	}
-	if err := alone(t)[0].Publish(sent); err != nil {
-		t.Errorf("without a server: %v", err)
-	}
-}
-
-// WatchRanks has the events of the ranks that it is given alone.
-func TestWatchRanks(t *testing.T) {
-	s := rostertest.Start(t, 0)
-	conn := wire.Over(s.Dial())
-	got := make(chan int, 10)
-	stop, err := WatchRanks(t.Context(), conn, "test", []int{1, 3}, func(e Event) { got <- e.Rank })
-	if err != nil {
-		t.Fatal(err)
-	}
-	send := func(rank int) {
-		t.Helper()
-		event := fmt.Appendf(nil, `{"rank":%d}`, rank)
-		if err := conn.Publish(eventSubject("test", fmt.Sprint(rank)), event); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, rank := range []int{0, 1, 2, 10} {
-		send(rank)
-	}
-	if rank := <-got; rank != 1 {
-		t.Errorf("an event of rank %d, want 1", rank)
-	}
-	send(3)
-	if rank := <-got; rank != 3 {
-		t.Errorf("an event of rank %d, want 3", rank)
-	}
-	stop()
-	send(1)
-	if err := flush(t.Context(), conn, flushTimeout); err != nil || len(got) > 0 {
-		t.Errorf("%d events after stop, %v", len(got), err)
-	}
-}
-
 // A barrier ends on all ranks though rank 0 has no time left to wait for their acknowledgements.
 func TestBarrierReleasesAll(t *testing.T) {
 	comms := joined(t, plain(rostertest.Start(t, 0)), 5)
@@ -438,5 +360,23 @@ func TestDecideFails(t *testing.T) {
 	_, err := DecideOn(t.Context(), alone(t)[0], "speed", 1, func([]int) (int, error) { return 0, cause })
 	if !errors.Is(err, cause) {
 		t.Errorf("got %v, want %v", err, cause)
+	}
+}
+
+// mute is a connection whose server never answers.
+type mute struct{ Conn }
+
+func (mute) FlushWithContext(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A flush that is cut short names the cause, not "context canceled".
+func TestFlushNamesTheCause(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("nats: maximum subscriptions exceeded"))
+	const want = "no answer from the NATS server: nats: maximum subscriptions exceeded"
+	if err := flush(ctx, mute{}, time.Minute); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

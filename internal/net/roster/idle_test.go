@@ -3,9 +3,7 @@ package roster
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"jacobi/internal/net/roster/rostertest"
 )
@@ -42,29 +40,4 @@ func TestIdleRanksWaitForTheEnd(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// The silence of an idle rank ends the run, and the silence of rank 0 ends the idle ranks.
-func TestSilenceWithIdleRanks(t *testing.T) {
-	for _, silent := range []int{0, 3} {
-		comms := joined(t, plain(rostertest.Start(t, 0)), 4)
-		for _, comm := range comms {
-			comm.SetWorking(2)
-			if err := comm.KeepAlive(time.Second); err != nil {
-				t.Fatal(err)
-			}
-		}
-		comms[silent].Close() // it neither sends nor receives any more
-		want := fmt.Sprintf("rank %d on host%d was silent for 1s, since ", silent, silent)
-		for rank, comm := range comms {
-			if rank == silent {
-				continue
-			}
-			<-comm.Context().Done()
-			_, err := comm.AwaitEnd(t.Context(), "end")
-			if !IsConsequence(err) || !strings.Contains(err.Error(), want) {
-				t.Errorf("rank %d waits until %v, want %s", rank, err, want)
-			}
-		}
-	}
 }

@@ -79,18 +79,6 @@ func joined(t *testing.T, dial dialer, size int) []*Comm {
 	return comms
 }
 
-func TestJoin(t *testing.T) {
-	s := rostertest.Start(t, 0)
-	joined(t, plain(s), 8)
-}
-
-func TestJoinWithFaults(t *testing.T) {
-	for seed := range uint64(3) {
-		s := rostertest.Start(t, 0)
-		joined(t, faulty(s, seed, 0.2), 5)
-	}
-}
-
 func TestJoinAlone(t *testing.T) {
 	comm, err := Join(t.Context(), nil, member(0, 1), time.Second)
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -51,10 +49,6 @@ func TestConnectRefused(t *testing.T) {
 	}
 	defer mute.Close()
 	dead := freeAddr(t)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		o    Options
 		want []string
@@ -71,7 +65,6 @@ func TestConnectRefused(t *testing.T) {
 			[]string{"the URL does not parse"}},
 		"no creds file": {Options{Server: configs.NATS{URL: addr, Creds: "/nowhere/x.creds"}},
 			[]string{"/nowhere/x.creds"}},
-		"bad CA file": {Options{Server: configs.NATS{URL: "nats://jacobi:right@" + addr, CA: ca}}, []string{ca}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -122,36 +115,6 @@ func TestConnectWaitsForServer(t *testing.T) {
 	s.Run()
 	if err := <-done; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestReconnect(t *testing.T) {
-	s := rostertest.Start(t, 0)
-	conn, err := Connect(t.Context(), Options{Server: configs.NATS{URL: s.URL()}, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	sub, err := conn.Raw().SubscribeSync("x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Restart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for {
-		if err := conn.Publish("x", []byte("still here")); err != nil {
-			t.Fatal(err)
-		}
-		if m, err := sub.NextMsg(100 * time.Millisecond); err == nil {
-			if string(m.Data) != "still here" {
-				t.Errorf("got %q", m.Data)
-			}
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatal("no message passes after the restart")
-		}
 	}
 }
 

@@ -160,6 +160,9 @@ func TestMessageTooLarge(t *testing.T) {
 	if !errors.Is(err, nats.ErrMaxPayload) || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
+	if most := conn.MaxPayload(); most != 972 { // the seal takes 28
+		t.Errorf("max payload %d, want 972", most)
+	}
 	if err := conn.Publish("jacobi.run.x", make([]byte, 972)); err != nil {
 		t.Error(err)
 	}
