@@ -115,26 +115,39 @@ func changed(t *testing.T, raw json.RawMessage, change func(*DirectOffer)) json.
 	return raw
 }
 
-// throughProxy opens a link whose sockets go through a proxy.
-func throughProxy(t *testing.T, s testServer, e End, o DirectOptions) (a, b *FramedLink, p *proxy) {
+// offered opens the first end of a link, and returns its offer.
+func offered(t *testing.T, o DirectOptions, e End) (*FramedLink, json.RawMessage) {
 	t.Helper()
-	oa, ob := o, o
-	oa.NATS.Conn, ob.NATS.Conn = s.connect(t), s.connect(t)
-	first, offer, err := Direct{Options: oa}.Offer(e)
+	l, offer, err := Direct{Options: o}.Offer(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	halotest.CloseAfter(t, first)
+	halotest.CloseAfter(t, l)
+	return l.(*FramedLink), offer
+}
+
+// accepted opens the second end of the link whose first end is e.
+func accepted(t *testing.T, o DirectOptions, e End, offer json.RawMessage) *FramedLink {
+	t.Helper()
+	l, err := Direct{Options: o}.Accept(e.Facing(), offer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	halotest.CloseAfter(t, l)
+	return l.(*FramedLink)
+}
+
+// throughProxy opens a link whose sockets go through a proxy.
+func throughProxy(t *testing.T, s testServer, e End, o DirectOptions) (a, b *FramedLink, p *proxy) {
+	t.Helper()
+	o.NATS.Conn = s.connect(t)
+	a, offer := offered(t, o, e)
 	offer = changed(t, offer, func(o *DirectOffer) {
 		p = newProxy(t, o.Addresses[0])
 		o.Addresses = []string{p.listener.Addr().String()}
 	})
-	second, err := Direct{Options: ob}.Accept(e.Facing(), offer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	halotest.CloseAfter(t, second)
-	return first.(*FramedLink), second.(*FramedLink), p
+	o.NATS.Conn = s.connect(t)
+	return a, accepted(t, o, e, offer), p
 }
 
 // until waits for a condition.

@@ -50,23 +50,14 @@ func TestDirectRefusesAccept(t *testing.T) {
 			o := directOptions()
 			o.Encrypt, o.NATS.Conn = c.encrypt, s.connect(t)
 			e := halotest.FreshEnd(8, 8)
-			a, offer, err := Direct{Options: o}.Offer(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			halotest.CloseAfter(t, a)
+			a, offer := offered(t, o, e)
 			if l, err := (Direct{Options: o}).Accept(e.Facing(), changed(t, offer, c.change)); err == nil {
 				halotest.CloseAfter(t, l)
 				t.Fatal("accepted")
 			} else if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			b, err := Direct{Options: o}.Accept(e.Facing(), offer)
-			if err != nil {
-				t.Fatal(err)
-			}
-			halotest.CloseAfter(t, b)
-			halotest.Both(t, a, b, e, 0, 3, nil)
+			halotest.Both(t, a, accepted(t, o, e, offer), e, 0, 3, nil)
 		})
 	}
 }
@@ -107,12 +98,7 @@ func TestDirectStrangers(t *testing.T) {
 			o.DialTimeout = 300 * time.Millisecond
 			o.NATS.Conn, o.NATS.Log = s.connect(t), zap.New(core)
 			e := halotest.FreshEnd(8, 8)
-			first, raw, err := Direct{Options: o}.Offer(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			halotest.CloseAfter(t, first)
-			a := first.(*FramedLink)
+			a, raw := offered(t, o, e)
 			var offer DirectOffer
 			if err := json.Unmarshal(raw, &offer); err != nil {
 				t.Fatal(err)
@@ -129,12 +115,7 @@ func TestDirectStrangers(t *testing.T) {
 				t.Errorf("logged %v, want %q", entry, c.want)
 			}
 			o.DialTimeout = halotest.Long
-			b, err := Direct{Options: o}.Accept(e.Facing(), raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			halotest.CloseAfter(t, b)
-			halotest.Both(t, a, b, e, 0, 3, nil)
+			halotest.Both(t, a, accepted(t, o, e, raw), e, 0, 3, nil)
 		})
 	}
 }
@@ -150,17 +131,12 @@ func (zeros) Read(b []byte) (int, error) {
 // connectByHand makes the socket of a link without its second end.
 func connectByHand(t *testing.T, o DirectOptions, e End) (*FramedLink, net.Conn) {
 	t.Helper()
-	first, offer, err := Direct{Options: o}.Offer(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	halotest.CloseAfter(t, first)
+	a, offer := offered(t, o, e)
 	conn, err := ConnectByHand(e, offer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	a := first.(*FramedLink)
 	until(t, "the connection is taken", a.Live)
 	return a, conn
 }

@@ -41,6 +41,17 @@ func TestNATSTimeoutDetail(t *testing.T) {
 	}
 }
 
+// openEnd opens one end of a link over NATS.
+func openEnd(t *testing.T, e End, o NATSOptions) *FramedLink {
+	t.Helper()
+	l, err := NewNATS(t.Context(), e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	halotest.CloseAfter(t, l)
+	return l
+}
+
 // TestNATSStrayFrames sends a link frames that are not its own. They must be refused, counted, logged once, and named
 // in the error of a timeout.
 func TestNATSStrayFrames(t *testing.T) {
@@ -50,11 +61,7 @@ func TestNATSStrayFrames(t *testing.T) {
 	o := impatient()
 	o.Timeout = 300 * time.Millisecond
 	o.Conn, o.Log = s.connect(t), zap.New(core)
-	l, err := NewNATS(t.Context(), e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	halotest.CloseAfter(t, l)
+	l := openEnd(t, e, o)
 	good, messages := NATSFrames(e)
 	for _, m := range messages {
 		if err := o.Conn.Publish(NATSSubject(o, e), m); err != nil {
@@ -66,7 +73,7 @@ func TestNATSStrayFrames(t *testing.T) {
 	if err := o.Conn.FlushWithContext(ctx); err != nil { // the server has delivered the messages before it answers
 		t.Fatal(err)
 	}
-	err = l.Recv(t.Context(), 0, make([]byte, e.RecvBytes()))
+	err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes()))
 	if want := fmt.Sprintf("%d frames were refused, the last one: bytes of a part 512, want 256",
 		len(messages)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -88,11 +95,7 @@ func TestNATSConnectionClosed(t *testing.T) {
 	e := halotest.FreshEnd(8, 8)
 	o := impatient()
 	o.Conn = s.connect(t)
-	l, err := NewNATS(t.Context(), e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	halotest.CloseAfter(t, l)
+	l := openEnd(t, e, o)
 	o.Conn.(OwnConn).Close()
 	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); !errors.Is(err, pubsub.ErrClosed) {
 		t.Errorf("Recv: %v, want %v", err, pubsub.ErrClosed)
@@ -224,11 +227,7 @@ func TestLanesShareConnections(t *testing.T) {
 			}
 			return s.connect(t), nil
 		}
-		l, err := NewNATS(t.Context(), e, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		halotest.CloseAfter(t, l)
+		l := openEnd(t, e, o)
 		if dialled != 4 {
 			t.Errorf("%d connections were tried, want 4", dialled)
 		}
@@ -251,11 +250,7 @@ func TestLaneFails(t *testing.T) {
 	e := halotest.FreshEnd(8, 8)
 	o := impatient()
 	o.Conn = refusing{s.connect(t), errors.New("maximum payload exceeded")}
-	l, err := NewNATS(t.Context(), e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	halotest.CloseAfter(t, l)
+	l := openEnd(t, e, o)
 	if err := l.Send(t.Context(), 7, make([]byte, e.SendBytes())); err != nil {
 		t.Fatal(err)
 	}
