@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -56,11 +55,11 @@ func examineRun(ctx context.Context, o options, asJSON bool, stdout, stderr io.W
 	if err != nil {
 		return err
 	}
-	write := printDiagnosis
+	write := func() error { return printDiagnosis(stdout, d) }
 	if asJSON {
-		write = printJSON
+		write = func() error { return show.JSON(stdout, d) }
 	}
-	if err := write(stdout, d); err != nil {
+	if err := write(); err != nil {
 		return fmt.Errorf("print the diagnosis: %w", err)
 	}
 	if !d.Starts {
@@ -99,17 +98,6 @@ const doctorColumns = 100
 type page struct {
 	bytes.Buffer
 	columns int
-}
-
-func printJSON(w io.Writer, d doctor.Diagnosis) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(d); err != nil {
-		return err
-	}
-	return show.Fprint(w, b.String())
 }
 
 // printDiagnosis writes the diagnosis as text.

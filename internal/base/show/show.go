@@ -4,6 +4,7 @@
 package show
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -63,6 +64,18 @@ func AppendLines[T string | []byte](b []byte, s T) []byte {
 func Fprint(w io.Writer, s string) error {
 	_, err := io.WriteString(w, Lines(s))
 	return err
+}
+
+// JSON writes v to w, indented.
+func JSON(w io.Writer, v any) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return Fprint(w, b.String())
 }
 
 // plain reports whether s consists of visible ASCII characters, spaces, line ends and tabs.

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ const (
 	hostShare, hostLeast, hostMost = 64 << 20, 256 << 20, 1 << 30
 	shareOfGPU                     = 0.25    // of the free memory of a GPU, for each of two arrays
 	pageableSize                   = 1 << 28 // the largest pageable copy; larger ones are as fast and take long
+	// linkShare is the least part of a PCIe link's rate that large copies from pinned memory reach on a sound machine:
+	// packet headers and flow control take up to a fifth, the host's memory a little more.
+	linkShare = 0.7
 )
 
 // copyWays are the kinds of copies, as they are called in figures, tables and findings.
@@ -52,7 +56,10 @@ func copies(ctx context.Context, m *Machine) (r Result, err error) {
 	if free, _, err := configs.AvailableMemory(); err == nil {
 		bytes = int(min(int64(bytes), max(1<<20, free/8)))
 	}
-	host, err := hostRate(ctx, bytes, threads)
+	// Go does not interrupt a copy, so the goroutines that tell the other ranks that this one lives get room of their own.
+	runtime.GOMAXPROCS(threads + 2)
+	host, err := cpu.CopyRate(ctx, bytes, threads)
+	runtime.GOMAXPROCS(threads)
 	if err != nil {
 		return r, err
 	}
@@ -77,14 +84,6 @@ func copies(ctx context.Context, m *Machine) (r Result, err error) {
 	}
 	r.judgeCopies(m, all)
 	return r, nil
-}
-
-// hostRate measures copies of the host's memory. Go does not interrupt a copy, so the goroutines that tell the other
-// ranks that this one lives get room of their own.
-func hostRate(ctx context.Context, bytes, threads int) (float64, error) {
-	before := runtime.GOMAXPROCS(threads + 2)
-	defer runtime.GOMAXPROCS(before)
-	return cpu.CopyRate(ctx, bytes, threads)
 }
 
 // copiesOf measures the copies of a GPU: of powers of 4 times the smallest. Without pinned memory it returns the
@@ -117,28 +116,17 @@ func copiesOf(ctx context.Context, g *gpu.GPU) (rows []copyRow, err error) {
 	for n := int64(smallestCopy); n <= most; n *= 4 {
 		row := copyRow{n, map[string]float64{}}
 		many := int(min(mostCopies, max(1, copyBytes/n)))
-		queued := func(copy func() error) func() (time.Duration, error) {
-			return g.Timed(g.Stream, func() error {
-				for range many {
-					if err := copy(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
 		add := func(name string, bytes int64, once func() (time.Duration, error)) {
 			took, failed := gpu.Fastest(ctx, copyTries, once)
-			if row.rates[name] = float64(bytes) / took.Seconds(); failed != nil && err == nil {
-				err = failed
-			}
+			row.rates[name], err = float64(bytes)/took.Seconds(), cmp.Or(err, failed)
 		}
-		add("within_device", 2*n*int64(many), queued(func() error { return g.Stream.CopyOnDevice(p[0], p[1], int(n)) }))
+		queue := func(name string, bytes int64, copy func() error) {
+			add(name, bytes*int64(many), g.Timed(g.Stream, gpu.Times(many, copy)))
+		}
+		queue("within_device", 2*n, func() error { return g.Stream.CopyOnDevice(p[0], p[1], int(n)) })
 		if pinned != nil {
-			add("to_device.pinned", n*int64(many),
-				queued(func() error { return g.Stream.CopyToDevice(p[0], pinned, 0, int(n)) }))
-			add("from_device.pinned", n*int64(many),
-				queued(func() error { return g.Stream.CopyFromDevice(pinned, 0, p[0], int(n)) }))
+			queue("to_device.pinned", n, func() error { return g.Stream.CopyToDevice(p[0], pinned, 0, int(n)) })
+			queue("from_device.pinned", n, func() error { return g.Stream.CopyFromDevice(pinned, 0, p[0], int(n)) })
 		}
 		if n <= int64(len(pageable)) { // the host waits for each
 			part := pageable[:n]
@@ -153,18 +141,14 @@ func copiesOf(ctx context.Context, g *gpu.GPU) (rows []copyRow, err error) {
 	return rows, unpinned
 }
 
-// linkShare is the least part of a PCIe link's rate that large copies from pinned memory reach on a sound machine:
-// packet headers and flow control take up to a fifth, the host's memory a little more.
-const linkShare = 0.7
-
 // judgeCopies adds tables, the largest copies of every GPU and all sizes of the first one, figures, and the GPUs that
 // are slower than the others of this node or than their links.
 func (r *Result) judgeCopies(m *Machine, all [][]copyRow) {
-	columns := []Column{{"GPU", ""}, {"size", "B"}}
+	columns := "GPU|size:B"
 	for _, way := range copyWays {
-		columns = append(columns, Column{way.head, "B/s"})
+		columns += "|" + way.head + ":B/s"
 	}
-	largest, sizes := Table{Title: "the largest copies", Columns: columns}, Table{Columns: columns}
+	largest, sizes := newTable("the largest copies", columns), newTable("", columns)
 	byGPU := map[string]map[int]float64{}
 	for i, rows := range all {
 		last := copyRow{rates: map[string]float64{}} // of each kind
@@ -186,8 +170,10 @@ func (r *Result) judgeCopies(m *Machine, all [][]copyRow) {
 				r.add(v, "B/s", "copies.gpu%d.%s", index, way.name)
 			}
 		}
+		d, _ := m.describe(i) // Linux tells of links, too
+		link := d.PCIe.BytesPerSecond(d.PCIe.MaxGeneration)
 		for _, way := range []string{"to", "from"} {
-			if v, link := last.rates[way+"_device.pinned"], m.linkRate(i); v > 0 && v < linkShare*link {
+			if v := last.rates[way+"_device.pinned"]; v > 0 && v < linkShare*link {
 				r.find("GPU %d: copies %s it reach %s of the %s that its PCIe link can carry.", index, way, rate(v),
 					rate(link))
 			}

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
@@ -48,7 +49,7 @@ type devicesReport struct {
 // devices reads the GPUs of this node.
 func devices(_ context.Context, m *Machine) (r Result, err error) {
 	d := devicesReport{Processor: device.Processor(), GPUs: []DeviceReport{}, Selection: []SelectionReport{}}
-	defer func() { r.Data = d }()
+	defer func() { r.Details = d }()
 	if m.NoGPU != nil {
 		d.NoGPU = m.NoGPU.Error()
 		r.say("%s", d.Processor)
@@ -116,28 +117,25 @@ func (m *Machine) find(i int) (device.GPU, error) {
 	if err != nil {
 		return device.GPU{}, err
 	}
-	return device.Find(m.candidate(i), readings)
+	return device.Find(m.candidates()[i], readings)
 }
 
-// candidate returns GPU i as package device names it.
-func (m *Machine) candidate(i int) device.Candidate {
-	v := m.GPUs[i]
-	return device.Candidate{Index: v.Index, Name: v.Name, UUID: v.UUID, PCIBusID: v.PCIBusID}
+// candidates returns the GPUs as package device names them.
+func (m *Machine) candidates() (all []device.Candidate) {
+	for _, v := range m.GPUs {
+		all = append(all, device.Candidate{Index: v.Index, Name: v.Name, UUID: v.UUID, PCIBusID: v.PCIBusID})
+	}
+	return all
 }
 
 // selections says which GPUs the ranks of this node would take under each policy. noReadings is why there are none.
 func (m *Machine) selections(readings []device.GPU, noReadings error) (all []SelectionReport) {
-	var candidates []device.Candidate
-	for i := range m.GPUs {
-		candidates = append(candidates, m.candidate(i))
-	}
 	for _, p := range device.Policies() {
 		s := SelectionReport{Policy: p, GPUs: []int{}}
 		for rank := range m.Ranks {
-			var c device.Choice
-			err := noReadings
+			c, err := device.Choice{}, noReadings
 			if err == nil || p == device.RoundRobin {
-				c, err = device.Select(p, rank, candidates, readings)
+				c, err = device.Select(p, rank, m.candidates(), readings)
 			}
 			if err != nil {
 				s.GPUs, s.Fault = []int{}, err.Error()
@@ -155,33 +153,25 @@ func (m *Machine) selections(readings []device.GPU, noReadings error) (all []Sel
 
 // judge adds what is wrong with the GPU to res.
 func (d DeviceReport) judge(res *Result) {
-	if d.Uncorrected > 0 {
-		res.find("GPU %d: %s uncorrected since the driver was loaded.", d.Index,
-			english.Plural(int(d.Uncorrected), "error of its memory is", "errors of its memory are"))
-	}
-	if d.RemapFailed {
-		res.find("GPU %d: no spare row of memory is left for one that fails; the GPU is due for replacement.", d.Index)
-	}
-	if d.RemapPending {
-		res.find("GPU %d: a failing row of memory is to be replaced at the next reset of the GPU.", d.Index)
-	}
-	for _, why := range d.Throttled {
-		switch why {
-		case "idle", "application clocks", "display clocks":
-		default:
-			res.find("GPU %d: its clocks are lower than they might be: %s.", d.Index, why)
+	find := func(is bool, format string, args ...any) {
+		if is {
+			res.find("GPU %d: %s", d.Index, fmt.Sprintf(format, args...))
 		}
 	}
-	if w := d.PCIe; w.Width > 0 && w.Width < w.MaxWidth {
-		res.find("GPU %d: its PCIe link has %d lanes of %d.", d.Index, w.Width, w.MaxWidth)
+	find(d.Uncorrected > 0, "%s uncorrected since the driver was loaded.",
+		english.Plural(int(d.Uncorrected), "error of its memory is", "errors of its memory are"))
+	find(d.RemapFailed, "no spare row of memory is left for one that fails; the GPU is due for replacement.")
+	find(d.RemapPending, "a failing row of memory is to be replaced at the next reset of the GPU.")
+	for _, why := range d.Throttled {
+		find(!slices.Contains([]string{"idle", "application clocks", "display clocks"}, why),
+			"its clocks are lower than they might be: %s.", why)
 	}
-	if active := d.activeLinks(); active > 0 && active < len(d.NVLinks) {
-		res.find("GPU %d: %d of %d NVLinks are active.", d.Index, active, len(d.NVLinks))
-	}
-	if len(d.Processes) > 0 && d.Utilization > 0 {
-		res.find("GPU %d: %s it, %d%% of the time; figures of this GPU may be low.", d.Index,
-			english.Plural(len(d.Processes), "other process uses", "other processes use"), d.Utilization)
-	}
+	find(d.PCIe.Width > 0 && d.PCIe.Width < d.PCIe.MaxWidth, "its PCIe link has %d lanes of %d.", d.PCIe.Width,
+		d.PCIe.MaxWidth)
+	active := d.activeLinks()
+	find(active > 0 && active < len(d.NVLinks), "%d of %d NVLinks are active.", active, len(d.NVLinks))
+	find(len(d.Processes) > 0 && d.Utilization > 0, "%s it, %d%% of the time; figures of this GPU may be low.",
+		english.Plural(len(d.Processes), "other process uses", "other processes use"), d.Utilization)
 	if d.Uncorrected != device.Unknown {
 		res.add(float64(d.Uncorrected), "", "devices.gpu%d.ecc_uncorrected", d.Index)
 	}
@@ -192,10 +182,8 @@ func (d DeviceReport) judge(res *Result) {
 
 // showDevices adds two tables.
 func (r *Result) showDevices(all []DeviceReport) {
-	state := Table{Columns: []Column{{"GPU", ""}, {"name", ""}, {"PCI bus", ""}, {"memory", "B"}, {"free", "B"},
-		{"load", "%"}, {"temperature", ""}, {"power", ""}, {"limit", ""}, {"SM clock", ""}}}
-	health := Table{Columns: []Column{{"GPU", ""}, {"PCIe", ""}, {"NVLinks", ""}, {"cores", ""}, {"ECC errors", ""},
-		{"rows remapped", ""}, {"processes", ""}, {"clocks limited by", ""}}}
+	state := newTable("", "GPU|name|PCI bus|memory:B|free:B|load:%|temperature|power|limit|SM clock")
+	health := newTable("", "GPU|PCIe|NVLinks|cores|ECC errors|rows remapped|processes|clocks limited by")
 	for _, d := range all {
 		state.row(d.Index, d.Name, d.PCIBusID, float64(d.TotalBytes), known(d.FreeBytes, 1, ""),
 			known(d.Utilization, 100, ""), known(d.Celsius, 1, "%.0f C"), known(d.Milliwatts, 1000, "%.0f W"),
@@ -229,10 +217,9 @@ func (d DeviceReport) activeLinks() (n int) {
 
 // known returns a cell with a reading in another unit, as a number or formatted; nil if it is not known.
 func known(v device.Reading, unit float64, format string) any {
-	switch {
-	case v == device.Unknown:
+	if v == device.Unknown {
 		return nil
-	case format == "":
+	} else if format == "" {
 		return float64(v) / unit
 	}
 	return fmt.Sprintf(format, float64(v)/unit)

@@ -75,7 +75,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("got %v, %v", r, err)
 	}
 	for _, names := range [][]string{nil, {"all"}} {
-		if r, err := NewRequest(names, 0); err != nil || len(r.Parts) != len(Parts()) {
+		if r, err := NewRequest(names, 0); err != nil || len(r.Parts()) != len(Parts()) {
 			t.Errorf("%v: got %v, %v", names, r, err)
 		}
 	}

@@ -54,9 +54,7 @@ func (m *Machine) Close() error {
 	if m.Inventory == nil {
 		return nil
 	}
-	err := m.Inventory.Close()
-	m.Inventory = nil
-	return err
+	return m.Inventory.Close()
 }
 
 // near moves the calling goroutine's thread, which it must be locked to, to the cores near GPU i, so that host memory
@@ -73,11 +71,4 @@ func (m *Machine) near(i int) (back func()) {
 		return func() {}
 	}
 	return func() { _ = unix.SchedSetaffinity(0, &before) } // the cores were allowed before
-}
-
-// linkRate returns what the PCIe link of GPU i can carry one way at its highest generation, in bytes a second; 0 if
-// that is unknown.
-func (m *Machine) linkRate(i int) float64 {
-	d, _ := m.describe(i) // Linux tells of links, too
-	return d.PCIe.BytesPerSecond(d.PCIe.MaxGeneration)
 }

@@ -55,13 +55,13 @@ func TestPlain(t *testing.T) {
 
 // overlapExample is what two GPUs might measure, the second one slowly.
 func overlapExample() []overlapTimes {
-	best := chunkRun{8, BreadthFirst, true, 0.003}
-	slow := chunkRun{8, DepthFirst, true, 0.006}
-	one := chunkRun{1, DepthFirst, true, 0.007}
+	best, slow := chunkRun{8, breadthFirst, true}, chunkRun{8, depthFirst, true}
+	inTurn, same := chunkRun{1, depthFirst, true}, chunkRun{1, breadthFirst, true}
 	o := overlapTimes{values: 1 << 20, weight: 5, in: 0.002, kernel: 0.002, out: 0.0025, copies: 0.0027,
-		runs: []chunkRun{one, best}, best: &best, together: 0.0031}
+		runs: map[chunkRun]float64{inTurn: 0.007, same: 0.007, best: 0.003}, best: best, together: 0.0031}
 	second := o
-	second.gpu, second.runs, second.best, second.together = 1, []chunkRun{one, slow}, &slow, 0.009
+	second.gpu, second.best, second.together = 1, slow, 0.009
+	second.runs = map[chunkRun]float64{inTurn: 0.007, same: 0.007, slow: 0.006}
 	return []overlapTimes{o, second}
 }
 

@@ -6,11 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"jacobi/cuda/driver"
+	"jacobi/halo"
+	"jacobi/internal/base/shm"
 	"jacobi/internal/tools/probe/gpu"
+	"jacobi/solver"
 )
 
 const (
@@ -35,10 +40,10 @@ type pair struct {
 // peers measures the links between the GPUs of this node, and the memory that its ranks share.
 func peers(ctx context.Context, m *Machine) (r Result, err error) {
 	small, err := sharedExchange(ctx, 8)
-	if err != nil {
-		return r, fmt.Errorf("shared memory: %w", err)
+	var large time.Duration
+	if err == nil {
+		large, err = sharedExchange(ctx, sharedBytes)
 	}
-	large, err := sharedExchange(ctx, sharedBytes)
 	if err != nil {
 		return r, fmt.Errorf("shared memory: %w", err)
 	}
@@ -104,13 +109,13 @@ func (r *Result) judgePeers(m *Machine, pairs []pair) {
 		{"copies both ways at once", "B/s", func(p pair) any { return p.both }},
 		{"latency of a write", "s", func(p pair) any { return p.latency }},
 	} {
-		t := Table{Title: of.title, Columns: []Column{{"", ""}}}
+		t := newTable(of.title, "")
 		for i := range m.GPUs {
-			t.Columns = append(t.Columns, Column{fmt.Sprintf("GPU %d", m.GPUs[i].Index), of.unit})
 			cells := make([]any, 1+len(m.GPUs))
 			cells[0] = fmt.Sprintf("GPU %d", m.GPUs[i].Index)
-			for _, p := range pairs {
-				for j := range m.GPUs {
+			t.Columns = append(t.Columns, Column{fmt.Sprint(cells[0]), of.unit})
+			for j := range m.GPUs {
+				for _, p := range pairs {
 					if p.from == m.GPUs[i].Index && p.to == m.GPUs[j].Index {
 						cells[1+j] = of.cell(p)
 					}
@@ -135,27 +140,39 @@ func drawPeers(tables []Table) ([]byte, error) {
 	return nil, nil
 }
 
-// peerEnd is what one GPU holds for the measurement.
+// peerEnd is what one GPU holds for measurements from the goroutine of the first GPU.
 type peerEnd struct {
 	*gpu.GPU
 	from, to           driver.DevicePtr
+	sent               *driver.Event
 	mine, done, theirs driver.DevicePtr // of the ping-pong
 	first              uint32           // 1 for the GPU that begins it
 	pingpong           gpu.Kernel
 }
 
+// newEnds allocates memory on each GPU to send a number of bytes from and to.
+func newEnds(c *gpu.Crew, bytes int64) ([]*peerEnd, error) {
+	ends := make([]*peerEnd, len(c.GPUs))
+	return ends, c.Each(func(i int) error {
+		g := c.GPUs[i]
+		ends[i] = &peerEnd{GPU: g, from: g.Alloc(bytes), to: g.Alloc(bytes), sent: g.NewEvent()}
+		return g.Err()
+	})
+}
+
 // do calls functions one after the other in the context of the GPU.
 func (e *peerEnd) do(all ...func() error) error {
-	err := e.Context.Use()
-	for i := 0; err == nil && i < len(all); i++ {
-		err = all[i]()
-	}
-	return err
+	return gpu.Do(e.Context.Use, func() error { return gpu.Do(all...) })
+}
+
+// send returns a function that queues a copy to another GPU.
+func (e *peerEnd) send(to *peerEnd, bytes int64) func() error {
+	return func() error { return e.Stream.CopyToPeer(to.Context, to.to, e.from, int(bytes)) }
 }
 
 // pairsOf measures every pair, from the goroutine of the first GPU.
 func pairsOf(ctx context.Context, c *gpu.Crew, r *Result) (pairs []pair, err error) {
-	bytes, ends, rooms := int64(peerBytes), make([]*peerEnd, len(c.GPUs)), make([]int64, len(c.GPUs))
+	bytes, rooms := int64(peerBytes), make([]int64, len(c.GPUs))
 	err = c.Each(func(i int) (err error) {
 		rooms[i], err = c.GPUs[i].Room(shareOfGPU)
 		return err
@@ -166,14 +183,17 @@ func pairsOf(ctx context.Context, c *gpu.Crew, r *Result) (pairs []pair, err err
 	if err != nil {
 		return nil, err
 	}
+	ends, err := newEnds(c, bytes)
+	if err != nil {
+		return nil, err
+	}
 	err = c.Each(func(i int) error {
-		g := c.GPUs[i]
-		e := &peerEnd{GPU: g, mine: g.Alloc(wordBytes), from: g.Alloc(bytes), to: g.Alloc(bytes)}
+		e := ends[i]
+		e.mine = e.Alloc(wordBytes)
 		e.done = e.mine + doneAt
 		n, patient := uint32(rounds), uint32(patience)
-		e.pingpong = g.Kernel("probe_pingpong", &e.mine, &e.theirs, &e.done, &n, &e.first, &patient)
-		ends[i] = e
-		return g.Err()
+		e.pingpong = e.Kernel("probe_pingpong", &e.mine, &e.theirs, &e.done, &n, &e.first, &patient)
+		return e.Err()
 	})
 	if err != nil {
 		return nil, err
@@ -210,22 +230,10 @@ type peerBench struct {
 	bytes    int64
 }
 
-// send returns a function that queues copies from one GPU to another.
-func (b peerBench) send(from, to *peerEnd) func() error {
-	return func() error {
-		for range peerCopies {
-			if err := from.Stream.CopyToPeer(to.Context, to.to, from.from, int(b.bytes)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // copies measures copies, which are to bring bytes that only this pair sends.
 func (b peerBench) copies(ctx context.Context, p *pair, sent byte) error {
 	from, to := b.from, b.to
-	there, back := b.send(from, to), b.send(to, from)
+	there, back := gpu.Times(peerCopies, from.send(to, b.bytes)), gpu.Times(peerCopies, to.send(from, b.bytes))
 	if err := from.do(); err != nil {
 		return err
 	}
@@ -279,4 +287,110 @@ func (b peerBench) bounce() (best float64, err error) {
 		}
 	}
 	return best, nil
+}
+
+// exchangeRounds is the number of exchanges between two looks at the clock.
+const exchangeRounds = 200
+
+// exchanges measures exchanges of halos, without sweeps, between the GPUs that are neighbours, or through shared memory
+// on a CPU: each of two neighbours sends its rows to the other, and none begins the next exchange before it has the
+// other's rows.
+func (r *Result) exchanges(ctx context.Context, m *Machine, bytes int) error {
+	add := func(name, between string, took time.Duration) {
+		r.add(took.Seconds(), "s", "sweep.exchange.%s", name)
+		r.say("halos of %s between %s: %s", size(int64(bytes)), between, seconds(took.Seconds()))
+	}
+	if m.NoGPU != nil {
+		took, err := sharedExchange(ctx, bytes)
+		if err == nil {
+			add("shared_memory", "ranks, shared memory", took)
+		}
+		return err
+	}
+	for i := range len(m.GPUs) - 1 {
+		took, err := exchangeGPUs(ctx, m.GPUs[i:i+2], bytes)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			r.skip("exchange of GPUs %d and %d: %v", i, i+1, err)
+		default:
+			add(fmt.Sprintf("gpu%d.gpu%d", i, i+1), fmt.Sprintf("GPUs %d and %d", i, i+1), took)
+		}
+	}
+	return nil
+}
+
+// exchangeGPUs returns the time of one exchange between two GPUs, queued by one thread.
+func exchangeGPUs(ctx context.Context, pair []driver.Device, bytes int) (took time.Duration, err error) {
+	err = gpu.WithCrew(pair, func(c *gpu.Crew) error {
+		ends, err := newEnds(c, int64(bytes))
+		if err != nil {
+			return err
+		}
+		a, b := ends[0], ends[1]
+		sendA, sendB := a.send(b, int64(bytes)), b.send(a, int64(bytes))
+		exchange := func() error {
+			if err := a.do(sendA, func() error { return a.sent.Record(a.Stream) }); err != nil {
+				return err
+			}
+			if err := b.do(sendB, func() error { return b.sent.Record(b.Stream) }); err != nil {
+				return err
+			}
+			return errors.Join(a.Stream.Wait(b.sent), b.Stream.Wait(a.sent))
+		}
+		return c.On(0, func() (err error) {
+			took, err = gpu.Fastest(ctx, peerTries, gpu.Wall(func() error {
+				return gpu.Do(gpu.Times(exchangeRounds, exchange),
+					func() error { return errors.Join(a.do(a.Stream.Synchronize), b.do(b.Stream.Synchronize)) })
+			}))
+			return err
+		})
+	})
+	return took / exchangeRounds, err
+}
+
+const (
+	sharedBytes     = 1 << 20
+	sharedExchanges = 300
+	sharedTries     = 5
+	sharedTimeout   = 10 * time.Second
+)
+
+// sharedExchange returns the shortest time of an exchange through shared memory, over the link that a run uses, between
+// two threads of this process. Ranks are processes of their own, but to the memory that is the same.
+func sharedExchange(ctx context.Context, bytes int) (time.Duration, error) {
+	end := halo.End{Run: halo.RunIDOf("probe"), Rank: 0, Neighbour: 1, Side: solver.Bottom, NX: bytes / 8,
+		DType: solver.Float64, Send: solver.Stripe{Lo: 8, Hi: 9}, Recv: solver.Stripe{Lo: 9, Hi: 10}}
+	o := halo.SharedOptions{Timeout: sharedTimeout, Spin: shm.SpinTime(1)}
+	a, handle, err := halo.CreateShared(end, o)
+	if err != nil {
+		return 0, err
+	}
+	b, err := halo.OpenShared(end.Facing(), handle, o)
+	if err != nil {
+		return 0, errors.Join(err, a.Close())
+	}
+	next := solver.ExchangeNumber(1)
+	took, err := gpu.Fastest(ctx, sharedTries, gpu.Wall(func() error {
+		first := next
+		next += sharedExchanges
+		var errs [2]error
+		var both sync.WaitGroup
+		for i, l := range []halo.Link{a, b} {
+			both.Go(func() {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				rows := make([]byte, bytes)
+				for n := first; n < first+sharedExchanges && errs[i] == nil; n++ {
+					if errs[i] = l.Send(ctx, n, rows); errs[i] == nil {
+						errs[i] = l.Recv(ctx, n, rows)
+					}
+				}
+			})
+		}
+		both.Wait()
+		return errors.Join(errs[:]...)
+	}))
+	return took / sharedExchanges, errors.Join(err, a.Close(), b.Close())
 }

@@ -3,15 +3,19 @@ package probe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
 
+	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/version"
@@ -29,11 +33,10 @@ type Printer struct {
 
 // Check returns an error if the pictures cannot be written.
 func (p *Printer) Check() error {
-	if p.Pictures == "" {
-		return nil
-	}
-	if err := os.MkdirAll(p.Pictures, 0o755); err != nil {
-		return fmt.Errorf("--pictures: %w", err)
+	if p.Pictures != "" {
+		if err := os.MkdirAll(p.Pictures, 0o755); err != nil {
+			return fmt.Errorf("--pictures: %w", err)
+		}
 	}
 	return nil
 }
@@ -62,27 +65,23 @@ func (p *Printer) Add(r Report) error {
 
 // draw writes the picture of a report.
 func (p *Printer) draw(r Report) error {
-	i := slices.IndexFunc(Parts(), func(part Part) bool { return part.Name == r.Part })
-	if p.Pictures == "" || r.Data == nil || i < 0 || Parts()[i].Draw == nil {
+	i := slices.Index(Names(), r.Part)
+	if p.Pictures == "" || r.Data == nil || i < 0 || Parts()[i].draw == nil {
 		return nil
 	}
 	var tables []Table
-	if err := json.Unmarshal(r.Data, &tables); err != nil {
-		return fmt.Errorf("draw %s on %s: %w", r.Part, r.Host, err)
+	var png []byte
+	err := json.Unmarshal(r.Data, &tables)
+	if err == nil {
+		png, err = Parts()[i].draw(tables)
 	}
-	png, err := Parts()[i].Draw(tables)
 	if err != nil {
 		return fmt.Errorf("draw %s on %s: %w", r.Part, r.Host, err)
 	}
 	if png == nil {
 		return nil
 	}
-	host := strings.Map(func(c rune) rune {
-		if c == '/' || c == 0 {
-			return '_'
-		}
-		return c
-	}, r.Host)
+	host := strings.NewReplacer("/", "_", "\x00", "_").Replace(r.Host)
 	path := filepath.Join(p.Pictures, fmt.Sprintf("probe-%s-%s.png", r.Part, host))
 	return renameio.WriteFile(path, png, 0o666, renameio.WithTempDir(p.Pictures))
 }
@@ -152,20 +151,106 @@ func (p *Printer) object(misses []Miss) error {
 	if p.Bounds != nil {
 		all["unexpected"] = append([]Miss{}, misses...)
 	}
-	byPart := map[string][]Report{}
 	for _, r := range p.reports {
 		r.Text = ""
-		byPart[r.Part] = append(byPart[r.Part], r)
+		reports, _ := all[r.Part].([]Report)
+		all[r.Part] = append(reports, r)
 	}
-	for name, reports := range byPart {
-		all[name] = reports
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(all); err != nil {
-		return err
-	}
-	return show.Fprint(p.Out, b.String())
+	return show.JSON(p.Out, all)
 }
+
+// maxExpect bounds the size of a file of bounds, in bytes.
+const maxExpect = 1 << 20
+
+// Bounds are the bounds of figures by name. A "*" in a name stands for any letters.
+type Bounds map[string]Bound
+
+// Bound bounds a figure. In JSON it is a number, the least value, or an object.
+type Bound struct {
+	Min *float64 `json:"min,omitempty"`
+	Max *float64 `json:"max,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Bound) UnmarshalJSON(data []byte) error {
+	var least float64
+	if json.Unmarshal(data, &least) == nil {
+		b.Min = &least
+		return nil
+	}
+	type plain Bound // without this method
+	var p plain
+	if err := json.Unmarshal(data, &p); err != nil || p.Min == nil && p.Max == nil {
+		return fmt.Errorf(`%s: must be a number, or {"min": number, "max": number}`, show.Cut(string(data), 40))
+	}
+	*b = Bound(p)
+	return nil
+}
+
+// ReadBounds reads a file of bounds.
+func ReadBounds(file string) (Bounds, error) {
+	data, err := regular.ReadFile(file, maxExpect)
+	if err != nil {
+		return nil, err
+	}
+	var b Bounds
+	if err := json.Unmarshal(data, &b); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(b) == 0 {
+		return nil, fmt.Errorf(`%s: it has no bounds; wanted is {"copies.gpu*.to_device.pinned": 50e9}`, file)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		if _, err := path.Match(name, ""); err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", file, name, err)
+		}
+	}
+	return b, nil
+}
+
+// Miss is a bound that does not hold.
+type Miss struct {
+	Bound string  `json:"bound"` // its name
+	Host  string  `json:"host,omitempty"`
+	Why   string  `json:"why"`
+	Value float64 `json:"value"`
+}
+
+// Check returns the bounds that do not hold, in the order of their names. A bound that no figure meets does not hold.
+func (b Bounds) Check(reports []Report) (misses []Miss) {
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		met := false
+		for _, r := range reports {
+			for _, f := range r.Figures {
+				if ok, err := path.Match(name, f.Name); err != nil || !ok {
+					continue
+				}
+				met = true
+				if why := b[name].broken(f); why != "" {
+					misses = append(misses, Miss{Bound: name, Host: r.Host, Value: f.Value, Why: why})
+				}
+			}
+		}
+		if !met {
+			misses = append(misses, Miss{Bound: name, Why: name + ": no part measured it"})
+		}
+	}
+	return misses
+}
+
+// broken says why f is out of bounds; "" if it is not.
+func (b Bound) broken(f Figure) string {
+	said := func(most string, bound float64) string {
+		return fmt.Sprintf("%s is %s, at %s %s was expected", f.Name, inUnit(f.Value, f.Unit), most,
+			inUnit(bound, f.Unit))
+	}
+	if b.Min != nil && !(f.Value >= *b.Min) {
+		return said("least", *b.Min)
+	} else if b.Max != nil && !(f.Value <= *b.Max) {
+		return said("most", *b.Max)
+	}
+	return ""
+}
+
+// ErrFailed reports a probe in which a part failed or a bound did not hold. What was wrong has been printed.
+var ErrFailed = errors.New("the probe failed")

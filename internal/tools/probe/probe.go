@@ -1,12 +1,10 @@
 // Package probe measures what the memories, links and network of the nodes of a run can do, for launcher probe.
 //
-//	parts.go      the list of parts, in the order in which they run
+//	probe.go      the list of parts, in the order in which they run, and what a user asks for
 //	machine.go    what a part measures: the devices of one node, and the way to the others
-//	result.go     what a part returns, and the same with its node, as it travels to the launcher
-//	table.go      the tables of a result; ways.go: of ways to do the same work, such as sums
-//	request.go    what a user asks for, as it travels to the ranks
-//	expect.go     bounds for the acceptance of a machine
-//	print.go      the terminal and JSON; picture.go: pictures
+//	result.go     what a part returns, as tables too, and the same with its node, as it travels to the launcher
+//	ways.go       ways to do the same work, such as sums, and the table of them
+//	print.go      the terminal and JSON, and bounds for the acceptance of a machine; picture.go: pictures
 //	gpu/          opening and timing GPUs
 //
 // Every part has a file of its name. internal/tools/tasks runs the parts, one after the other, on one rank of each
@@ -18,9 +16,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"jacobi/configs"
+	"jacobi/internal/base/suggest"
+	"jacobi/internal/net/roster"
 )
 
 // Limit bounds a whole probe. By default it takes less than a minute.
@@ -37,16 +39,47 @@ func Config(c configs.Config) configs.Config {
 	return d
 }
 
+// Part is one kind of measurement. On each node one rank measures, while the others wait.
+type Part struct {
+	Name string
+	Help string // one line for the help text
+	// measure returns what the part found on this node. A part that cannot run there returns a Result with NotRun.
+	measure func(ctx context.Context, m *Machine) (Result, error)
+	// draw returns a picture of the tables of a Result, as PNG; nil for a part without pictures.
+	draw func(tables []Table) ([]byte, error)
+}
+
+// Parts lists all parts in the order in which they run.
+func Parts() []Part {
+	return []Part{
+		{"devices", "GPUs: identity, load, errors, clocks, links, near cores; which GPU a rank takes", devices, nil},
+		{"copies", "copies of the host's memory, between host and GPU (pinned, pageable), within a GPU", copies, nil},
+		{"peers", "access, bandwidth and latency between GPUs; shared memory between ranks", peers, drawPeers},
+		{"overlap", "copy in, kernel, copy out: in turn, and overlapped in chunks on streams", overlap, drawOverlap},
+		{"nats", "round trip and bandwidth to each node through the server of a run", natsPart, nil},
+		{"sweep", "passes on each GPU alone, or on the CPU; the exchange of halos alone", sweep, nil},
+		{"transposes", "a matrix transposed within a GPU, over several GPUs and on the CPU, step by step", transposes, nil},
+		{"reductions", "an array added within a GPU, over several GPUs and on the CPU, step by step", reductions, nil},
+	}
+}
+
+// Names returns the names of all parts.
+func Names() (names []string) {
+	for _, p := range Parts() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // Run measures one part on this node. It does not fail: a report says what went wrong.
 func (p Part) Run(ctx context.Context, m *Machine) Report {
-	r := Report{Part: p.Name, Host: m.Host, Node: m.Node}
 	began := time.Now()
-	result, err := p.Measure(ctx, m)
-	if result.Data == nil && len(result.Tables) > 0 {
-		result.Data = result.Tables
+	r, err := p.measure(ctx, m)
+	if r.Details == nil && len(r.Tables) > 0 {
+		r.Details = r.Tables
 	}
-	if err == nil && result.Data != nil {
-		r.Data, err = json.Marshal(result.Data)
+	if err == nil && r.Details != nil {
+		r.Data, err = json.Marshal(r.Details)
 	}
 	if err != nil {
 		r.Fault = err.Error()
@@ -54,7 +87,62 @@ func (p Part) Run(ctx context.Context, m *Machine) Report {
 			r.Fault = fmt.Sprint(context.Cause(ctx))
 		}
 	}
-	r.Seconds = time.Since(began).Seconds()
-	r.Text, r.NotRun, r.Findings, r.Figures = result.Text, result.NotRun, result.Findings, result.Figures
-	return r
+	r.Part, r.Host, r.Node, r.Seconds = p.Name, m.Host, m.Node, time.Since(began).Seconds()
+	return r.Report
+}
+
+// mostWeight is the largest weight; on an H200, 128 MiB then take about a second.
+const mostWeight = 1 << 18
+
+// Request says what to measure. In JSON it is the value of roster.EnvProbe.
+type Request struct {
+	Names []string `json:"parts"` // in the order of Parts
+	// Weight is that of the kernel of the part overlap, see cuda/kernels/probe_chunk.cu; 0: as long as a copy takes.
+	Weight int `json:"weight,omitempty"`
+}
+
+// NewRequest returns a request for the parts with the given names, all parts if there are none or the only one is
+// "all".
+func NewRequest(names []string, weight int) (Request, error) {
+	if len(names) == 0 || len(names) == 1 && names[0] == "all" {
+		names = Names()
+	}
+	for _, n := range names {
+		if slices.Contains(Names(), n) {
+			continue
+		}
+		hint := ""
+		if best, ok := suggest.Nearest(n, Names()); ok {
+			hint = fmt.Sprintf("; did you mean %s?", best)
+		}
+		return Request{}, fmt.Errorf("part %q: allowed are %s%s", n, strings.Join(Names(), ", "), hint)
+	}
+	if weight < 0 || weight > mostWeight {
+		return Request{}, fmt.Errorf("--weight %d: allowed are 1 to %d, and 0 for as long as a copy takes", weight,
+			mostWeight)
+	}
+	chosen := slices.DeleteFunc(Names(), func(n string) bool { return !slices.Contains(names, n) })
+	return Request{chosen, weight}, nil
+}
+
+// ParseRequest parses the value of roster.EnvProbe.
+func ParseRequest(text string) (r Request, err error) {
+	if err = json.Unmarshal([]byte(text), &r); err == nil {
+		r, err = NewRequest(r.Names, r.Weight)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", roster.EnvProbe, err)
+	}
+	return r, err
+}
+
+// String returns the request as the value of roster.EnvProbe.
+func (r Request) String() string {
+	text, _ := json.Marshal(r) // strings and a number always have JSON
+	return string(text)
+}
+
+// Parts returns the parts of the request.
+func (r Request) Parts() []Part {
+	return slices.DeleteFunc(Parts(), func(p Part) bool { return !slices.Contains(r.Names, p.Name) })
 }

@@ -34,20 +34,19 @@ type swept struct {
 	sum       solver.Sum // of the first sweep
 }
 
-// ripples is a field whose neighbouring values differ.
+// ripples is a field whose neighbouring values differ: a row of two periods, so that each row begins elsewhere.
 type ripples struct {
-	mesh solver.Mesh
-	row  []byte // of two periods, so that each row begins elsewhere
+	row  []byte
+	size int // of a value
 }
 
 // period is the number of columns after which a row repeats, a prime.
 const period = 1009
 
 func newRipples(m solver.Mesh) ripples {
-	r := ripples{mesh: m, row: make([]byte, 0, (m.NX+period)*m.DType.Size())}
+	r := ripples{size: m.DType.Size()}
 	for i := range m.NX + period {
-		v := math.Sin(float64(i%period) * 0.7)
-		if m.DType == solver.Float32 {
+		if v := math.Sin(float64(i%period) * 0.7); m.DType == solver.Float32 {
 			r.row = binary.LittleEndian.AppendUint32(r.row, math.Float32bits(float32(v)))
 		} else {
 			r.row = binary.LittleEndian.AppendUint64(r.row, math.Float64bits(v))
@@ -58,7 +57,7 @@ func newRipples(m solver.Mesh) ripples {
 
 // Row implements solver.RowSource.
 func (r ripples) Row(iy int, dst []byte) error {
-	copy(dst, r.row[iy*37%period*r.mesh.DType.Size():])
+	copy(dst, r.row[iy*37%period*r.size:])
 	return nil
 }
 
@@ -184,8 +183,7 @@ func (p *passes) fastest(ctx context.Context, sweeps int, points float64) (best 
 
 // judgeSweeps adds a table, figures, and GPUs that are slower than the others.
 func (r *Result) judgeSweeps(title string, all []swept) {
-	t := Table{Title: title, Columns: []Column{{"device", ""}, {"one sweep a pass", "GLUP/s"},
-		{"many sweeps a pass", "GLUP/s"}, {"sweeps", ""}}}
+	t := newTable(title, "device|one sweep a pass:GLUP/s|many sweeps a pass:GLUP/s|sweeps")
 	one, deep := map[int]float64{}, map[int]float64{}
 	for _, s := range all {
 		name := strings.ReplaceAll(strings.ToLower(s.device), " ", "")

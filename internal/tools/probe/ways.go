@@ -75,8 +75,7 @@ func over(n int, on func(gpus int) ([]row, error)) (all []row, err error) {
 
 // showRows adds a table of rows, and their rates to the figures, with names that begin with the given words.
 func (r *Result) showRows(title, figures string, rows []row) {
-	t := Table{Title: title, Columns: []Column{{"GPUs", ""}, {"way", ""}, {"time", "s"}, {"rate", "B/s"}, {"step", "x"},
-		{"speed-up", "x"}, {"efficiency", "%"}, {"of copy", "%"}, {"error", ""}}}
+	t := newTable(title, "GPUs|way|time:s|rate:B/s|step:x|speed-up:x|efficiency:%|of copy:%|error")
 	for _, w := range rows {
 		name := figures
 		if w.gpus > 0 {

@@ -45,7 +45,7 @@ func (p probing) run(ctx context.Context) error {
 		return err
 	}
 	reports := 0
-	for _, part := range p.request.Parts {
+	for _, part := range p.request.Parts() {
 		n, err := p.measure(ctx, m, part)
 		if err != nil {
 			return err

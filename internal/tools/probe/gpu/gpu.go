@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"jacobi/cuda"
@@ -65,14 +67,19 @@ func open[T any](g *GPU, open func() (T, error), closeIt func(T) error) (t T) {
 
 // close frees all that was opened, the last first.
 func (g *GPU) close() error {
-	var errs []error
-	if len(g.closers) > 1 {
-		errs = append(errs, g.Context.Synchronize()) // after an error, work may still use the memory
+	err := g.idle() // after an error, work may still use the memory
+	for _, closeIt := range slices.Backward(g.closers) {
+		err = errors.Join(err, closeIt())
 	}
-	for i := len(g.closers) - 1; i >= 0; i-- {
-		errs = append(errs, g.closers[i]())
+	return err
+}
+
+// idle waits until g, if it was opened, has done its work.
+func (g *GPU) idle() error {
+	if len(g.closers) < 2 {
+		return nil
 	}
-	return errors.Join(errs...)
+	return g.Context.Synchronize()
 }
 
 // Err returns why something could not be opened.
@@ -159,23 +166,37 @@ func (g *GPU) Room(share float64) (int64, error) {
 // Timed returns a function that queues work on s, waits for it and returns how long the GPU took.
 func (g *GPU) Timed(s *driver.Stream, queue func() error) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
-		for _, step := range []func() error{
-			func() error { return g.marks[0].Record(s) }, queue,
-			func() error { return g.marks[1].Record(s) }, g.marks[1].Synchronize,
-		} {
-			if err := step(); err != nil {
-				return 0, err
-			}
+		if err := Do(func() error { return g.marks[0].Record(s) }, queue,
+			func() error { return g.marks[1].Record(s) }, g.marks[1].Synchronize); err != nil {
+			return 0, err
 		}
 		return driver.Elapsed(g.marks[0], g.marks[1])
 	}
 }
 
+// Do takes steps, up to the first that fails.
+func Do(steps ...func() error) (err error) {
+	for i := 0; err == nil && i < len(steps); i++ {
+		err = steps[i]()
+	}
+	return err
+}
+
+// Times returns a function that does work n times.
+func Times(n int, work func() error) func() error {
+	return func() (err error) {
+		for i := 0; err == nil && i < n; i++ {
+			err = work()
+		}
+		return err
+	}
+}
+
 // Wall returns a function that does work and returns how long that took.
 func Wall(work func() error) func() (time.Duration, error) {
-	return func() (time.Duration, error) {
+	return func() (took time.Duration, err error) {
 		begin := time.Now()
-		err := work()
+		err = work()
 		return time.Since(begin), err
 	}
 }
@@ -196,4 +217,122 @@ func Fastest(ctx context.Context, tries int, once func() (time.Duration, error))
 		}
 	}
 	return best, nil
+}
+
+// Crew is several GPUs, each with a goroutine of its own, which work at the same time.
+type Crew struct {
+	GPUs   []*GPU
+	Access [][]bool // GPU i maps the memory of GPU j
+	jobs   []chan func()
+}
+
+// WithCrew opens the devices, and access between them where they have it, calls do and closes them.
+func WithCrew(devices []driver.Device, do func(c *Crew) error) error {
+	c := &Crew{GPUs: make([]*GPU, len(devices)), Access: make([][]bool, len(devices))}
+	for range devices {
+		jobs := make(chan func())
+		c.jobs = append(c.jobs, jobs)
+		go func() {
+			for job := range jobs {
+				job()
+			}
+		}()
+	}
+	err := c.Each(func(i int) error {
+		c.GPUs[i] = openGPU(&devices[i])
+		return c.GPUs[i].err
+	})
+	if err == nil {
+		err = c.Each(c.connect)
+	}
+	if err == nil {
+		err = do(c)
+	}
+	idle := c.Each(func(i int) error { return c.GPUs[i].idle() }) // no GPU may use the memory of one that is closed
+	err = errors.Join(err, idle, c.Each(func(i int) error { return c.GPUs[i].close() }))
+	for _, jobs := range c.jobs {
+		close(jobs)
+	}
+	return err
+}
+
+// connect opens the access of GPU i to all others. A container or a virtual machine may prevent it.
+func (c *Crew) connect(i int) error {
+	g := c.GPUs[i]
+	c.Access[i] = make([]bool, len(c.GPUs))
+	for j, peer := range c.GPUs {
+		can, err := i != j, error(nil)
+		if can {
+			can, err = g.CanAccessPeer(peer.Device)
+		}
+		if can && err == nil {
+			err = g.Context.EnablePeer(peer.Context)
+		}
+		unsupported := errors.Is(err, driver.ErrPeerAccessUnsupported)
+		if err != nil && !unsupported && !errors.Is(err, driver.ErrPeerAccessEnabled) {
+			return fmt.Errorf("access from %v to %v: %w", g.Device, peer.Device, err)
+		}
+		c.Access[i][j] = can && !unsupported
+	}
+	return nil
+}
+
+// Peers reports whether every GPU has access to every other one.
+func (c *Crew) Peers() bool {
+	for i, access := range c.Access {
+		for j, can := range access {
+			if i != j && !can {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Each calls do for every GPU at the same time, on the GPU's goroutine, and waits.
+func (c *Crew) Each(do func(i int) error) error {
+	errs := make([]error, len(c.jobs))
+	var wg sync.WaitGroup
+	for i, jobs := range c.jobs {
+		wg.Add(1)
+		jobs <- func() {
+			defer wg.Done()
+			errs[i] = do(i)
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// On calls do on the goroutine of GPU i. It may use the contexts of other GPUs there, and leaves that of its own.
+func (c *Crew) On(i int, do func() error) error {
+	return c.Each(func(k int) (err error) {
+		if k == i {
+			err = errors.Join(do(), c.GPUs[i].Context.Use())
+		}
+		return err
+	})
+}
+
+// Synchronize waits until all GPUs have done their work.
+func (c *Crew) Synchronize() error {
+	return c.Each(func(i int) error { return c.GPUs[i].Context.Synchronize() })
+}
+
+// Timed returns a function that does work once all GPUs are idle, and returns how long that took.
+func (c *Crew) Timed(work func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		if err := c.Synchronize(); err != nil {
+			return 0, err
+		}
+		return Wall(work)()
+	}
+}
+
+// Counts returns 1, 2, 4... below n, and n: the numbers of GPUs, or of ranks, on which work is measured.
+func Counts(n int) (list []int) {
+	for k := 1; k < n; k *= 2 {
+		list = append(list, k)
+	}
+	return append(list, n)
 }
