@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
 	"jacobi/internal/run/plan"
+	"jacobi/internal/tools/probe/gpu"
 	"jacobi/internal/tools/scaling"
 )
 
@@ -133,17 +135,13 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 	if err != nil {
 		return fmt.Errorf("output.dir %q: %w", dir, err)
 	}
-	err = b.run(ctx)
-	if e := lock.Release(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(b.run(ctx), lock.Release())
 }
 
 // cases returns the plans of all runs that the flags ask for, by size and then by number of ranks. It fails if any of
 // them cannot run.
 func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan.Plan, error) {
-	ranks := upTo(max(1, cfg.Run.Ranks))
+	ranks := gpu.Counts(max(1, cfg.Run.Ranks))
 	if o.rankList != "" {
 		var err error
 		if ranks, err = parseList("--ranks", o.rankList); err != nil {
@@ -217,15 +215,6 @@ func parseList(flag, text string) ([]int, error) {
 		list = append(list, n)
 	}
 	return list, nil
-}
-
-// upTo returns 1, 2, 4... below n, and n.
-func upTo(n int) []int {
-	var list []int
-	for k := 1; k < n; k *= 2 {
-		list = append(list, k)
-	}
-	return append(list, n)
 }
 
 // bench is a benchmark whose cases have been checked.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,14 +54,6 @@ func TestBenchRefusals(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(),
 		"bench --ranks 2 --sizes 2000000 (2000000 x 2000000): grid.nx 2000000, grid.ny 2000000: memory: ") {
 		t.Errorf("a size beyond the memory: %v", err)
-	}
-}
-
-func TestUpTo(t *testing.T) {
-	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 5: {1, 2, 4, 5}, 8: {1, 2, 4, 8}} {
-		if got := upTo(n); !slices.Equal(got, want) {
-			t.Errorf("up to %d: %v, want %v", n, got, want)
-		}
 	}
 }
 

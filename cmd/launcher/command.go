@@ -15,6 +15,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/compute/device"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/events"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/hosts"
@@ -126,7 +127,8 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 		newStudyCommand(stdout, stderr), newServeCommand(stdout, stderr),
 		newNodeCommand(stderr), newNodesCommand(stdout), newViewCommand(stderr),
 		newRemovedCommand("convert", "docs/outputs.md has lines of Python that write a field for ParaView"))
-	cmd.AddCommand(newVersionCommand(), newCompletionCommand(stdout), newExpressionsTopic())
+	cmd.AddCommand(newVersionCommand(), newCompletionCommand(stdout), &cobra.Command{Use: "expressions",
+		Short: "What an expression of the problem may hold", Long: problem.Help()}) // does nothing
 	cmd.SetHelpCommand(newHelpCommand())
 	completeFlags(cmd)
 	fitHelp(cmd)
@@ -176,25 +178,23 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 		}
 		o.set = append(o.set, fmt.Sprintf("run.ranks=%d", o.ranks))
 	}
-	if o.verbose && o.quiet {
+	switch {
+	case o.verbose && o.quiet:
 		return errors.New("--verbose and --quiet: only one of them is allowed")
-	}
-	if o.verbose {
+	case o.verbose:
 		o.set = append(o.set, "log.level=debug")
-	}
-	if o.quiet {
+	case o.quiet:
 		o.set = append(o.set, "log.level=error")
 	}
 	if o.tag, err = launch.ParseTag(o.tagOutput); err != nil {
 		return fmt.Errorf("--tag-output %w", err)
 	}
-	if o.restarts < 0 {
+	switch changed := cmd.Flags().Changed; {
+	case o.restarts < 0:
 		return fmt.Errorf("--max-restarts %d: must be at least 0", o.restarts)
-	}
-	if cmd.Flags().Changed("resume") && o.resume == "" {
+	case changed("resume") && o.resume == "":
 		return errors.New(`--resume "": must be the directory of a checkpoint; ` + aboutRestart)
-	}
-	if cmd.Flags().Changed("timeout") && o.timeout.Left <= 0 {
+	case changed("timeout") && o.timeout.Left <= 0:
 		return fmt.Errorf("--timeout %s: must be a positive duration, as in 10m", o.timeout.Text)
 	}
 	return nil
@@ -267,10 +267,8 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 	if cfg.Output.ToStdout() || o.asJSON {
 		scr = scr.onStderr()
 	}
-	if o.asJSON {
-		if err := checkJSON(cfg.Output); err != nil {
-			return err
-		}
+	if o.asJSON && cfg.Output.ToStdout() {
+		return errors.New("--json: standard output is for events; no file of output can go there")
 	}
 	p, err := plan.Make(limited, cfg, o.where, scr.Say)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"jacobi/configs"
 	"jacobi/docs"
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/suggest"
 	"jacobi/internal/base/version"
-	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/events"
 )
 
@@ -40,10 +40,11 @@ func newHelpCommand() *cobra.Command {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				name := strings.Join(args, " ")
-				if near, ok := suggest.Nearest(name, topics(cmd.Root())); ok {
-					return fmt.Errorf("help %q: did you mean %s?", name, near)
+				near, ok := suggest.Nearest(name, topics(cmd.Root()))
+				if !ok {
+					near, ok = configs.Nearest(name)
 				}
-				if near, ok := configs.Nearest(name); ok {
+				if ok {
 					return fmt.Errorf("help %q: did you mean %s?", name, near)
 				}
 				return fmt.Errorf("help %q: no command, key or section of the run file has this name", name)
@@ -73,10 +74,8 @@ func keyHelp(name string) string {
 	for _, k := range docs.Keys() {
 		if k.Name == name {
 			initial, own := configs.Defaults(name)
-			if own == initial {
-				initial = cmp.Or(initial, "empty")
-			} else {
-				initial = cmp.Or(initial, "empty") + ", with a problem of your own " + cmp.Or(own, "empty")
+			if initial, own = cmp.Or(initial, "empty"), cmp.Or(own, "empty"); own != initial {
+				initial += ", with a problem of your own " + own
 			}
 			variable := "JACOBI_" + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
 			return fmt.Sprintf("%s\nDefault: %s\n\n%s\n\nIn the environment: %s\n",
@@ -103,13 +102,13 @@ func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobr
 			}
 		}
 	}
-	if strings.Contains(begun, "=") && len(found) == 0 {
+	switch {
+	case !strings.Contains(begun, "="):
+		return found, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	case len(found) == 0:
 		return nil, cobra.ShellCompDirectiveDefault // files
 	}
-	if strings.Contains(begun, "=") {
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
-	return found, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
 // fitHelp makes the help of a command and of those below it fit helpColumns.
@@ -195,8 +194,13 @@ func newVersionCommand() *cobra.Command {
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(build{"launcher", version.String(), runtime.Version(),
-					runtime.GOOS + "/" + runtime.GOARCH, events.Schema})
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Program  string `json:"program"`
+					Version  string `json:"version"`
+					Go       string `json:"go"`
+					Platform string `json:"platform"`
+					Schema   int    `json:"schema"` // of the events of --json
+				}{"launcher", version.String(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, events.Schema})
 			}
 			return printVersion(cmd.OutOrStdout())
 		},
@@ -210,44 +214,21 @@ func printVersion(w io.Writer) error {
 	return err
 }
 
-// build is what version --json prints.
-type build struct {
-	Program  string `json:"program"`
-	Version  string `json:"version"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Schema   int    `json:"schema"` // of the events of --json
-}
-
-// newExpressionsTopic returns the help topic "expressions", a command that does nothing.
-func newExpressionsTopic() *cobra.Command {
-	return &cobra.Command{Use: "expressions", Short: "What an expression of the problem may hold", Long: problem.Help()}
-}
-
 // completeFlags defines how shells complete the values of flags.
 func completeFlags(cmd *cobra.Command) {
 	values := map[string][]string{"map-by": {"slot", "node"}, "tag-output": {"rank", "stream", "none"}}
 	for _, c := range append(cmd.Commands(), cmd) {
-		for name, list := range values {
-			if c.Flags().Lookup(name) != nil {
-				must(c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list,
-					cobra.ShellCompDirectiveNoFileComp)))
+		// The calls cannot fail: the flags exist and have no completion yet.
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			switch f.Name {
+			case "set", "vary":
+				_ = c.RegisterFlagCompletionFunc(f.Name, completeSetting)
+			case "config":
+				_ = c.MarkFlagFilename("config", "yaml", "yml", "toml", "json")
+			case "map-by", "tag-output":
+				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values[f.Name],
+					cobra.ShellCompDirectiveNoFileComp))
 			}
-		}
-		for _, name := range []string{"set", "vary"} {
-			if c.Flags().Lookup(name) != nil {
-				must(c.RegisterFlagCompletionFunc(name, completeSetting))
-			}
-		}
-		if c.Flags().Lookup("config") != nil {
-			must(c.MarkFlagFilename("config", "yaml", "yml", "toml", "json"))
-		}
-	}
-}
-
-// must panics on an error. The calls above cannot fail: the flags exist and have no completion yet.
-func must(err error) {
-	if err != nil {
-		panic(err)
+		})
 	}
 }

@@ -30,14 +30,6 @@ func startJSON(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	return err
 }
 
-// checkJSON refuses files on standard output beside events.
-func checkJSON(o configs.Output) error {
-	if o.ToStdout() {
-		return errors.New("--json: standard output is for events; no file of output can go there")
-	}
-	return nil
-}
-
 // planEvent describes p, the plan of the given start of the run.
 func planEvent(p *plan.Plan, start int) (events.Event, error) {
 	config, err := json.Marshal(configs.Redacted(p.Config))
@@ -58,9 +50,11 @@ func planEvent(p *plan.Plan, start int) (events.Event, error) {
 }
 
 // eventProgress writes what ranks tell as events.
-type eventProgress struct{ to *events.Writer }
+type eventProgress struct {
+	noProgress
+	to *events.Writer
+}
 
-// Event implements attempt.Progress.
 func (p eventProgress) Event(e roster.Event) {
 	switch e.Kind {
 	case roster.Progress:
@@ -71,9 +65,6 @@ func (p eventProgress) Event(e roster.Event) {
 		}
 	}
 }
-
-// Close implements attempt.Progress.
-func (eventProgress) Close() {}
 
 // reportEvent holds the report of the run.
 func reportEvent(r output.Report) (events.Event, error) {

@@ -66,6 +66,14 @@ func run(args []string) int {
 	return exitCode(err)
 }
 
+// exit returns an exit code as an error; nil for ExitOK. What was wrong has been printed.
+func exit(code int) error {
+	if code == launch.ExitOK {
+		return nil
+	}
+	return launch.ExitError{Code: code}
+}
+
 // exitCode returns the exit code of a command that ended with err.
 func exitCode(err error) int {
 	if e, ok := errors.AsType[launch.ExitError](err); ok {
@@ -185,10 +193,9 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// timeLimit is the value of --timeout.
+// timeLimit is the value of --timeout, a pflag.Value.
 type timeLimit struct{ attempt.Limit }
 
-// Set implements pflag.Value.
 func (l *timeLimit) Set(text string) (err error) {
 	l.Text = text
 	l.Left, err = time.ParseDuration(text)
@@ -206,8 +213,5 @@ func (l *timeLimit) bound(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, l.Left, fmt.Errorf("--timeout %s: %w", l.Text, errTimeLimit))
 }
 
-// String implements pflag.Value.
 func (l *timeLimit) String() string { return l.Text }
-
-// Type implements pflag.Value.
-func (l *timeLimit) Type() string { return "duration" }
+func (l *timeLimit) Type() string   { return "duration" }

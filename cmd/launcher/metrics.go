@@ -46,20 +46,17 @@ func linger(ctx context.Context, m *metrics.Server, c configs.Metrics, scr *scre
 // measured passes events on to the metrics.
 type measured struct{ *metrics.Run }
 
-// Close implements attempt.Progress.
 func (measured) Close() {}
 
 // several passes events on to each of several.
 type several []attempt.Progress
 
-// Event implements attempt.Progress.
 func (s several) Event(e roster.Event) {
 	for _, p := range s {
 		p.Event(e)
 	}
 }
 
-// Close implements attempt.Progress.
 func (s several) Close() {
 	for _, p := range s {
 		p.Close()

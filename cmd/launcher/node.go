@@ -49,11 +49,8 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 			if cmd.Flags().Changed("slots") && slots < 1 {
 				return fmt.Errorf("--slots %d: must be at least 1", slots)
 			}
-			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
+			cfg, err := validConfig(config, set)
 			if err != nil {
-				return err
-			}
-			if err := configs.Validate(cfg); err != nil {
 				return err
 			}
 			scr := newScreen(io.Discard, stderr, look{tag: launch.TagNone, json: cfg.Log.Format == "json"})
@@ -69,6 +66,15 @@ func newNodeCommand(stderr io.Writer) *cobra.Command {
 		"the launchers")
 	f.StringArrayVar(&set, "set", nil, "set a key of the run file, as in `nats.url=nats://host:4222`; repeatable")
 	return cmd
+}
+
+// validConfig returns the merged configuration of a command that has no run.
+func validConfig(file string, set []string) (configs.Config, error) {
+	cfg, err := configs.Load(configs.Options{File: file, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
+	if err == nil {
+		err = configs.Validate(cfg)
+	}
+	return cfg, err
 }
 
 // serveNode runs an agent until a signal ends it. metricsAt is where it serves metrics; "": nowhere.
@@ -154,11 +160,8 @@ func newNodesCommand(stdout io.Writer) *cobra.Command {
 		Long:  "nodes lists the agents that answer at nats.url within --wait. It fails if there are none.",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
+			cfg, err := validConfig(config, set)
 			if err != nil {
-				return err
-			}
-			if err := configs.Validate(cfg); err != nil {
 				return err
 			}
 			return listNodes(cmd.Context(), stdout, cfg.NATS, wait, here)

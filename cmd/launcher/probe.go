@@ -116,30 +116,28 @@ func startProbe(ctx context.Context, o probeOptions, request probe.Request, stdo
 		return err
 	case end.Err != nil:
 		scr.fail(end.Err.Error())
-		return launch.ExitError{Code: end.ExitCode()}
+		return exit(end.ExitCode())
 	case end.ExitCode() != launch.ExitOK:
-		return launch.ExitError{Code: end.ExitCode()}
+		return exit(end.ExitCode())
 	case shown.err != nil:
 		return shown.err
 	case string(end.Report) != fmt.Sprint(out.Reports()):
 		return fmt.Errorf("%d of %s reports of the ranks arrived", out.Reports(), end.Report)
 	}
-	if err := out.Finish(); errors.Is(err, probe.ErrFailed) {
-		return launch.ExitError{Code: launch.ExitFailed}
-	} else if err != nil {
-		return err
+	if err = out.Finish(); errors.Is(err, probe.ErrFailed) {
+		return exit(launch.ExitFailed)
 	}
-	return nil
+	return err
 }
 
 // probing is the progress of a probe.
 type probing struct {
+	noProgress
 	screen *screen
 	out    *probe.Printer
 	err    error // of the first report that could not be printed
 }
 
-// Event implements attempt.Progress.
 func (p *probing) Event(e roster.Event) {
 	var told probe.Event
 	if e.Kind != roster.Probed || e.Rank != 0 || json.Unmarshal(e.Report, &told) != nil || p.err != nil {
@@ -151,6 +149,3 @@ func (p *probing) Event(e roster.Event) {
 		p.screen.Say("measuring: " + told.Begins)
 	}
 }
-
-// Close implements attempt.Progress.
-func (*probing) Close() {}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
@@ -32,7 +33,7 @@ func newProgress(s *screen, c configs.Solver, ranks int) attempt.Progress {
 		s.show(b.bar)
 		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, ranks)}
 	}
-	return newLineProgress(s.aside, time.Now)
+	return &lineProgress{say: s.aside, now: time.Now}
 }
 
 // barred reports whether progress is shown as a bar.
@@ -47,11 +48,6 @@ type lineProgress struct {
 	shown int          // sweeps in the last line
 }
 
-func newLineProgress(say func(string), now func() time.Time) *lineProgress {
-	return &lineProgress{say: say, now: now}
-}
-
-// Event implements attempt.Progress.
 func (p *lineProgress) Event(e roster.Event) {
 	if e.Kind != roster.Progress {
 		return
@@ -68,7 +64,6 @@ func (p *lineProgress) show() {
 	p.say(p.last.Progress())
 }
 
-// Close implements attempt.Progress.
 func (p *lineProgress) Close() {
 	if p.last.Sweeps > p.shown {
 		p.show()
@@ -82,7 +77,6 @@ type barProgress struct {
 	ranks  []*stats.Rank // what they told last; nil before that
 }
 
-// Event implements attempt.Progress.
 func (p *barProgress) Event(e roster.Event) {
 	switch e.Kind {
 	case roster.Progress:
@@ -95,7 +89,6 @@ func (p *barProgress) Event(e roster.Event) {
 	}
 }
 
-// Close implements attempt.Progress.
 func (p *barProgress) Close() { p.screen.hide() }
 
 // barSteps is the fixed total of a bar. The sweeps of a run cannot be the total because their estimate changes.
@@ -173,12 +166,17 @@ func besideBar(e roster.Event, tolerance float64, lagging string, width int) str
 	if tolerance > 0 {
 		aim = fmt.Sprintf("%s to %.0e", norm, tolerance)
 	}
-	for _, all := range [][]string{
+	return fitting(width, [][]string{
 		{count, aim, rest, lagging}, {count, norm, rest, lagging}, {count, norm, last, lagging}, {count, last, lagging},
 		{count, lagging}, {short, lagging}, {count}, {short},
-	} {
-		all = slices.DeleteFunc(all, func(part string) bool { return part == "" })
-		if text := strings.Join(all, ", "); len(text) <= width {
+	})
+}
+
+// fitting joins the parts, but for empty ones, of the first text that has at most width columns; "" if none does.
+func fitting(width int, texts [][]string) string {
+	for _, parts := range texts {
+		parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+		if text := strings.Join(parts, ", "); len(text) <= width {
 			return text
 		}
 	}
@@ -188,11 +186,8 @@ func besideBar(e roster.Event, tolerance float64, lagging string, width int) str
 // setLagging names the ranks for which the others wait.
 func (b *runBar) setLagging(ranks []int) {
 	text := ""
-	switch {
-	case len(ranks) == 1:
-		text = roster.FormatRanks(ranks) + " lags"
-	case len(ranks) > 1:
-		text = roster.FormatRanks(ranks) + " lag"
+	if len(ranks) > 0 {
+		text = roster.FormatRanks(ranks) + " " + english.PluralWord(len(ranks), "lags", "lag")
 	}
 	b.lagging.Store(&text)
 }

@@ -37,7 +37,7 @@ func at(sweeps int, elapsed time.Duration) roster.Event {
 func TestLineProgressInterval(t *testing.T) {
 	var said []string
 	now := time.Unix(0, 0)
-	p := newLineProgress(func(s string) { said = append(said, s) }, func() time.Time { return now })
+	p := &lineProgress{say: func(s string) { said = append(said, s) }, now: func() time.Time { return now }}
 	p.Event(roster.Event{Kind: roster.Started})
 	for s := 1; s <= 13; s++ {
 		now = now.Add(time.Second)

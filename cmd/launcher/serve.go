@@ -139,10 +139,7 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		scr.fail("standard output: " + lost.Error())
 		code = launch.ExitFailed
 	}
-	if code == launch.ExitOK {
-		return nil
-	}
-	return launch.ExitError{Code: code}
+	return exit(code)
 }
 
 // Limits of what a client may send.

@@ -124,7 +124,10 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 		scr.warn(fmt.Sprintf("--flip-bit: in round %d, rank %d begins with a wrong bit in row %d", order.Flip.Round,
 			order.Flip.Rank, order.Flip.Row))
 	}
-	shown := newSoakProgress(scr, o.asJSON, len(p.Ranks) > 1)
+	shown := &soakProgress{screen: scr, both: len(p.Ranks) > 1}
+	if o.asJSON {
+		shown.lines = scr.data
+	}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr,
 		Stdout: scr.data, Show: func() attempt.Progress { return shown }})
 	if err != nil {
@@ -202,17 +205,10 @@ func checkSoakMemory(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// exit returns the exit code of a soak as an error.
-func exit(code int) error {
-	if code == launch.ExitOK {
-		return nil
-	}
-	return launch.ExitError{Code: code}
-}
-
 // soakProgress shows what the ranks of a soak report: differences at once, other lines every few seconds, and with
 // --json every event.
 type soakProgress struct {
+	noProgress
 	screen *screen
 	lines  io.Writer // standard output, for --json; nil for none
 	both   bool      // a round has two steps
@@ -222,15 +218,6 @@ type soakProgress struct {
 	broken error     // a line of JSON that could not be written
 }
 
-func newSoakProgress(scr *screen, asJSON, both bool) *soakProgress {
-	p := &soakProgress{screen: scr, both: both}
-	if asJSON {
-		p.lines = scr.data
-	}
-	return p
-}
-
-// Event implements attempt.Progress.
 func (p *soakProgress) Event(e roster.Event) {
 	var s soak.Event
 	if e.Kind != roster.Soaked || json.Unmarshal(e.Report, &s) != nil {
@@ -252,8 +239,7 @@ func (p *soakProgress) step(s soak.Step) {
 		p.unread = true
 		p.screen.Say(text)
 	}
-	found := p.seen.Add(s, p.both)
-	for _, d := range found {
+	for _, d := range p.seen.Add(s, p.both) {
 		p.screen.fail(d.String())
 	}
 	p.say(s.String())
@@ -278,9 +264,6 @@ func (p *soakProgress) line(s soak.Event) {
 	}
 	p.broken = err
 }
-
-// Close implements attempt.Progress.
-func (p *soakProgress) Close() {}
 
 // conclude prints the total and returns the exit code as an error. The total that rank 0 sends counts; if a rank has
 // failed, it is what this launcher has seen.
@@ -308,7 +291,7 @@ func (p *soakProgress) conclude(end attempt.Ended) error {
 		}
 	}
 	if total.Differing > 0 {
-		return launch.ExitError{Code: launch.ExitFailed}
+		return exit(launch.ExitFailed)
 	}
 	return exit(end.ExitCode())
 }

@@ -34,7 +34,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 			if e, err := planEvent(p, starts); err == nil { // a configuration always has a JSON form
 				scr.events.Write(e)
 			}
-			all = append(all, eventProgress{scr.events})
+			all = append(all, eventProgress{to: scr.events})
 		}
 		if starts == 1 { // after the plan, which is the first event
 			for _, text := range o.warnings(ctx, p) {
@@ -87,16 +87,15 @@ func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 
 // conclude prints how the run ended, and returns its exit code as an error.
 func conclude(e attempt.Ended, o configs.Output, scr *screen) error {
-	if e.Err != nil {
-		scr.fail(e.Err.Error())
-		if len(e.Files) > 0 {
+	switch {
+	case e.Err != nil:
+		if scr.fail(e.Err.Error()); len(e.Files) > 0 {
 			scr.fail(e.Left(o))
 		}
-		return launch.ExitError{Code: e.ExitCode()}
-	}
-	if e.Killed() {
+		return exit(e.ExitCode())
+	case e.Killed():
 		scr.fail("the ranks were killed; " + e.Left(o))
-		return launch.ExitError{Code: e.ExitCode()}
+		return exit(e.ExitCode())
 	}
 	report, err := e.ReadReport(o)
 	if err != nil {
@@ -112,10 +111,7 @@ func conclude(e attempt.Ended, o configs.Output, scr *screen) error {
 		}
 		return launch.ExitError{Code: launch.ExitFailed}
 	}
-	if code := e.ExitCode(); code != launch.ExitOK {
-		return launch.ExitError{Code: code}
-	}
-	return nil
+	return exit(e.ExitCode())
 }
 
 // defineRestart defines the flags that say from which state a run starts.

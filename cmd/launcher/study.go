@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -332,13 +330,7 @@ func (a studyAt) text(width int) string {
 	if a.left > 0 {
 		left = "about " + roster.Coarse(a.left) + " left"
 	}
-	for _, all := range [][]string{{count, speed, left, a.amiss}, {count, speed, left}, {count, left}, {count}} {
-		all = slices.DeleteFunc(all, func(part string) bool { return part == "" })
-		if text := strings.Join(all, ", "); len(text) <= width {
-			return text
-		}
-	}
-	return ""
+	return fitting(width, [][]string{{count, speed, left, a.amiss}, {count, speed, left}, {count, left}, {count}})
 }
 
 // studyProgress shows how far a study is: as a bar on a terminal, else in lines.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -51,14 +52,15 @@ func newViewCommand(stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			if !isServer(args[0]) {
+			scheme, _, ok := strings.Cut(args[0], "://")
+			if !ok || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
 				return viewFiles(ctx, args[0], listen, stderr)
 			}
-			n, err := serverOf(args[0], config, set)
+			cfg, err := validConfig(config, append(set, "nats.url="+args[0]))
 			if err != nil {
 				return err
 			}
-			return viewRun(ctx, n, run, listen, stderr)
+			return viewRun(ctx, cfg.NATS, run, listen, stderr)
 		},
 	}
 	f := cmd.Flags()
@@ -78,17 +80,24 @@ func viewFiles(ctx context.Context, dir, listen string, stderr io.Writer) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
+	return showView(listen, board, files, stderr, func() error {
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// showView serves a page, says where it is, and ends it when until returns.
+func showView(listen string, board *view.Board, source view.Source, stderr io.Writer, until func() error) error {
 	server, err := view.Listen(listen)
 	if err != nil {
 		return err
 	}
 	defer server.Close(viewGrace)
-	server.Serve(board, files)
+	server.Serve(board, source)
 	if err := show.Fprint(stderr, "launcher: "+viewAt(server)+"\n"); err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return nil
+	return until()
 }
 
 const (
@@ -97,12 +106,6 @@ const (
 	// A run whose ranks are silent for this long has ended unseen.
 	silentRun = time.Minute
 )
-
-// isServer reports whether what is to be seen is a NATS server.
-func isServer(what string) bool {
-	scheme, _, ok := strings.Cut(what, "://")
-	return ok && (scheme == "nats" || scheme == "tls" || scheme == "ws" || scheme == "wss")
-}
 
 // viewRun serves the page of a run that goes on, at the server n, until it ends or ctx does. run is the id of the run;
 // "" if there is only one.
@@ -130,16 +133,7 @@ func viewRun(ctx context.Context, n configs.NATS, run, listen string, stderr io.
 		}
 		return err
 	}
-	server, err := view.Listen(listen)
-	if err != nil {
-		return err
-	}
-	defer server.Close(viewGrace)
-	server.Serve(board, live)
-	if err := show.Fprint(stderr, "launcher: "+viewAt(server)+"\n"); err != nil {
-		return err
-	}
-	return follow(ctx, conn, run, live)
+	return showView(listen, board, live, stderr, func() error { return follow(ctx, conn, run, live) })
 }
 
 // follow returns when the run has ended or ctx does.
@@ -200,16 +194,6 @@ func findRun(ctx context.Context, n configs.NATS, run string) (string, error) {
 func connectTo(ctx context.Context, n configs.NATS, run string) (*wire.Conn, error) {
 	return wire.Connect(ctx, wire.Options{Server: n, RunID: run, Name: "jacobi view", Timeout: hosts.ConnectTimeout,
 		Logger: zap.NewNop()})
-}
-
-// serverOf returns the access to the server at url, with what the run file, the flags and the environment say of it.
-func serverOf(url, config string, set []string) (configs.NATS, error) {
-	set = append(set, "nats.url="+url)
-	cfg, err := configs.Load(configs.Options{File: config, Set: set, Environ: os.Environ(), Stdin: os.Stdin})
-	if err == nil {
-		err = configs.Validate(cfg)
-	}
-	return cfg.NATS, err
 }
 
 // viewGrace bounds the time in which open pages are given the end of a run.

@@ -80,14 +80,13 @@ func (c *Clock) isHeld() bool {
 
 // since returns how much of the time since the last tick counts.
 func (c *Clock) since(now time.Time) time.Duration {
-	switch gap := now.Sub(c.tick); {
-	case c.over:
-		return gap
-	case c.held:
+	gap := now.Sub(c.tick)
+	if c.held {
 		return 0
-	default:
-		return min(gap, maxGap)
+	} else if c.over {
+		return gap
 	}
+	return min(gap, maxGap)
 }
 
 var epoch = time.Now()
@@ -95,7 +94,6 @@ var epoch = time.Now()
 // Now returns the time counted so far. Only differences of its values have a meaning.
 func (c *Clock) Now() time.Duration { return c.at(time.Now()) }
 
-// at returns the time counted up to now.
 func (c *Clock) at(now time.Time) time.Duration {
 	if c == nil {
 		return now.Sub(epoch)
@@ -151,8 +149,7 @@ func Watch(pid int) (stopped func() bool) {
 type Timer struct {
 	C <-chan time.Time // nil unless made by NewTimer
 
-	fire  func()
-	drain func()
+	fire func()
 
 	mu    sync.Mutex
 	limit Limit
@@ -170,12 +167,6 @@ func (c *Clock) NewTimer(d time.Duration) *Timer {
 		}
 	})
 	t.C = ch
-	t.drain = func() {
-		select {
-		case <-ch:
-		default:
-		}
-	}
 	return t
 }
 
@@ -215,8 +206,9 @@ func (t *Timer) Stop() {
 func (t *Timer) Reset(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.drain != nil {
-		t.drain()
+	select {
+	case <-t.C:
+	default:
 	}
 	t.limit, t.armed = t.limit.clock.Limit(d), true
 	t.timer.Reset(d)

@@ -56,7 +56,7 @@ func copies(ctx context.Context, m *Machine) (r Result, err error) {
 	if free, _, err := configs.AvailableMemory(); err == nil {
 		bytes = int(min(int64(bytes), max(1<<20, free/8)))
 	}
-	// Go does not interrupt a copy, so the goroutines that tell the other ranks that this one lives get room of their own.
+	// Go does not interrupt a copy: the goroutines that tell the other ranks that this one lives get room of their own.
 	runtime.GOMAXPROCS(threads + 2)
 	host, err := cpu.CopyRate(ctx, bytes, threads)
 	runtime.GOMAXPROCS(threads)

@@ -184,8 +184,8 @@ func overlapTogether(ctx context.Context, m *Machine, all []overlapTimes) error 
 
 // judgeOverlap adds figures, findings and tables: all GPUs, and all runs of the first one.
 func (r *Result) judgeOverlap(all []overlapTimes) {
-	t := newTable("of each GPU", "GPU|array:B|weight|copy in:s|kernel:s|copy out:s|both copies:s|in turn:s|best:s|chunks|"+
-		"all GPUs:s")
+	t := newTable("of each GPU",
+		"GPU|array:B|weight|copy in:s|kernel:s|copy out:s|both copies:s|in turn:s|best:s|chunks|all GPUs:s")
 	speeds := map[int]float64{}
 	for _, o := range all {
 		if o.best.chunks == 0 {

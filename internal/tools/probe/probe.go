@@ -58,7 +58,8 @@ func Parts() []Part {
 		{"overlap", "copy in, kernel, copy out: in turn, and overlapped in chunks on streams", overlap, drawOverlap},
 		{"nats", "round trip and bandwidth to each node through the server of a run", natsPart, nil},
 		{"sweep", "passes on each GPU alone, or on the CPU; the exchange of halos alone", sweep, nil},
-		{"transposes", "a matrix transposed within a GPU, over several GPUs and on the CPU, step by step", transposes, nil},
+		{"transposes", "a matrix transposed within a GPU, over several GPUs and on the CPU, step by step", transposes,
+			nil},
 		{"reductions", "an array added within a GPU, over several GPUs and on the CPU, step by step", reductions, nil},
 	}
 }

@@ -38,8 +38,8 @@ func reductions(ctx context.Context, m *Machine) (r Result, err error) {
 			for _, k := range kinds() {
 				rows, failed := addOnGPU(ctx, &m.GPUs[i], k, n)
 				index := m.GPUs[i].Index
-				add(fmt.Sprintf("GPU %d", index), fmt.Sprintf("reductions.gpu%d.%s.%d", index, k, n), k, n, rows, failed)
-				if err != nil {
+				figures := fmt.Sprintf("reductions.gpu%d.%s.%d", index, k, n)
+				if add(fmt.Sprintf("GPU %d", index), figures, k, n, rows, failed); err != nil {
 					return r, err
 				}
 			}
@@ -469,7 +469,8 @@ func (s *sums) ways(ctx context.Context, want solver.Sum, by *post) (all []way) 
 	add := func(name string, send func(i int) error, gathered func() ([]byte, error)) {
 		var sum float64
 		all = append(all, way{name, s.Timed(func() error {
-			if err := s.Each(func(i int) error { return gpu.Do(s.parts[i].once, func() error { return send(i) }) }); err != nil {
+			once := func(i int) error { return gpu.Do(s.parts[i].once, func() error { return send(i) }) }
+			if err := s.Each(once); err != nil {
 				return err
 			}
 			b, err := gathered()
