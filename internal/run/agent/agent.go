@@ -118,11 +118,10 @@ func (a *Agent) join(ctx context.Context) (micro.Service, error) {
 			return map[string]any{"free": a.free, "slots": a.Slots}
 		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("join the services of the server: %w", err)
+	if err == nil {
+		err = service.AddEndpoint("offer", micro.HandlerFunc(a.answer), micro.WithEndpointSubject(offerSubject),
+			micro.WithEndpointQueueGroupDisabled())
 	}
-	err = service.AddEndpoint("offer", micro.HandlerFunc(a.answer), micro.WithEndpointSubject(offerSubject),
-		micro.WithEndpointQueueGroupDisabled())
 	if err != nil {
 		return service, fmt.Errorf("join the services of the server: %w", err)
 	}
@@ -197,7 +196,7 @@ func (a *Agent) receive(ctx context.Context, m *nats.Msg) {
 func (a *Agent) begin(ctx context.Context, launcher string, conn *wire.Conn, f *wire.Frame) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &session{conn, openStream(conn, toLauncher(a.offer.ID, launcher))}
+	s := &session{conn, wire.NewStream(wire.StreamOptions{Conn: conn, Subject: toLauncher(a.offer.ID, launcher)})}
 	if !f.First() || ctx.Err() != nil || len(a.sessions) >= maxSessions || slices.Contains(a.past, launcher) {
 		// A launcher that leaves a session that is not open still waits for a goodbye.
 		if f.Goodbye() {
@@ -272,25 +271,21 @@ var passed = []string{
 // environ returns the variables that a launcher sent, for a rank of this node. own, the node's access to the server,
 // replaces the launcher's.
 func environ(sent []string, own configs.NATS) ([]string, error) {
-	keys := map[string]bool{stats.Env: true}
-	for _, name := range roster.Tasks() {
-		keys[name] = true
-	}
-	keys[configs.EnvJob] = true
+	keys := append(slices.Concat(roster.Tasks(), passed), stats.Env, configs.EnvJob)
 	servers, err := configs.Environ(configs.Planned{Config: configs.Config{NATS: own}})
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range servers {
 		name, _, _ := strings.Cut(v, "=")
-		keys[name] = true
+		keys = append(keys, name)
 	}
 	env := make([]string, 0, len(sent))
 	for _, v := range sent {
 		name, _, _ := strings.Cut(v, "=")
 		switch {
 		case ofServer(name):
-		case keys[name], slices.Contains(passed, name):
+		case slices.Contains(keys, name):
 			env = append(env, v)
 		default:
 			return nil, fmt.Errorf("variable %s: an agent accepts only the keys of a run file and %s", name,

@@ -54,7 +54,8 @@ func dial(conn *wire.Conn, o Offer) (*agentWire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &agentWire{stream: openStream(sealed, toAgent(o.ID, id)), news: make(chan launch.News)}
+	w := &agentWire{stream: wire.NewStream(wire.StreamOptions{Conn: sealed, Subject: toAgent(o.ID, id)}),
+		news: make(chan launch.News)}
 	w.sub, err = sealed.Subscribe(toLauncher(o.ID, id), func(m pubsub.Message) {
 		if f, err := wire.ParseFrame(m.Data); err == nil {
 			w.stream.Receive(f)
@@ -112,8 +113,8 @@ func newKey() (*ecdh.PrivateKey, error) { return ecdh.X25519().GenerateKey(rand.
 
 func publicID(key *ecdh.PrivateKey) string { return hex.EncodeToString(key.PublicKey().Bytes()) }
 
-// toAgent and toLauncher are the subjects of a session. toAgent with "*" for the launcher matches all sessions of an
-// agent.
+// toAgent and toLauncher are the subjects of a session, whose messages are JSON. toAgent with "*" for the launcher
+// matches all sessions of an agent.
 func toAgent(agent, launcher string) string { return prefix + "." + agent + "." + launcher + ".orders" }
 func toLauncher(agent, launcher string) string {
 	return prefix + "." + agent + "." + launcher + ".news"
@@ -121,11 +122,6 @@ func toLauncher(agent, launcher string) string {
 
 // lastWords bounds the waits for the last acknowledgements and for the other side's goodbye.
 const lastWords = 5 * time.Second
-
-// openStream returns an end of the stream of orders and news, which are sent in JSON. A window holds at most 16 MiB.
-func openStream(conn *wire.Conn, to string) *wire.Stream {
-	return wire.NewStream(wire.StreamOptions{Conn: conn, Subject: to})
-}
 
 // send sends v. It waits for room in the window, but not for the other side.
 func send(ctx context.Context, s *wire.Stream, v any) error {
@@ -155,10 +151,10 @@ func each[T any](ctx context.Context, s *wire.Stream, f func(T) bool) {
 // secret that agents and launchers share enters the key, so that a stranger can pose as neither.
 func sealSession(conn *wire.Conn, own *ecdh.PrivateKey, peer, agent, launcher string) (*wire.Conn, error) {
 	raw, err := hex.DecodeString(peer)
-	if err != nil {
-		return nil, fmt.Errorf("public key: %w", err)
+	var public *ecdh.PublicKey
+	if err == nil {
+		public, err = ecdh.X25519().NewPublicKey(raw)
 	}
-	public, err := ecdh.X25519().NewPublicKey(raw)
 	if err != nil {
 		return nil, fmt.Errorf("public key: %w", err)
 	}

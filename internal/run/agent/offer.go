@@ -87,15 +87,6 @@ func shared(a, b string) int {
 	return n
 }
 
-// states describes the free slots of each offer: "host has 2 of 4 slots free".
-func states(offers []Offer) []string {
-	list := Names(offers)
-	for i, o := range offers {
-		list[i] += fmt.Sprintf(" has %d of %d slots free", o.Free, o.Slots)
-	}
-	return list
-}
-
 // Slots returns the free slots of offers, for placement.
 func Slots(offers []Offer) []launch.Slots {
 	slots := make([]launch.Slots, len(offers))
@@ -187,7 +178,7 @@ const (
 // sorted by host. If there are too few slots, the error says how many there are and who answered. The run id of conn is
 // Group.
 func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration, say func(string)) ([]Offer, error) {
-	s := newSearch(conn)
+	s := search{conn: conn, offers: map[string]answered{}}
 	if err := s.run(ctx, ranks, wait, say); err != nil {
 		return nil, fmt.Errorf("ask the agents at %s: %w", conn.Server(), err)
 	}
@@ -207,7 +198,7 @@ func Find(ctx context.Context, conn *wire.Conn, ranks int, wait time.Duration, s
 // List returns the offers of all agents that answer within wait, of any version: first those of this version, each part
 // sorted by host.
 func List(ctx context.Context, conn *wire.Conn, wait time.Duration) ([]Offer, error) {
-	s := newSearch(conn)
+	s := search{conn: conn, offers: map[string]answered{}}
 	if err := s.run(ctx, 0, wait, nil); err != nil {
 		return nil, fmt.Errorf("ask the agents at %s: %w", conn.Server(), err)
 	}
@@ -227,8 +218,6 @@ type answered struct {
 	Offer
 	asked int // number of questions asked when it came
 }
-
-func newSearch(conn *wire.Conn) *search { return &search{conn: conn, offers: map[string]answered{}} }
 
 // run collects offers until they have had enough slots for settle, or wait is over. With ranks 0 it always collects for
 // wait.
@@ -259,7 +248,8 @@ func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say fun
 	mayTell, told := false, ""
 	for ask := true; ; {
 		if ask {
-			if err := s.ask(inbox); err != nil {
+			s.asked++
+			if err := s.conn.PublishRequest(offerSubject, inbox, nil); err != nil {
 				return err
 			}
 			ask = false
@@ -269,7 +259,7 @@ func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say fun
 			s.offers[o.ID] = answered{o, s.asked}
 		case <-again.C:
 			ask = true
-			s.forget()
+			maps.DeleteFunc(s.offers, func(_ string, o answered) bool { return s.asked-o.asked >= missed })
 		case <-listened.C:
 			mayTell = ranks > 0
 		case <-settled:
@@ -290,20 +280,6 @@ func (s *search) run(ctx context.Context, ranks int, wait time.Duration, say fun
 		if text := s.answers(); mayTell && !enough && text != told {
 			told = text
 			say(text)
-		}
-	}
-}
-
-func (s *search) ask(inbox string) error {
-	s.asked++
-	return s.conn.PublishRequest(offerSubject, inbox, nil)
-}
-
-// forget drops the offers of agents that have not answered the last questions.
-func (s *search) forget() {
-	for id, o := range s.offers {
-		if s.asked-o.asked >= missed {
-			delete(s.offers, id)
 		}
 	}
 }
@@ -336,7 +312,10 @@ func freeSlots(offers []Offer) int {
 // answers describes the offers.
 func (s *search) answers() string {
 	offers, foreign := s.sorted()
-	who := states(offers)
+	who := Names(offers)
+	for i, o := range offers {
+		who[i] += fmt.Sprintf(" has %d of %d slots free", o.Free, o.Slots)
+	}
 	for _, o := range foreign {
 		who = append(who, fmt.Sprintf("%s is left out: its version is %s, the launcher's %s", o.Host, o.Version,
 			version.String()))

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -128,21 +129,11 @@ func oneMachine(names, ids []string) error {
 
 // Close closes all machines, which kills ranks that have not ended. It may be called again.
 func (r *Reached) Close() error {
-	var wg sync.WaitGroup
-	errs := make(chan error, len(r.ByName))
-	for _, host := range r.ByName {
-		wg.Go(func() { errs <- host.Close() })
-	}
-	wg.Wait()
-	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
+	err := launch.CloseAll(r.ByName)
 	if r.agents != nil {
 		r.agents.Close()
 	}
-	return errors.Join(all...)
+	return err
 }
 
 // ConnectTimeout bounds each connection of a launcher to a NATS server.
@@ -175,63 +166,48 @@ func (l *Link) Permitted(ctx context.Context) error {
 
 // Connect connects to the server that n names, or starts one for the run runID.
 func (r *Reached) Connect(ctx context.Context, n configs.NATS, runID string, log *zap.Logger) (*Link, error) {
-	s, err := r.server(n, runID, log)
+	l, key, err := &Link{closeServer: func() {}}, "nats.url: ", error(nil)
+	if n.URL == "" {
+		key = ""
+		n, err = l.startServer(r, n, runID, log)
+	} else {
+		if n.SecretFile == "" { // other users may have access to the server
+			n.SecretFile = configs.Inline(rand.Text())
+		}
+		l.Access, err = r.sameServer(n)
+	}
 	if err != nil {
 		return nil, err
 	}
-	conn, err := wire.Connect(ctx, wire.Options{
-		Server: s.own, RunID: runID, Name: "jacobi launcher", Timeout: ConnectTimeout, Logger: log,
-	})
-	if err != nil {
-		s.close()
-		return nil, fmt.Errorf("%s%w", s.key, err)
+	if l.Conn, err = wire.Connect(ctx, wire.Options{
+		Server: n, RunID: runID, Name: "jacobi launcher", Timeout: ConnectTimeout, Logger: log,
+	}); err != nil {
+		l.closeServer()
+		return nil, fmt.Errorf("%s%w", key, err)
 	}
-	return &Link{Conn: conn, Access: s.access, closeServer: s.close}, nil
+	return l, nil
 }
 
-// server is a NATS server that runs.
-type server struct {
-	own    configs.NATS            // the launcher's access
-	access map[string]configs.NATS // the ranks' access, by host
-	key    string                  // before errors: the key that names the server; "" if the launcher started it
-	close  func()
-}
-
-// server returns the server that n names, or one that it starts for the run runID.
-func (r *Reached) server(n configs.NATS, runID string, log *zap.Logger) (server, error) {
-	if n.URL == "" {
-		return r.ownServer(n, runID, log)
-	}
-	if n.SecretFile == "" { // other users may have access to the server
-		n.SecretFile = configs.Inline(rand.Text())
-	}
-	access, err := r.sameServer(n)
-	return server{own: n, access: access, key: "nats.url: ", close: func() {}}, err
-}
-
-// ownServer starts a server for this run. It listens on loopback only, unless ranks run elsewhere.
-func (r *Reached) ownServer(n configs.NATS, runID string, log *zap.Logger) (server, error) {
+// startServer starts a server for this run, and returns the launcher's access to it. It listens on loopback only,
+// unless ranks run elsewhere.
+func (l *Link) startServer(r *Reached, n configs.NATS, runID string, log *zap.Logger) (configs.NATS, error) {
 	at, err := r.addresses(n.AdvertisedHosts())
 	if err != nil {
-		return server{}, fmt.Errorf("addresses of this machine: %w", err)
+		return n, fmt.Errorf("addresses of this machine: %w", err)
 	}
-	var all []string
-	for _, list := range at {
-		all = append(all, list...)
-	}
-	slices.Sort(all)
+	all := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(at))...)))
 	srv, err := natsserver.Start(natsserver.Options{RunID: runID, Hosts: slices.Compact(all), Port: n.Port, Log: log})
 	if err != nil {
-		return server{}, err
+		return n, err
 	}
-	access := map[string]configs.NATS{}
+	l.Access, l.closeServer = map[string]configs.NATS{}, srv.Close
 	for name := range r.ByName {
-		access[name] = srv.NATS()
+		l.Access[name] = srv.NATS()
 		if list := at[name]; list != nil {
-			access[name] = srv.At(list...)
+			l.Access[name] = srv.At(list...)
 		}
 	}
-	return server{own: srv.NATS(), access: access, close: srv.Close}, nil
+	return srv.NATS(), nil
 }
 
 // addresses returns, by machine reached over ssh, the addresses at which it reaches this one: the advertised ones if

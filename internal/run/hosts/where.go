@@ -154,40 +154,28 @@ func (p Places) RanksHere() (n int) {
 // lookupLimit bounds the address look-ups of all hosts together.
 const lookupLimit = 5 * time.Second
 
-// hereAmong returns which of names are names or addresses of this machine, whose ranks need no ssh.
+// hereAmong returns which of names are names or addresses of this machine, whose ranks need no ssh. A name that cannot
+// be resolved may be an alias in the ssh configuration.
 func hereAmong(ctx context.Context, names []string) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
+	host, _ := os.Hostname() // "" is no name of a host
+	own, _ := net.InterfaceAddrs()
 	here := map[string]bool{}
 	for _, name := range names {
-		if isHere(ctx, name) {
+		if strings.EqualFold(name, host) || name == "localhost" {
 			here[name] = true
+			continue
 		}
-	}
-	return here
-}
-
-// isHere reports whether host is a name or an address of this machine. A name that cannot be resolved may be an alias
-// in the ssh configuration.
-func isHere(ctx context.Context, host string) bool {
-	name, err := os.Hostname()
-	if err == nil && strings.EqualFold(host, name) || host == "localhost" {
-		return true
-	}
-	own, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	if err != nil {
-		return false
-	}
-	for _, ip := range found {
-		for _, a := range own {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip.IP) {
-				return true
+		found, _ := net.DefaultResolver.LookupIPAddr(ctx, name)
+		for _, ip := range found {
+			if slices.ContainsFunc(own, func(a net.Addr) bool {
+				n, ok := a.(*net.IPNet)
+				return ok && n.IP.Equal(ip.IP)
+			}) {
+				here[name] = true
 			}
 		}
 	}
-	return false
+	return here
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -49,21 +48,14 @@ func startCrew(ctx context.Context, j *Job) (*crew, error) {
 		specs[p.Host] = s
 	}
 	sink := Sink{Line: j.Output, Exit: func(e Exit) { c.exits <- e }}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
-	for name, spec := range specs {
-		wg.Go(func() {
-			if err := c.hosts[name].Start(ctx, spec, sink); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-		})
-	}
-	wg.Wait()
-	if len(errs) > 0 {
-		return nil, errors.Join(append(errs, c.close())...)
+	err := each(c.hosts, func(name string, h Host) error {
+		if spec, ok := specs[name]; ok {
+			return h.Start(ctx, spec, sink)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
@@ -77,11 +69,7 @@ func (c *crew) signal(sig syscall.Signal) {
 
 // suspend stops all ranks that have not ended, until they get SIGCONT.
 func (c *crew) suspend(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, h := range c.hosts {
-		wg.Go(func() { h.Suspend(ctx) })
-	}
-	wg.Wait()
+	_ = each(c.hosts, func(_ string, h Host) error { h.Suspend(ctx); return nil })
 }
 
 // note records an Exit that was received from exits.
@@ -98,22 +86,23 @@ func (c *crew) running() []int {
 	return ranks
 }
 
-// close closes all hosts at the same time.
-func (c *crew) close() error {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
-	for _, h := range c.hosts {
-		wg.Go(func() {
-			if err := h.Close(); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-		})
+func (c *crew) close() error { return CloseAll(c.hosts) }
+
+// CloseAll closes all hosts at the same time.
+func CloseAll(hosts map[string]Host) error {
+	return each(hosts, func(_ string, h Host) error { return h.Close() })
+}
+
+// each does something with all hosts at the same time.
+func each(hosts map[string]Host, do func(name string, h Host) error) (all error) {
+	errs := make(chan error, len(hosts))
+	for name, h := range hosts {
+		go func() { errs <- do(name, h) }()
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	for range hosts {
+		all = errors.Join(all, <-errs)
+	}
+	return all
 }
 
 // NotifySignals returns a channel of the signals that end or suspend a run, until stop is called.
@@ -214,8 +203,13 @@ func (s *supervisor) endedWell(ctx context.Context) {
 func (s *supervisor) endWithin(ctx context.Context, grace time.Duration, of string) {
 	s.done, s.grace = of, grace
 	if !s.failing && !s.killed {
-		s.kill = awake.Of(ctx).NewTimer(grace).C
+		s.killAfter(ctx, grace)
 	}
+}
+
+// killAfter sets the time after which ranks that have not ended are killed, or left behind.
+func (s *supervisor) killAfter(ctx context.Context, grace time.Duration) {
+	s.kill = awake.Of(ctx).NewTimer(grace).C
 }
 
 // late kills the ranks that have not ended within their grace period. Ranks that were killed before are left behind.
@@ -246,7 +240,7 @@ func (s *supervisor) killAll(ctx context.Context) {
 	s.send(syscall.SIGKILL)
 	if !s.killed {
 		s.killed = true
-		s.kill = awake.Of(ctx).NewTimer(s.KillGrace).C
+		s.killAfter(ctx, s.KillGrace)
 	}
 }
 

@@ -218,11 +218,8 @@ const (
 
 // ParseMapBy reads "slot" or "node".
 func ParseMapBy(name string) (MapBy, error) {
-	switch name {
-	case "slot":
-		return MapBySlot, nil
-	case "node":
-		return MapByNode, nil
+	if by, ok := map[string]MapBy{"slot": MapBySlot, "node": MapByNode}[name]; ok {
+		return by, nil
 	}
 	return 0, fmt.Errorf("%q: allowed are slot and node", name)
 }

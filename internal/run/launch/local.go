@@ -110,7 +110,6 @@ func (l *Local) startAll(processes []*process) error {
 	return err
 }
 
-// Signal implements Host.
 func (l *Local) Signal(sig syscall.Signal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,10 +118,8 @@ func (l *Local) Signal(sig syscall.Signal) {
 	}
 }
 
-// Suspend implements Host.
 func (l *Local) Suspend(context.Context) { l.Signal(syscall.SIGSTOP) }
 
-// Close implements Host.
 func (l *Local) Close() (err error) {
 	if l.release == nil {
 		return nil

@@ -59,7 +59,6 @@ func (r *Remote) send() {
 	}
 }
 
-// Start implements Host.
 func (r *Remote) Start(ctx context.Context, spec Spec, sink Sink) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
 	defer cancel()
@@ -155,7 +154,6 @@ func (r *Remote) pump(clock *awake.Clock, spec Spec, sink Sink, early []News) {
 	}
 }
 
-// Signal implements Host.
 func (r *Remote) Signal(sig syscall.Signal) {
 	select {
 	case r.orders <- Order{Signal: sig}:
@@ -163,7 +161,6 @@ func (r *Remote) Signal(sig syscall.Signal) {
 	}
 }
 
-// Suspend implements Host.
 func (r *Remote) Suspend(ctx context.Context) {
 	select {
 	case <-r.stopped: // left over from an earlier suspension

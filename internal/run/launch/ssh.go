@@ -177,7 +177,6 @@ func (w *sshWire) unreached(program string) error {
 	}
 }
 
-// Send implements Wire.
 func (w *sshWire) Send(o Order) error {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -189,10 +188,8 @@ func (w *sshWire) Send(o Order) error {
 	return err
 }
 
-// News implements Wire.
 func (w *sshWire) News() <-chan News { return w.news }
 
-// Reason implements Wire.
 func (w *sshWire) Reason() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +199,6 @@ func (w *sshWire) Reason() string {
 	return fmt.Sprintf("ssh ended with exit code %d", w.command.ProcessState.ExitCode())
 }
 
-// Close implements Wire.
 func (w *sshWire) Close() error {
 	w.once.Do(func() {
 		close(w.stop)
@@ -224,11 +220,7 @@ func (w *sshWire) Close() error {
 
 // ShellQuote quotes text so that a POSIX shell reads it as one word.
 func ShellQuote(text string) string {
-	var b bytes.Buffer
-	b.WriteByte('\'')
-	b.WriteString(strings.ReplaceAll(text, "'", `'\''`))
-	b.WriteByte('\'')
-	return b.String()
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // Stream is one of the two outputs of a process.
@@ -240,7 +232,6 @@ const (
 	Stderr
 )
 
-// String returns "stdout" or "stderr".
 func (s Stream) String() string {
 	if s == Stdout {
 		return "stdout"
@@ -298,13 +289,8 @@ const (
 
 // ParseTag reads "rank", "stream" or "none".
 func ParseTag(name string) (Tag, error) {
-	switch name {
-	case "rank":
-		return TagRank, nil
-	case "stream":
-		return TagStream, nil
-	case "none":
-		return TagNone, nil
+	if tag, ok := map[string]Tag{"rank": TagRank, "stream": TagStream, "none": TagNone}[name]; ok {
+		return tag, nil
 	}
 	return 0, fmt.Errorf("%q: allowed are rank, stream and none", name)
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
-	"jacobi/internal/base/awake"
 	"jacobi/internal/net/roster"
 )
 
@@ -145,15 +144,9 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 		if host := s.Ranks[e.Rank].Host; !slices.Contains(s.out.LostHosts, host) {
 			s.out.LostHosts = append(s.out.LostHosts, host)
 		}
-	case e.Signal == 0 && e.Code == 0:
-		s.endedWell(ctx)
-		return
-	case e.Signal == 0 && e.Code == rankInterrupted:
-		s.out.stopped = true
-		s.endedWell(ctx)
-		return
-	case e.Signal == 0 && e.Code == rankMissed:
-		s.out.missed = true
+	case e.Signal == 0 && slices.Contains([]int{0, rankInterrupted, rankMissed}, e.Code):
+		s.out.stopped = s.out.stopped || e.Code == rankInterrupted
+		s.out.missed = s.out.missed || e.Code == rankMissed
 		s.endedWell(ctx)
 		return
 	case e.Signal != 0 && s.sent[e.Signal]:
@@ -165,19 +158,17 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 		}
 		return
 	}
-	f := RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: e.String(), Sweeps: s.sweeps, Step: s.step,
-		Died:        e.Lost != "" || e.Signal != 0,
-		Consequence: e.Lost == "" && e.Signal == 0 && e.Code == rankConsequence}
-	s.failed(ctx, f)
+	died := e.Lost != "" || e.Signal != 0
+	s.failed(ctx, RankError{Rank: e.Rank, Text: e.String(), Died: died,
+		Consequence: !died && e.Code == rankConsequence})
 }
 
 // failed records the failure of a rank. An Exit and an event may both report it: the first one counts.
 func (s *supervisor) failed(ctx context.Context, f RankError) {
-	for _, known := range s.failures {
-		if known.Rank == f.Rank {
-			return
-		}
+	if slices.ContainsFunc(s.failures, func(known RankError) bool { return known.Rank == f.Rank }) {
+		return
 	}
+	f.Host, f.Sweeps, f.Step = cmp.Or(f.Host, s.Ranks[f.Rank].Host), s.sweeps, s.step
 	s.failures = append(s.failures, f)
 	s.fail(ctx, roster.AbortError{Rank: f.Rank, Host: f.Host, Cause: f.Text, Consequence: f.Consequence})
 }
@@ -185,8 +176,7 @@ func (s *supervisor) failed(ctx context.Context, f RankError) {
 // fellSilent handles a rank that gives no sign of life. One that has only to end gives none.
 func (s *supervisor) fellSilent(ctx context.Context, e *roster.SilentError) {
 	if s.done == "" && !s.failing && !s.killed && !s.crew.ended[e.Rank] {
-		s.failed(ctx, RankError{Rank: e.Rank, Host: e.Host, Text: e.Words(), Sweeps: s.sweeps, Step: s.step,
-			Died: true})
+		s.failed(ctx, RankError{Rank: e.Rank, Host: e.Host, Text: e.Words(), Died: true})
 	}
 }
 
@@ -197,7 +187,7 @@ func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
 	}
 	s.failing = true
 	if !s.killed {
-		s.kill = awake.Of(ctx).NewTimer(s.FailGrace).C
+		s.killAfter(ctx, s.FailGrace)
 	}
 	if s.Abort != nil && len(s.crew.running()) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
@@ -215,10 +205,7 @@ func (s *supervisor) event(ctx context.Context, e roster.Event) {
 		s.finished(ctx, e)
 	case roster.Aborted:
 		if e.Rank >= 0 && e.Rank < len(s.Ranks) {
-			s.failed(ctx, RankError{Rank: e.Rank, Host: s.Ranks[e.Rank].Host, Text: "failed: " + e.Text,
-				Sweeps:      s.sweeps,
-				Step:        s.step,
-				Consequence: e.Consequence})
+			s.failed(ctx, RankError{Rank: e.Rank, Text: "failed: " + e.Text, Consequence: e.Consequence})
 		}
 	}
 	if s.OnEvent != nil {
@@ -262,7 +249,7 @@ func (s *supervisor) timedOut(ctx context.Context) {
 	if s.failing || s.done != "" || s.killed {
 		return
 	}
-	s.kill = awake.Of(ctx).NewTimer(s.StopGrace).C
+	s.killAfter(ctx, s.StopGrace)
 	if s.out.signal != 0 {
 		return // the ranks were already told to stop
 	}

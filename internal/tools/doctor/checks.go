@@ -106,14 +106,6 @@ func checkHosts(ctx context.Context, p *plan.Plan, m hosts.Means) []Finding {
 	return faultsOf(reached.Close(), "check that the host is up")
 }
 
-// checkPlan returns the faults of p.
-func checkPlan(ctx context.Context, p *plan.Plan) (faults []Finding) {
-	for _, f := range p.Faults(ctx, true) {
-		faults = append(faults, faultsOf(f.Err, f.Do)...)
-	}
-	return faults
-}
-
 // measureOutput measures output.dir; nil if the run writes no files.
 func measureOutput(p *plan.Plan) (*examine.Place, error) {
 	o := p.Config.Output

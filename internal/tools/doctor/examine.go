@@ -57,7 +57,9 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 	if err != nil {
 		return planned(append(faults, faultsOf(err, bothBuilt)...), warnings), nil
 	}
-	faults = append(faults, checkPlan(ctx, p)...)
+	for _, f := range p.Faults(ctx, true) {
+		faults = append(faults, faultsOf(f.Err, f.Do)...)
+	}
 	expects := p.Expects(ctx)
 	if expects.Warning != "" {
 		warnings = append(warnings, Finding{expects.Warning, expects.Do})
@@ -124,7 +126,6 @@ func (run Run) trial(ctx context.Context, p *plan.Plan, starter attempt.Starter)
 // collected is a progress that collects the findings that ranks publish when one of them fails.
 type collected struct{ ranks []examine.Rank }
 
-// Event implements attempt.Progress.
 func (c collected) Event(e roster.Event) {
 	var r examine.Rank
 	if e.Kind == roster.Examined && e.Rank >= 0 && e.Rank < len(c.ranks) && json.Unmarshal(e.Report, &r) == nil {
@@ -132,7 +133,6 @@ func (c collected) Event(e roster.Event) {
 	}
 }
 
-// Close implements attempt.Progress.
 func (collected) Close() {}
 
 // conclude returns the findings of a trial that ended with out. published are those that ranks published, by rank; they

@@ -217,8 +217,7 @@ func (r *Record) Roofline(rate float64) {
 
 // CopyRates are the speeds of copies that were measured, in bytes read and written a second. The zero value holds none.
 type CopyRates struct {
-	cpu map[cpuCopy]float64
-	gpu map[int]float64 // by CUDA's index
+	known map[any]float64 // by cpuCopy, or by CUDA's index of a GPU
 }
 
 // cpuCopy holds the parameters of a copy on the CPU.
@@ -232,7 +231,8 @@ func (c *CopyRates) Of(ctx context.Context, p *plan.Plan) (rate float64, err err
 	case len(p.GPUs) > 0:
 		rate, err = c.ofGPUs(ctx, p)
 	default:
-		rate, err = c.ofCPU(ctx, cpuCopyOf(p))
+		of := cpuCopyOf(p)
+		rate, err = c.once(of, func() (float64, error) { return cpu.CopyRate(ctx, of.bytes, of.threads) })
 	}
 	if err != nil {
 		return 0, fmt.Errorf("measure the roofline: %w", err)
@@ -242,9 +242,6 @@ func (c *CopyRates) Of(ctx context.Context, p *plan.Plan) (rate float64, err err
 
 // ofGPUs returns the sum over the GPUs that ranks use.
 func (c *CopyRates) ofGPUs(ctx context.Context, p *plan.Plan) (sum float64, err error) {
-	if c.gpu == nil {
-		c.gpu = map[int]float64{}
-	}
 	counted := map[int]bool{}
 	for _, choice := range p.Choices {
 		i := choice.Index
@@ -252,29 +249,28 @@ func (c *CopyRates) ofGPUs(ctx context.Context, p *plan.Plan) (sum float64, err 
 			continue
 		}
 		counted[i] = true
-		if _, known := c.gpu[i]; !known {
-			if c.gpu[i], err = cuda.CopyRate(ctx, &p.GPUs[i]); err != nil {
-				return 0, err
-			}
+		rate, err := c.once(i, func() (float64, error) { return cuda.CopyRate(ctx, &p.GPUs[i]) })
+		if err != nil {
+			return 0, err
 		}
-		sum += c.gpu[i]
+		sum += rate
 	}
 	return sum, nil
 }
 
-func (c *CopyRates) ofCPU(ctx context.Context, key cpuCopy) (rate float64, err error) {
-	if c.cpu == nil {
-		c.cpu = map[cpuCopy]float64{}
-	}
-	rate, known := c.cpu[key]
+// once measures a copy that has not been measured yet.
+func (c *CopyRates) once(key any, measure func() (float64, error)) (rate float64, err error) {
+	rate, known := c.known[key]
 	if known {
 		return rate, nil
 	}
-	if rate, err = cpu.CopyRate(ctx, key.bytes, key.threads); err != nil {
-		return 0, err
+	if rate, err = measure(); err == nil {
+		if c.known == nil {
+			c.known = map[any]float64{}
+		}
+		c.known[key] = rate
 	}
-	c.cpu[key] = rate
-	return rate, nil
+	return rate, err
 }
 
 // cpuCopyOf returns the copy on the CPU to compare with p: of a field, by the threads of all ranks.

@@ -224,7 +224,7 @@ func TestCopyRatesAreKept(t *testing.T) {
 	if p.Places, err = hosts.OnThisHost(2); err != nil {
 		t.Fatal(err)
 	}
-	rates := CopyRates{cpu: map[cpuCopy]float64{cpuCopyOf(p): 123}}
+	rates := CopyRates{map[any]float64{cpuCopyOf(p): 123, 0: 5., 1: 7.}}
 	if rate, err := rates.Of(t.Context(), p); rate != 123 || err != nil {
 		t.Errorf("%v, %v", rate, err)
 	}
@@ -232,7 +232,6 @@ func TestCopyRatesAreKept(t *testing.T) {
 	gpus.GPUs = make([]driver.Device, 2)
 	gpus.Choices = []*device.Choice{{Candidate: device.Candidate{Index: 1}}, {},
 		{Candidate: device.Candidate{Index: 1}}}
-	rates.gpu = map[int]float64{0: 5, 1: 7}
 	if rate, err := rates.Of(t.Context(), &gpus); rate != 12 || err != nil {
 		t.Errorf("two GPUs: %v, %v", rate, err)
 	}

@@ -246,10 +246,9 @@ func Collect(ranges []Range, row int) []Range {
 	return append(ranges, Range{row, row + 1})
 }
 
-// FormatRows formats ranges as "row 7" or "rows 3-5, 9".
-func FormatRows(ranges []Range) string {
+// FormatRows formats ranges as "row 7" or "rows 3-5, 9", and returns their number of rows.
+func FormatRows(ranges []Range) (text string, rows int) {
 	var parts []string
-	rows := 0
 	for _, r := range ranges {
 		rows += r.Hi - r.Lo
 		if r.Hi-r.Lo == 1 {
@@ -258,7 +257,7 @@ func FormatRows(ranges []Range) string {
 			parts = append(parts, fmt.Sprintf("%d-%d", r.Lo, r.Hi-1))
 		}
 	}
-	return english.PluralWord(rows, "row", "") + " " + strings.Join(parts, ", ")
+	return english.PluralWord(rows, "row", "") + " " + strings.Join(parts, ", "), rows
 }
 
 // String describes the device of a rank.
@@ -272,12 +271,8 @@ func (d Device) String() string {
 
 // String describes a difference in one line.
 func (d Difference) String() string {
-	rows := 0
-	for _, r := range d.Rows {
-		rows += r.Hi - r.Lo
-	}
-	return fmt.Sprintf("round %d, %s: WRONG BITS in %s (%d of %d) of %v", d.Round, d.Kind, FormatRows(d.Rows), rows,
-		d.Of, d.Device)
+	text, rows := FormatRows(d.Rows)
+	return fmt.Sprintf("round %d, %s: WRONG BITS in %s (%d of %d) of %v", d.Round, d.Kind, text, rows, d.Of, d.Device)
 }
 
 // String describes the reference in one line.
@@ -392,10 +387,8 @@ func (t Total) String() string {
 // seconds formats a time for people.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
+	if d < 10*time.Second {
 		return d.Round(time.Millisecond).String()
-	default:
-		return d.Round(time.Second).String()
 	}
+	return d.Round(time.Second).String()
 }

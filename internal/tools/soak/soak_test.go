@@ -42,9 +42,11 @@ func TestCollect(t *testing.T) {
 	for _, row := range []int{3, 4, 5, 9} {
 		got = Collect(got, row)
 	}
-	if !reflect.DeepEqual(got, []Range{{3, 6}, {9, 10}}) || FormatRows(got) != "rows 3-5, 9" ||
-		FormatRows(got[1:]) != "row 9" {
-		t.Errorf("got %v, %s", got, FormatRows(got))
+	text, rows := FormatRows(got)
+	last, one := FormatRows(got[1:])
+	if !reflect.DeepEqual(got, []Range{{3, 6}, {9, 10}}) || text != "rows 3-5, 9" || rows != 4 || last != "row 9" ||
+		one != 1 {
+		t.Errorf("got %v, %d %s, %d %s", got, rows, text, one, last)
 	}
 	for row := 10; row < 1000; row += 2 {
 		got = Collect(got, row)

@@ -177,11 +177,11 @@ func (s *soaking) makeReference(ctx context.Context) (stopped bool, err error) {
 	if table, err = s.Comm.Broadcast(ctx, "reference", table); err != nil { // signs of life bound the wait
 		return false, err
 	}
-	mesh := s.Layout.Mesh
-	if s.reference, err = tableOf(mesh.Interior(), table); len(table) > 0 {
-		return false, err
+	s.reference = rowHashes{s.Layout.Mesh.Interior(), table}
+	if want := s.reference.stripe.Rows(); len(table) != 0 && len(table) != want*sha256.Size {
+		return false, fmt.Errorf("reference: %d bytes for %d rows", len(table), want)
 	}
-	return true, nil
+	return len(table) == 0, nil
 }
 
 // computeReference returns the hashes of the rows; nil if the rank was told to stop.
@@ -216,21 +216,24 @@ func (s *soaking) computeReference(ctx context.Context) (table []byte, err error
 	field, _ := digest.Sums()
 	s.tell(soak.Event{Event: "reference", Reference: &soak.Reference{Host: s.Comm.Self().Host, Sweeps: sweeps,
 		Seconds: took, FieldSHA256: field}})
-	return hashes.table(), nil
+	return hashes.table, nil
 }
 
-// rowHashes are the SHA-256s of the rows of a stripe.
+// rowHashes are the SHA-256s of the rows of a stripe, one after the other.
 type rowHashes struct {
 	stripe solver.Stripe
-	hashes [][sha256.Size]byte // of row stripe.Lo+i
+	table  []byte
 }
+
+// of returns the SHA-256 of a row.
+func (h rowHashes) of(row int) []byte { return h.table[(row-h.stripe.Lo)*sha256.Size:][:sha256.Size] }
 
 // hashBytes bounds the buffer in which rows are copied from a device to be hashed.
 const hashBytes = 32 << 20
 
 // hashRows hashes the rows of the layout's stripe with the given number of threads.
 func hashRows(ctx context.Context, rows solver.Rows, l solver.Layout, threads int) (rowHashes, error) {
-	h := rowHashes{l.Stripe, make([][sha256.Size]byte, l.Stripe.Rows())}
+	h := rowHashes{l.Stripe, make([]byte, l.Stripe.Rows()*sha256.Size)}
 	size := l.Mesh.RowBytes()
 	height := min(max(1, hashBytes/size), l.Stripe.Rows())
 	buf := make([]byte, height*size)
@@ -243,7 +246,8 @@ func hashRows(ctx context.Context, rows solver.Rows, l solver.Layout, threads in
 		for t := range threads {
 			wg.Go(func() {
 				for i := t; i < part.Rows(); i += threads {
-					h.hashes[lo-l.Stripe.Lo+i] = sha256.Sum256(buf[i*size : (i+1)*size])
+					sum := sha256.Sum256(buf[i*size : (i+1)*size])
+					copy(h.of(lo+i), sum[:])
 				}
 			})
 		}
@@ -252,41 +256,16 @@ func hashRows(ctx context.Context, rows solver.Rows, l solver.Layout, threads in
 	return h, nil
 }
 
-// hashers returns with how many threads this rank hashes: its share of the cores.
-func (s *soaking) hashers() int { return max(1, min(int(s.Cores), runtime.GOMAXPROCS(0))) }
-
-// table returns the hashes of all rows, one after the other.
-func (h rowHashes) table() []byte {
-	var table []byte
-	for i := range h.hashes {
-		table = append(table, h.hashes[i][:]...)
-	}
-	return table
-}
-
-// tableOf is the reverse of table.
-func tableOf(stripe solver.Stripe, table []byte) (rowHashes, error) {
-	if len(table) != stripe.Rows()*sha256.Size {
-		return rowHashes{}, fmt.Errorf("reference: %d bytes for %d rows", len(table), stripe.Rows())
-	}
-	h := rowHashes{stripe: stripe}
-	for part := range slices.Chunk(table, sha256.Size) {
-		h.hashes = append(h.hashes, [sha256.Size]byte(part))
-	}
-	return h, nil
-}
-
 // sum returns the SHA-256 of the table in hexadecimal digits.
 func (h rowHashes) sum() string {
-	sum := sha256.Sum256(h.table())
+	sum := sha256.Sum256(h.table)
 	return hex.EncodeToString(sum[:])
 }
 
 // differ returns the rows whose hashes are not those of the reference, which has all rows of h.
 func (h rowHashes) differ(reference rowHashes) (differ []soak.Range) {
-	for i := range h.hashes {
-		row := h.stripe.Lo + i
-		if !bytes.Equal(h.hashes[i][:], reference.hashes[row-reference.stripe.Lo][:]) {
+	for row := h.stripe.Lo; row < h.stripe.Hi; row++ {
+		if !bytes.Equal(h.of(row), reference.of(row)) {
 			differ = soak.Collect(differ, row)
 		}
 	}

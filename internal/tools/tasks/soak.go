@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -146,7 +147,7 @@ func (s *soaking) step(ctx context.Context, f *field, round int) (soak.Rank, err
 	if err != nil || !complete {
 		return result, err
 	}
-	hashes, err := hashRows(ctx, f.backend, f.layout, s.hashers())
+	hashes, err := hashRows(ctx, f.backend, f.layout, max(1, min(int(s.Cores), runtime.GOMAXPROCS(0))))
 	if err != nil {
 		return result, err
 	}
