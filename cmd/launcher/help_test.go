@@ -44,14 +44,6 @@ In the environment: JACOBI_HALO_TIMEOUT
 			t.Errorf("%s: error %v, output\n%s", c.args, err, out)
 		}
 	}
-	for args, want := range map[string]string{
-		"solver.methd": `help "solver.methd": did you mean solver.method?`,
-		"zzzzzzzz":     `help "zzzzzzzz": no command, key or section of the run file has this name`,
-	} {
-		if _, err := command(t, "help", args); err == nil || err.Error() != want {
-			t.Errorf("help %s: error %v, want %s", args, err, want)
-		}
-	}
 }
 
 // All help fits a terminal of 80 columns.

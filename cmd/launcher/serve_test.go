@@ -186,21 +186,18 @@ func TestServeLinesThatAreNone(t *testing.T) {
 		{`{"cancel": 1, "id": 7, "keys": {}}`, "7: " + alone},
 		{`{"id": 1, "keys": {}} {"id": 2, "keys": {}}`,
 			"null: no request: column 24: more after the end of the object"},
-		{`{"id": 1, "keys": {}} x`, "null: no request: column 23: more after the end of the object"},
 		{`{"id": "a` + "\xff" + `", "keys": {}}`, "null: no request: column 10: byte 0xff; must be text in UTF-8"},
 		{`{"id": "a", "keys": {"x": "` + "\xff" + `"}}`,
 			`"a": no request: column 28: byte 0xff; must be text in UTF-8`},
 		{`{"id": "` + strings.Repeat("é", 101) + `", "keys": {}}`,
 			"null: no request: id: must be " + anID},
 		{`{"id": true, "keys": {}}`, "null: no request: id: must be " + anID},
-		{`{"keys": {}}`, "null: no request: id: must be " + anID},
 		{`{"id": 8, "keys": {}, "foo": 1}`, "8: no request: foo" + fields},
 		{`{"id": 8, "keys": {}, "\u001b[1m": 1}`, `8: no request: \x1b[1m` + fields},
 		{`{"ID": 8, "keys": {}}`, "null: no request: ID" + fields},
 		{`{"id": 8, "keys": {}, "hash": 1}`, "8: no request: hash: must be true or false"},
 		{`{"id": 8, "keys": {}, "progress": null}`, "8: no request: progress: must be true or false"},
 		{`{"id": 8}`, "8: no request: keys: must be an object"},
-		{`{"id": 8, "keys": null}`, "8: no request: keys: must be an object"},
 		{`{"id": 8, "keys": [1]}`, "8: no request: keys: must be an object"},
 		{`{"id": 8, "keys": {}, "keys": {}}`, `8: no request: column 29: the key "keys" is given twice`},
 		{`{"id": 8, "keys": {"a": 1e-999}}`, "8: no request: column 31: 1e-999: must be a number that a float64 " +
@@ -216,7 +213,6 @@ func TestServeLinesThatAreNone(t *testing.T) {
 		{`{"id": 8, "keys": {"zzzz0": 1, "zzzz1": 1, "zzzz2": 1, "zzzz3": 1}}`, "8: " + strings.Join(unknown, "\n")},
 		{`{"id": 8, "keys": {"grid.nx": "` + long + `"}}`, `8: grid.nx "` + long[:119] + " … " + long[:39] +
 			`" (1000002 characters) (request): must be an integer, 3 to 2147483647`},
-		{long + long, "null: no request: more than 1048576 bytes"},
 	} {
 		c.ask(l.line)
 		if got := c.answer(); got != l.want {
@@ -383,34 +379,6 @@ func TestServeWriteDeadline(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%v, want an end of the time", err)
 	}
-}
-
-// Requests without an end have one when the ranks end, and clients get it.
-func TestServeDismisses(t *testing.T) {
-	t.Parallel()
-	o := openOffice(t)
-	c := o.dial()
-	c.ask(`{"id": 1, "keys": {}}`, `{"id": 2, "keys": {}}`, `{"id": 3, "keys": {}}`)
-	<-o.given
-	o.finish <- study.Result{Failed: "done"}
-	<-o.given
-	if got := c.answer(); got != "1: done" {
-		t.Error(got)
-	}
-	if err := o.leave(); err != nil {
-		t.Fatal(err)
-	}
-	o.await(func() bool { return len(o.turn) > 0 }) // the third one may not have come yet
-	o.stop()
-	if err := o.dismiss(t.Context(), 1, "the ranks have ended"); err != nil {
-		t.Error(err)
-	}
-	for id := 2; id <= 3; id++ {
-		if got, want := c.answer(), fmt.Sprintf("%d: the ranks have ended", id); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-	c.ends()
 }
 
 // One client too many is told so.

@@ -116,25 +116,6 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-func TestTwoMappings(t *testing.T) {
-	a := create(t, 3*WordSize)
-	b, err := Open(a.Handle())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := answer(b); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := ask(t.Context(), a); err != nil {
-		t.Error(err)
-	}
-	wg.Wait()
-}
-
 func TestMemoryOutlivesCreator(t *testing.T) {
 	a, err := Create(64)
 	if err != nil {
@@ -164,8 +145,10 @@ func TestMemoryOutlivesCreator(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	s := create(t, 100)
-	other := create(t, 100)
+	if _, err := Create(0); err == nil {
+		t.Error("a segment of 0 bytes was created")
+	}
+	s, other := create(t, 100), create(t, 100)
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {
 		t.Fatal(err)
@@ -199,12 +182,6 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("error %q does not say %q", err, c.want)
 			}
 		})
-	}
-}
-
-func TestCreateRefusesEmpty(t *testing.T) {
-	if _, err := Create(0); err == nil {
-		t.Error("a segment of 0 bytes was created")
 	}
 }
 
@@ -293,32 +270,5 @@ func TestLocalNode(t *testing.T) {
 	}
 	if a.Boot == "" || a.PIDNamespace == "" || strings.ContainsAny(a.PIDNamespace, "[]:") {
 		t.Errorf("incomplete: %+v", a)
-	}
-}
-
-func BenchmarkPingPong(b *testing.B) {
-	for _, spin := range []time.Duration{0, 50 * time.Microsecond} {
-		b.Run("spin="+spin.String(), func(b *testing.B) {
-			s := create(b, 2*WordSize)
-			var wg sync.WaitGroup
-			n := uint32(b.N)
-			wg.Go(func() {
-				for i := uint32(1); i <= n; i++ {
-					if err := s.Word(0).Wait(b.Context(), spin, time.Time{},
-						func(v uint32) bool { return v == i }); err != nil {
-						b.Error(err)
-					}
-					s.Word(WordSize).Store(i)
-				}
-			})
-			for i := uint32(1); i <= n; i++ {
-				s.Word(0).Store(i)
-				if err := s.Word(WordSize).Wait(b.Context(), spin, time.Time{},
-					func(v uint32) bool { return v == i }); err != nil {
-					b.Error(err)
-				}
-			}
-			wg.Wait()
-		})
 	}
 }

@@ -98,34 +98,6 @@ func TestTwoAgentsThatLookAlike(t *testing.T) {
 	}
 }
 
-// A launcher that waits for slots reports every change, and goes on as soon as there are enough.
-func TestFindNoticesSlotsThatGetFree(t *testing.T) {
-	s := rostertest.Start(t, 0)
-	startAgent(t, join(t, s, ""), "exec sleep 600")
-	conn := join(t, s, "")
-	var hosts []launch.Host
-	for range 2 {
-		hosts = append(hosts, host(t, conn))
-		if _, err := start(t, hosts[len(hosts)-1], 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	begin := time.Now()
-	q := find(t.Context(), conn, 3)
-	for i, want := range []string{"node has 1 of 3 slots free", "node has 2 of 3 slots free"} {
-		q.await(t, want)
-		if err := hosts[i].Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := <-q.found; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begin); took > long/2 || len(q.says) > 0 {
-		t.Errorf("found after %v, with %d further messages; want at once, with none", took, len(q.says))
-	}
-}
-
 // inquiry is a call of Find in progress.
 type inquiry struct {
 	says  chan string

@@ -163,21 +163,15 @@ func TestReachNamesAllHosts(t *testing.T) {
 	}
 }
 
-func TestFailedConnectionsDoNotRevealSecrets(t *testing.T) {
+// A run seals its messages at a server of the user.
+func TestConnectToAServer(t *testing.T) {
 	log := zaptest.NewLogger(t)
 	srv, err := natsserver.Start(natsserver.Options{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := configs.NATS{URL: "nats://jacobi:hunter2@" + srv.Addr()}
+	n := configs.NATS{URL: srv.NATS().URL}
 	r := &Reached{ByName: map[string]launch.Host{"here": nil}}
-	_, err = r.Connect(t.Context(), n, "r1", log)
-	if want := "nats.url: connect to the NATS server at nats://" + srv.Addr() + ": nats: Authorization Violation: " +
-		"the server does not know this user, or wants another password or key " +
-		"(nats.user and nats.password_file, nats.creds, nats.nkey, or nats.url)"; err == nil || err.Error() != want {
-		t.Errorf("error %v\nwant %s", err, want)
-	}
-	n.URL = srv.NATS().URL
 	link, err := r.Connect(t.Context(), n, "r1", log)
 	if err != nil {
 		t.Fatal(err)

@@ -2,14 +2,18 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/internal/net/roster"
 )
 
@@ -129,4 +133,119 @@ func fakeLauncher() {
 	_, err := job.Run(context.Background())
 	fmt.Println("fake launcher:", err)
 	os.Exit(1)
+}
+
+// trial runs fake ranks and records what a launcher would see.
+type trial struct {
+	job     Job
+	events  chan roster.Event
+	signals chan os.Signal
+	pids    chan map[int]int // delivers the process id of each rank once all are ready
+
+	reports bool          // rank 0 publishes its report before it ends well
+	known   chan struct{} // closed when the launcher knows of the first event
+
+	mu     sync.Mutex
+	lines  []string
+	said   []string
+	aborts []roster.AbortError
+}
+
+// newTrial prepares one rank for each entry of ranks, the rank's behaviour (see fakeRank).
+func newTrial(ranks ...string) *trial {
+	tr := &trial{
+		events:  make(chan roster.Event, 16),
+		signals: make(chan os.Signal, 16),
+		pids:    make(chan map[int]int, 1),
+		known:   make(chan struct{}),
+	}
+	ready := map[int]int{}
+	tr.job = Job{
+		Path:  os.Args[0],
+		Env:   append(os.Environ(), envFake+"="+strings.Join(ranks, ";"), "EXTRA=extra"),
+		RunID: "0123456789abcdef0123456789abcdef",
+		Ranks: OneHost("here", len(ranks)),
+		Output: func(rank int, s Stream, line []byte) {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			if verdict, ok := strings.CutPrefix(string(line), "done "); ok {
+				if rank == 0 && tr.reports {
+					tr.events <- finished(configs.Verdict(verdict))
+				}
+				return
+			}
+			tr.lines = append(tr.lines, strings.TrimSuffix(string(TagStream.Append(nil, rank, s, line)), "\n"))
+			if pid, ok := strings.CutPrefix(string(line), "ready "); ok {
+				ready[rank], _ = strconv.Atoi(pid)
+				if len(ready) == len(ranks) {
+					tr.pids <- ready
+				}
+			}
+		},
+		Say:    func(text string) { tr.said = append(tr.said, text) },
+		Events: tr.events,
+		OnEvent: func() func(roster.Event) {
+			once := sync.OnceFunc(func() { close(tr.known) })
+			return func(roster.Event) { once() }
+		}(),
+		Signals: tr.signals,
+		Abort: func(_ context.Context, e roster.AbortError) error {
+			tr.aborts = append(tr.aborts, e)
+			return nil
+		},
+		FailGrace: time.Minute,
+		StopGrace: time.Minute,
+		EndGrace:  time.Minute,
+		KillGrace: time.Minute,
+	}
+	return tr
+}
+
+// report makes rank 0 send a report before it ends well.
+func (tr *trial) report() { tr.reports = true }
+
+// finished is the event with which rank 0 sends the report of a run.
+func finished(verdict configs.Verdict) roster.Event {
+	return roster.Event{Kind: roster.Finished, Sweeps: 10, Verdict: string(verdict),
+		Report: json.RawMessage(`{"sweeps":10}`)}
+}
+
+// run runs the ranks. It calls when, if that is not nil, once all are ready.
+func (tr *trial) run(t *testing.T, when func(pids map[int]int)) Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	if when != nil {
+		wg.Go(func() {
+			select {
+			case pids := <-tr.pids:
+				when(pids)
+			case <-ctx.Done():
+			}
+		})
+	}
+	out, err := tr.job.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("the ranks did not end; output:\n%s", strings.Join(tr.lines, "\n"))
+	}
+	wg.Wait()
+	return out
+}
+
+func wantOutcome(t *testing.T, out Outcome, code int, message string) {
+	t.Helper()
+	got := ""
+	if out.Err != nil {
+		got = out.Err.Error()
+	}
+	if got != message {
+		t.Errorf("error %q\nwant  %q", got, message)
+	}
+	if out.ExitCode() != code {
+		t.Errorf("exit code %d, want %d", out.ExitCode(), code)
+	}
 }

@@ -142,13 +142,6 @@ func TestRunIDsAre32HexadecimalDigitsAndDiffer(t *testing.T) {
 	}
 }
 
-func TestOneHostCountsLocalRanks(t *testing.T) {
-	want := []Placement{{0, "a", 0, 3}, {1, "a", 1, 3}, {2, "a", 2, 3}}
-	if got := OneHost("a", 3); !slices.Equal(got, want) {
-		t.Errorf("placement %v, want %v", got, want)
-	}
-}
-
 func TestFindBinaryLooksBesideTheLauncherThenOnPath(t *testing.T) {
 	beside, onPath := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", onPath)

@@ -3,7 +3,6 @@ package launch
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,115 +18,6 @@ import (
 	"jacobi/internal/base/proctest"
 	"jacobi/internal/net/roster"
 )
-
-// trial runs fake ranks and records what a launcher would see.
-type trial struct {
-	job     Job
-	events  chan roster.Event
-	signals chan os.Signal
-	pids    chan map[int]int // delivers the process id of each rank once all are ready
-
-	reports bool // rank 0 publishes its report before it ends well
-
-	mu     sync.Mutex
-	lines  []string
-	said   []string
-	aborts []roster.AbortError
-}
-
-// newTrial prepares one rank for each entry of ranks, the rank's behaviour (see fakeRank).
-func newTrial(ranks ...string) *trial {
-	tr := &trial{
-		events:  make(chan roster.Event, 16),
-		signals: make(chan os.Signal, 16),
-		pids:    make(chan map[int]int, 1),
-	}
-	ready := map[int]int{}
-	tr.job = Job{
-		Path:  os.Args[0],
-		Env:   append(os.Environ(), envFake+"="+strings.Join(ranks, ";"), "EXTRA=extra"),
-		RunID: "0123456789abcdef0123456789abcdef",
-		Ranks: OneHost("here", len(ranks)),
-		Output: func(rank int, s Stream, line []byte) {
-			tr.mu.Lock()
-			defer tr.mu.Unlock()
-			if verdict, ok := strings.CutPrefix(string(line), "done "); ok {
-				if rank == 0 && tr.reports {
-					tr.events <- finished(configs.Verdict(verdict))
-				}
-				return
-			}
-			tr.lines = append(tr.lines, strings.TrimSuffix(string(TagStream.Append(nil, rank, s, line)), "\n"))
-			if pid, ok := strings.CutPrefix(string(line), "ready "); ok {
-				ready[rank], _ = strconv.Atoi(pid)
-				if len(ready) == len(ranks) {
-					tr.pids <- ready
-				}
-			}
-		},
-		Say:     func(text string) { tr.said = append(tr.said, text) },
-		Events:  tr.events,
-		Signals: tr.signals,
-		Abort: func(_ context.Context, e roster.AbortError) error {
-			tr.aborts = append(tr.aborts, e)
-			return nil
-		},
-		FailGrace: time.Minute,
-		StopGrace: time.Minute,
-		EndGrace:  time.Minute,
-		KillGrace: time.Minute,
-	}
-	return tr
-}
-
-// report makes rank 0 send a report before it ends well.
-func (tr *trial) report() { tr.reports = true }
-
-// finished is the event with which rank 0 sends the report of a run.
-func finished(verdict configs.Verdict) roster.Event {
-	return roster.Event{Kind: roster.Finished, Sweeps: 10, Verdict: string(verdict),
-		Report: json.RawMessage(`{"sweeps":10}`)}
-}
-
-// run runs the ranks. It calls when, if that is not nil, once all are ready.
-func (tr *trial) run(t *testing.T, when func(pids map[int]int)) Outcome {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	var wg sync.WaitGroup
-	if when != nil {
-		wg.Go(func() {
-			select {
-			case pids := <-tr.pids:
-				when(pids)
-			case <-ctx.Done():
-			}
-		})
-	}
-	out, err := tr.job.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ctx.Err() != nil {
-		t.Fatalf("the ranks did not end; output:\n%s", strings.Join(tr.lines, "\n"))
-	}
-	wg.Wait()
-	return out
-}
-
-func wantOutcome(t *testing.T, out Outcome, code int, message string) {
-	t.Helper()
-	got := ""
-	if out.Err != nil {
-		got = out.Err.Error()
-	}
-	if got != message {
-		t.Errorf("error %q\nwant  %q", got, message)
-	}
-	if out.ExitCode() != code {
-		t.Errorf("exit code %d, want %d", out.ExitCode(), code)
-	}
-}
 
 func TestRunGivesRanksTheirIdentityAndArguments(t *testing.T) {
 	tr := newTrial("identity", "identity")
@@ -152,189 +41,24 @@ func TestRunGivesRanksTheirIdentityAndArguments(t *testing.T) {
 	}
 }
 
-func TestRunReportsTheFirstCause(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		ranks []string
-		want  string
-	}{
-		{"its own words", []string{"follows", "fails:disk full", "follows"},
-			"rank 1 on here failed: disk full (last known sweep: none)"},
-		{"a panic", []string{"crashes:index 7", "follows"},
-			"rank 0 on here failed: panic: index 7 (last known sweep: none)"},
-		{"an abort", []string{"aborts:double free or corruption (out)", "follows"},
-			"rank 0 on here failed: double free or corruption (out); SIGABRT: abort (last known sweep: none)"},
-		{"no words", []string{"follows", "silent"},
-			"rank 1 on here failed with exit code 7 without a message (last known sweep: none)"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			wantOutcome(t, newTrial(c.ranks...).run(t, nil), ExitFailed, c.want)
-		})
-	}
-}
-
-// Each failure is reported once: the first cause by the outcome, others by the launcher, consequences not at all.
-func TestRunReportsEachFailureOnce(t *testing.T) {
-	t.Parallel()
-	tr := newTrial("failsWhenTold:rank 0: disk full", "failsWhenTold:no device", "follows")
-	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
-	wantOutcome(t, out, ExitFailed, "rank 0 on here failed: disk full (last known sweep: none)")
-	for _, line := range tr.lines {
-		if strings.Contains(line, "<stderr>") {
-			t.Errorf("shown as well: %s", line)
-		}
-	}
-	if want := []string{"rank 1 on here failed: no device (last known sweep: none)"}; !slices.Equal(tr.said, want) {
-		t.Errorf("said %q, want %q", tr.said, want)
-	}
-}
-
-func TestRunDoesNotWaitForEverForALostReport(t *testing.T) {
-	t.Parallel()
-	out := newTrial("good", "good").run(t, nil)
-	wantOutcome(t, out, ExitOK, "")
-	if out.Report != nil {
-		t.Errorf("report %q", out.Report)
-	}
-}
-
-func TestRunPrefersCausesToConsequences(t *testing.T) {
-	for _, c := range []struct{ other, want string }{
-		{"failsWhenTold:no device", "rank 1 on here failed: no device (last known sweep: none)"},
-		{"follows", "rank 0 on here failed: timed out waiting for rank 1 (last known sweep: none)"},
-	} {
-		t.Run(c.other, func(t *testing.T) {
-			t.Parallel()
-			out := newTrial("misses", c.other).run(t,
-				func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
-			wantOutcome(t, out, ExitFailed, c.want)
-		})
-	}
-}
-
 func TestRunAbortsTheOthersAfterAKilledRank(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("follows", "follows", "obeys")
-	known := make(chan struct{})
-	tr.job.OnEvent = func(roster.Event) { close(known) }
 	out := tr.run(t, func(pids map[int]int) {
 		tr.events <- roster.Event{Kind: roster.Progress, Sweeps: 513, Step: "cycle"}
-		<-known
+		<-tr.known
 		_ = syscall.Kill(pids[1], syscall.SIGKILL)
 	})
-	const what = "was killed by SIGKILL (killed); if nobody did that, memory ran out: see dmesg"
-	wantOutcome(t, out, ExitFailed, "rank 1 on here "+what+" (last known cycle: 512)")
+	wantOutcome(t, out, ExitFailed, "rank 1 on here "+byKill+" (last known cycle: 512)")
 	for _, line := range tr.lines {
 		if strings.Contains(line, "<stderr>") {
 			t.Errorf("a consequence is shown: %s", line)
 		}
 	}
-	want := []roster.AbortError{{Rank: 1, Host: "here", Cause: what}}
+	want := []roster.AbortError{{Rank: 1, Host: "here", Cause: byKill}}
 	if !slices.Equal(tr.aborts, want) {
 		t.Errorf("told %v, want %v", tr.aborts, want)
 	}
-}
-
-func TestRunBelievesARankThatSaysItFailed(t *testing.T) {
-	t.Parallel()
-	tr := newTrial("follows", "follows")
-	out := tr.run(t, func(map[int]int) {
-		tr.events <- roster.Event{Kind: roster.Aborted, Rank: 1, Text: "sweep 3: the norm is NaN", Sweeps: 4}
-	})
-	wantOutcome(t, out, ExitFailed, "rank 1 on here failed: sweep 3: the norm is NaN (last known sweep: 3)")
-}
-
-func TestRunKillsRanksThatOutliveAFailure(t *testing.T) {
-	t.Parallel()
-	tr := newTrial("failsWhenTold:late", "deaf", "deaf")
-	tr.job.FailGrace = 2 * time.Second
-	out := tr.run(t, func(pids map[int]int) { _ = syscall.Kill(pids[0], syscall.SIGTERM) })
-	wantOutcome(t, out, ExitFailed, "rank 0 on here failed: late (last known sweep: none)")
-	if want := []string{"ranks 1, 2 did not end in time: killed"}; !slices.Equal(tr.said, want) {
-		t.Errorf("said %q, want %q", tr.said, want)
-	}
-	if !slices.Contains(tr.lines, "[2]<stdout> ignored a signal") {
-		t.Errorf("rank 2 was not asked to end first; output %q", tr.lines)
-	}
-}
-
-func TestRunForwardsTheFirstSignalAndKillsAtTheSecond(t *testing.T) {
-	const first = "SIGINT: the ranks stop at a common sweep and write what they have; once more kills them"
-	t.Run("first", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("obeys", "obeys")
-		tr.report()
-		out := tr.run(t, func(map[int]int) { tr.signals <- syscall.SIGINT })
-		wantOutcome(t, out, 130, "")
-		if !out.Stopped() || out.Killed() || out.Report == nil {
-			t.Errorf("stopped %v, killed %v, report %q; want an interrupted run with its report", out.Stopped(),
-				out.Killed(), out.Report)
-		}
-		if !slices.Equal(tr.said, []string{first}) {
-			t.Errorf("said %q", tr.said)
-		}
-	})
-	t.Run("second", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("deaf", "deaf")
-		out := tr.run(t, func(map[int]int) { tr.signals <- syscall.SIGINT; tr.signals <- syscall.SIGTERM })
-		wantOutcome(t, out, 130, "")
-		if !out.Stopped() || !out.Killed() {
-			t.Errorf("stopped %v, killed %v; want both", out.Stopped(), out.Killed())
-		}
-		if want := []string{first, "SIGTERM: killing the ranks"}; !slices.Equal(tr.said, want) {
-			t.Errorf("said %q", tr.said)
-		}
-	})
-	t.Run("SIGTERM", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("obeys")
-		tr.report()
-		wantOutcome(t, tr.run(t, func(map[int]int) { tr.signals <- syscall.SIGTERM }), 143, "")
-	})
-	t.Run("a rank that does not listen yet", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("unready", "told")
-		var told int
-		tr.job.Abort = func(context.Context, roster.AbortError) error { return syscall.Kill(told, syscall.SIGUSR1) }
-		out := tr.run(t, func(pids map[int]int) { told = pids[1]; tr.signals <- syscall.SIGINT })
-		wantOutcome(t, out, 130, "")
-		if !out.Killed() {
-			t.Error("want a run that wrote nothing")
-		}
-	})
-	t.Run("a failure meanwhile", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("failsWhenTold:disk full", "follows")
-		out := tr.run(t, func(map[int]int) { tr.signals <- syscall.SIGINT })
-		wantOutcome(t, out, ExitFailed, "rank 0 on here failed: disk full (last known sweep: none)")
-	})
-}
-
-func TestRunEndsAtItsTimeLimit(t *testing.T) {
-	t.Run("ranks that obey", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("obeys", "obeys")
-		tr.job.Timeout, tr.job.Limit = 300*time.Millisecond, "0.3s"
-		tr.report()
-		out := tr.run(t, nil)
-		wantOutcome(t, out, ExitTimeout, "")
-		if want := []string{"time limit of 0.3s reached: the ranks stop at a common sweep and write what they " +
-			"have"}; !slices.Equal(tr.said, want) {
-			t.Errorf("said %q", tr.said)
-		}
-	})
-	t.Run("ranks that do not", func(t *testing.T) {
-		t.Parallel()
-		tr := newTrial("deaf")
-		tr.job.Timeout, tr.job.StopGrace = 5*time.Second, 100*time.Millisecond
-		out := tr.run(t, nil)
-		wantOutcome(t, out, ExitTimeout, "")
-		if len(tr.said) != 2 || tr.said[1] != "rank 0 did not end in time: killed" {
-			t.Errorf("said %q", tr.said)
-		}
-	})
 }
 
 func TestRunNamesTheRankThatDoesNotStart(t *testing.T) {
@@ -483,18 +207,115 @@ func TestSilentRankIsKilled(t *testing.T) {
 
 // A rank that has only to end, or has ended, gives no signs of life, and that is no failure.
 func TestSilenceAfterTheReportIsNoFailure(t *testing.T) {
-	silent, reported := make(chan *roster.SilentError), make(chan struct{})
-	once := sync.OnceFunc(func() { close(reported) })
+	silent := make(chan *roster.SilentError)
 	tr := newTrial("obeys", "obeys")
-	tr.job.Silent, tr.job.OnEvent = silent, func(roster.Event) { once() }
+	tr.job.Silent = silent
 	tr.report()
 	out := tr.run(t, func(map[int]int) {
 		tr.events <- finished("met")
-		<-reported
+		<-tr.known
 		silent <- silence(0)
 		tr.signals <- syscall.SIGTERM // ends the ranks
 	})
 	if out.Err != nil || out.Report == nil {
 		t.Errorf("%v, report %s", out.Err, out.Report)
+	}
+}
+
+// heldHost is a host whose rank 0 ends well. Rank 1 ends when it is killed, unless the kernel holds it.
+type heldHost struct {
+	sink   Sink
+	kernel bool
+}
+
+func (h *heldHost) Start(_ context.Context, _ Spec, sink Sink) error {
+	h.sink = sink
+	sink.Exit(Exit{Rank: 0})
+	return nil
+}
+
+func (h *heldHost) Signal(s syscall.Signal) {
+	if s == syscall.SIGKILL && !h.kernel {
+		h.sink.Exit(Exit{Rank: 1, Signal: s})
+	}
+}
+
+func (h *heldHost) Suspend(context.Context) {}
+func (h *heldHost) Close() error            { return nil }
+
+// The first signal ends the wait for ranks that have only to end.
+func TestSignalEndsTheWaitForTheLastRank(t *testing.T) {
+	t.Parallel()
+	tr := newTrial("", "")
+	tr.job.Hosts = map[string]Host{"here": &heldHost{}}
+	c, err := startCrew(t.Context(), &tr.job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &supervisor{Job: &tr.job, crew: c, sent: map[syscall.Signal]bool{}}
+	s.ended(t.Context(), <-c.exits)
+	s.signalled(t.Context(), syscall.SIGTERM)
+	s.watch(t.Context())
+	wantOutcome(t, s.out, ExitOK, "")
+	if want := []string{"SIGTERM: killing the ranks"}; !slices.Equal(tr.said, want) || s.out.Killed() {
+		t.Errorf("said %q, want %q; killed %v", tr.said, want, s.out.Killed())
+	}
+}
+
+// A process that outlives SIGKILL is named and left behind.
+func TestRunLeavesAProcessThatTheKernelHolds(t *testing.T) {
+	t.Parallel()
+	tr := newTrial("", "")
+	tr.job.Hosts = map[string]Host{"here": &heldHost{kernel: true}}
+	tr.job.EndGrace, tr.job.KillGrace = 10*time.Millisecond, 10*time.Millisecond
+	wantOutcome(t, tr.run(t, nil), ExitOK, "")
+	want := []string{
+		"rank 1 did not end within 10ms of the other ranks: killed; the run was complete",
+		"rank 1 did not end within 10ms of SIGKILL: left behind; the kernel holds a process that waits for a broken " +
+			"disk or device",
+	}
+	if !slices.Equal(tr.said, want) {
+		t.Errorf("said %q, want %q", tr.said, want)
+	}
+}
+
+// A rank that dies once all outputs are in place is named. The run counts as the report says, whichever becomes known
+// first.
+func TestRunIsCompleteAlthoughARankDiesAtItsEnd(t *testing.T) {
+	died := Exit{Rank: 1, Signal: syscall.SIGKILL}
+	report := finished(configs.Missed)
+	for _, reportFirst := range []bool{true, false} {
+		tr := newTrial("", "", "")
+		s := &supervisor{Job: &tr.job, crew: &crew{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
+		if reportFirst {
+			s.event(t.Context(), report)
+			s.ended(t.Context(), died)
+		} else {
+			s.ended(t.Context(), died)
+			s.event(t.Context(), report)
+		}
+		s.event(t.Context(), roster.Event{Kind: roster.Aborted, Rank: 0, Consequence: true})
+		s.ended(t.Context(), Exit{Rank: 0, Code: rankConsequence})
+		s.ended(t.Context(), Exit{Rank: 2, Code: rankMissed})
+		s.conclude()
+		wantOutcome(t, s.out, ExitMissed, "")
+		want := []string{"rank 1 on here " + byKill + "; the run was complete"}
+		if !slices.Equal(tr.said, want) {
+			t.Errorf("report first %v: said %q, want %q", reportFirst, tr.said, want)
+		}
+	}
+}
+
+// A rank that fails after another one has ended well does no harm either, if the report was lost.
+func TestRunIsCompleteOnceARankHasEndedWell(t *testing.T) {
+	tr := newTrial("", "")
+	s := &supervisor{Job: &tr.job, crew: &crew{ended: make([]bool, 2)}, sent: map[syscall.Signal]bool{}}
+	s.ended(t.Context(), Exit{Rank: 0, Code: rankMissed})
+	s.ended(t.Context(), Exit{Rank: 1, Code: 1, Said: "disk on fire"})
+	s.conclude()
+	wantOutcome(t, s.out, ExitMissed, "")
+	want := []string{"rank 1 on here failed: disk on fire; the run was complete"}
+	if !slices.Equal(tr.said, want) {
+		t.Errorf("said %q, want %q", tr.said, want)
 	}
 }

@@ -231,6 +231,14 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+func TestCounts(t *testing.T) {
+	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 5: {1, 2, 4, 5}, 8: {1, 2, 4, 8}} {
+		if got := gpu.Counts(n); !reflect.DeepEqual(got, want) {
+			t.Errorf("up to %d: %v, want %v", n, got, want)
+		}
+	}
+}
+
 // A table has a column for what its rows have, and a figure for each row.
 func TestTables(t *testing.T) {
 	var r Result

@@ -1,7 +1,6 @@
 package scaling
 
 import (
-	"encoding/json"
 	"reflect"
 	"runtime"
 	"strings"
@@ -125,18 +124,6 @@ func TestRunsThatDifferAreRefused(t *testing.T) {
 	err = all[1].SameField(all[0])
 	if want := "2 ranks gave the field cd, 1 gave ab: they must be the same"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func TestJSONCanBeReadAgain(t *testing.T) {
-	want := records(t)
-	b, err := JSON(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []Record
-	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("error %v, got %+v\nwant %+v", err, got, want)
 	}
 }
 
