@@ -20,8 +20,7 @@ var materials = []string{"grid.nx=140", "grid.ny=97", "grid.dtype=float64", "sol
 
 // sweeping are the keys of runs that sweep problems of all kinds.
 func sweeping(problem ...string) []string {
-	return append([]string{"grid.nx=131", "grid.ny=139", "solver.tolerance=0", "solver.max_iterations=100"},
-		problem...)
+	return append([]string{"grid.nx=131", "grid.ny=139", "solver.tolerance=0", "solver.max_iterations=100"}, problem...)
 }
 
 // problemsOfAllKinds have sources, spacings, screening, fixed points, materials and every kind of wall between them.

@@ -179,7 +179,7 @@ func TestNextRunTidiesUp(t *testing.T) {
 func TestOneRunADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "2")...)
+	l := begin(t, dir, onRanks(2, "checkpoint.every=1h", "checkpoint.dir=checkpoints")...)
 	holder := fmt.Sprintf(`in use by run \S+, process %d on \S+, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; `+
 		`one run at a time can use it`, l.cmd.Process.Pid)
 	small := set("grid.nx=64", "grid.ny=64")
@@ -323,7 +323,7 @@ func TestFullDiskKeepsReportAndHistory(t *testing.T) {
 func TestSpaceForAllFilesIsWanted(t *testing.T) {
 	t.Parallel()
 	dir, _ := smallDisk(t, "2m") // the field alone takes 1 MiB
-	out := run(t, dir, "launcher", append(set("grid.nx=512", "grid.ny=512"), "-np", "2")...)
+	out := run(t, dir, "launcher", onRanks(2, "grid.nx=512", "grid.ny=512")...)
 	const want = `launcher: output.dir "out": not enough space: 7.2 MiB (7564954 bytes) needed, ` +
 		`2.0 MiB (2097152 bytes) available`
 	if out.code != 1 || !strings.Contains(out.stderr, want) {

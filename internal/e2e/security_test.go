@@ -22,8 +22,7 @@ import (
 // stop and abort, and floods the server. The answer of the run does not change, and the client cannot read any rows.
 func TestUninvitedClientChangesNothing(t *testing.T) {
 	u := startServer(t)
-	args := append(set("grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2"),
-		"-np", "3")
+	args := onRanks(3, "grid.nx=64", "grid.ny=80", "solver.max_iterations=200", "halo.transport=nats", "halo.depth=2")
 	want, _ := solve(t, args...)
 
 	closed := make(chan struct{})

@@ -117,7 +117,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	keys := cycling("grid.nx=65", "grid.ny=65", "problem.preset=dirichlet", "problem.source=x*y")
-	want, _ := solve(t, append(set(keys...), "-np", "1")...)
+	want, _ := solve(t, onRanks(1, keys...)...)
 	c := serve(t, dir, onRanks(2, "solver.method=multigrid", "grid.dtype=float64")...)
 	good := `"grid.nx": 65, "grid.ny": 65, "problem.preset": "dirichlet", "problem.source": "x*y"`
 	c.ask(`{"id": "first", "hash": true, "keys": {%s}}`, good)

@@ -42,8 +42,8 @@ func testStrangers(t *testing.T, encrypt string) {
 	}
 	at := fmt.Sprint("127.0.0.1:", proctest.Port(t))
 	const foreign = 1000 // messages
-	l := begin(t, dir, onNodes(u, append(set("problem.preset=dirichlet", "halo.transport=direct",
-		"halo.direct.listen="+at, "halo.direct.encrypt="+encrypt), "-np", "2")...)...)
+	l := begin(t, dir, onNodes(u, onRanks(2, "problem.preset=dirichlet", "halo.transport=direct",
+		"halo.direct.listen="+at, "halo.direct.encrypt="+encrypt)...)...)
 	publishAsStranger(t, u, foreign, "halo.0.bottom", "halo.1.top.ask")
 	before := openFiles(t, l)
 	connections, most := connectAsStrangers(t, l, at, encrypt == "always")

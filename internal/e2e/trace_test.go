@@ -84,8 +84,8 @@ func stepsOf(slicesOf []traceread.Slice) []string {
 func TestTraceOfFourRanks(t *testing.T) {
 	for _, transport := range []string{"p2p", "nats"} {
 		t.Run(transport, func(t *testing.T) {
-			args := append(set("grid.nx=128", "grid.ny=128", "solver.max_iterations=60", "halo.depth=4",
-				"device.threads=1", "halo.transport="+transport), "-np", "4")
+			args := onRanks(4, "grid.nx=128", "grid.ny=128", "solver.max_iterations=60", "halo.depth=4",
+				"device.threads=1", "halo.transport="+transport)
 			plain, _ := solve(t, args...)
 			got, tr, r := traced(t, args...)
 			if got != plain {
@@ -203,7 +203,7 @@ func TestTraceOfMethods(t *testing.T) {
 func TestTraceOnFullDisk(t *testing.T) {
 	dir, out := smallDisk(t, "32m")
 	// The other files leave no room that they had reserved.
-	l := begin(t, dir, append(set("output.trace=trace.json", "output.picture=", "output.history="), "-np", "2")...)
+	l := begin(t, dir, onRanks(2, "output.trace=trace.json", "output.picture=", "output.history=")...)
 	emptied(t, out, "trace.json")
 	fill(t, out)
 	l.signal(os.Interrupt)
@@ -299,8 +299,8 @@ func TestTraceOfGPUs(t *testing.T) {
 // their order, each piece at its own time.
 func traceOfEmulatedMultigrid(t *testing.T, env []string) {
 	t.Helper()
-	args := append(set(cycling("grid.nx=130", "grid.ny=81", "device.backend=cuda", "solver.tolerance=0",
-		"solver.relative_tolerance=1e-1", "solver.start=full")...), "-np", "2")
+	args := onRanks(2, cycling("grid.nx=130", "grid.ny=81", "device.backend=cuda", "solver.tolerance=0",
+		"solver.relative_tolerance=1e-1", "solver.start=full")...)
 	got, tr, r := tracedWith(t, env, args...)
 	if plain, _ := solveWith(t, env, args...); got != plain {
 		t.Errorf("with a trace %+v, without %+v", got, plain)

@@ -19,7 +19,7 @@ import (
 // prevent the run.
 func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
-	size := append(set("grid.nx=40", "grid.ny=48", "solver.max_iterations=3", "solver.tolerance=0"), "-np", "2")
+	size := onRanks(2, "grid.nx=40", "grid.ny=48", "solver.max_iterations=3", "solver.tolerance=0")
 	first := append(set("grid.dtype=float64", "output.dir=.", "output.field=start.npy"), size...)
 	mustRun(t, dir, "launcher", first...)
 	args := append(set("problem.initial=start.npy", "device.threads=4096"), size...)
@@ -66,7 +66,7 @@ func TestMemoryIsTheSameEverywhere(t *testing.T) {
 		"device.threads=3"), set("solver.method=multigrid", "solver.start=full", "grid.dtype=float64",
 		"problem.source=1")} {
 		dir := t.TempDir()
-		args := append(set("grid.nx=1000", "grid.ny=960", "solver.max_iterations=3", "solver.tolerance=0"), "-np", "3")
+		args := onRanks(3, "grid.nx=1000", "grid.ny=960", "solver.max_iterations=3", "solver.tolerance=0")
 		args = append(args, more...)
 		dry := run(t, dir, "launcher", append(args, "--dry-run")...)
 		d := parseDiagnosis(t, run(t, dir, "launcher", append([]string{"doctor", "--json"}, args...)...))
