@@ -311,15 +311,10 @@ func interrupted(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// A directory into which others may look is refused. Clients of a socket have ids of their own. One that goes away
-// cancels its own requests only.
+// Clients of a socket have ids of their own. One that goes away cancels its own requests only.
 func TestServeSocket(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	run(t, dir, "launcher", "serve", "--socket", "socket").fails(t, 1, "its directory has the mode 0755 and the owner ")
 	path := filepath.Join(dir, "socket")
 	cmd := serving(t, dir, with(sweeper, "--socket", "socket")...)
 	serveSocketBy(t, cmd)

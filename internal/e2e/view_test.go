@@ -75,8 +75,6 @@ func TestViewOfFiles(t *testing.T) {
 		"solver.max_iterations=50", "solver.tolerance=0.5")...)
 	field := readField(t, filepath.Join(dir, "out", "field.npy"), nx, ny)
 	report := readReport(t, filepath.Join(dir, "out"))
-	history := readText(t, dir, "out", "history.csv")
-
 	l := startLive(t, dir, "view", "out")
 	p := browse(t, l.viewURL())
 	p.await("window.app && app.field.frame && app.chart.points.length && app.ranks.list.length")
@@ -112,18 +110,13 @@ func TestViewOfFiles(t *testing.T) {
 		result: byId("facts").textContent,
 		cells: [...byId("ranks").querySelectorAll("tbody tr")].map(r => [...r.cells].map(c => c.textContent))})`,
 		&shown)
-	lines := strings.Split(strings.TrimSpace(string(history)), "\n")[1:]
-	if len(shown.Points) != len(lines) {
-		t.Errorf("%d norms, want %d", len(shown.Points), len(lines))
+	norms := normsOf(t, readText(t, dir, "out", "history.csv"))
+	if len(shown.Points) != len(norms) {
+		t.Fatalf("%d norms, want %d", len(shown.Points), len(norms))
 	}
 	for i, point := range shown.Points {
-		var sweep int
-		var norm float64
-		if _, err := fmt.Sscanf(lines[i], "%d,%g", &sweep, &norm); err != nil {
-			t.Fatal(err)
-		}
-		if point != [2]float64{float64(sweep), norm} {
-			t.Errorf("norm %v, want %s", point, lines[i])
+		if want := [2]float64{float64(i), norms[i]}; point != want {
+			t.Errorf("norm %v, want %v", point, want)
 		}
 	}
 	if shown.Title != "Nice <b> (gtc2019)" || !strings.Contains(shown.Result, report.FieldSHA256) {
@@ -152,12 +145,10 @@ func TestViewFromElsewhere(t *testing.T) {
 	if err := png.Encode(&drawing, hole); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a.png"), drawing.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	mustRun(t, dir, "launcher", append([]string{"-np", "1"}, set("grid.nx=65", "grid.ny=65", "grid.width=2e-8",
-		"grid.dtype=float64", "problem.preset=dirichlet", "problem.left=1", "problem.drawing=a.png",
-		"problem.colours=#000000; #ffffff coefficient=0", "solver.method=multigrid", "output.float32=true")...)...)
+	writeText(t, drawing.String(), dir, "a.png")
+	mustRun(t, dir, "launcher", onRanks(1, "grid.nx=65", "grid.ny=65", "grid.width=2e-8", "grid.dtype=float64",
+		"problem.preset=dirichlet", "problem.left=1", "problem.drawing=a.png", "output.float32=true",
+		"problem.colours=#000000; #ffffff coefficient=0", "solver.method=multigrid")...)
 	l := startLive(t, t.TempDir(), "view", filepath.Join(dir, "out"))
 	p := browse(t, l.viewURL())
 	p.await("window.app && app.field.frame && app.over()")
@@ -193,19 +184,16 @@ func TestViewFromElsewhere(t *testing.T) {
 // A port in use is refused in one line. What else cannot be shown is tested in package view.
 func TestViewsThatAreRefused(t *testing.T) {
 	taken := takenPort(t)
-	got := run(t, t.TempDir(), "launcher", set("view.listen="+taken)...)
-	if want := fmt.Sprintf("launcher: view.listen %q: bind: address already in use\n", taken); got.code != 1 ||
-		got.stderr != want || got.stdout != "" {
-		t.Errorf("code %d, %q, want %q", got.code, got.stderr, want)
-	}
+	run(t, t.TempDir(), "launcher", set("view.listen="+taken)...).fails(t, 1,
+		fmt.Sprintf("launcher: view.listen %q: bind: address already in use\n", taken))
 }
 
 // A viewer finds the run at a server of the user, shows it, and ends with it.
 func TestViewOfARunAtAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	err := os.WriteFile(filepath.Join(dir, "secret"), []byte("0123456789abcdef0123456789abcdef\n"), 0o600)
-	if err != nil {
+	secret := bytes.Repeat([]byte("0123456789abcdef"), 2)
+	if err := os.WriteFile(filepath.Join(dir, "secret"), secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	at := startServer(t).String()
