@@ -175,9 +175,9 @@ func startMeasuredAgent(t *testing.T, u *url.URL) (metrics string) {
 	t.Helper()
 	a := startAgent(t, t.TempDir(), u, "--slots", "1", "--metrics", ":0")
 	found := regexp.MustCompile(`(?m)^launcher: metrics: (http://127\.0\.0\.1:\d+/metrics)$`).FindStringSubmatch(
-		strings.Join(a.seen, "\n"))
+		a.seen.String())
 	if found == nil {
-		t.Fatalf("the agent does not say where its metrics are:\n%s", strings.Join(a.seen, "\n"))
+		t.Fatalf("the agent does not say where its metrics are:\n%s", a.seen.String())
 	}
 	return found[1]
 }

@@ -71,8 +71,8 @@ func TestAgentsRanksShareGPUsUnderMPS(t *testing.T) {
 	u := startServer(t)
 	a := startAgent(t, t.TempDir(), u, "--slots", "9")
 	mustRun(t, t.TempDir(), "launcher", onNodes(u, append(slices.Clone(onGPUs), "-np", "9")...)...)
-	a.waitFor(t, "^9 ranks share 4 GPUs under NVIDIA's multi-process service$")
-	a.waitFor(t, "ranks ended")
+	a.waitFor("^9 ranks share 4 GPUs under NVIDIA's multi-process service$")
+	a.waitFor("ranks ended")
 	if got, want := calls(), "daemon, GPUs all\nget_server_list\nquit\n"; got != want {
 		t.Errorf("calls\n%swant\n%s", got, want)
 	}

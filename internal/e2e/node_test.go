@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,70 +16,28 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// agentProcess is a running node agent.
-type agentProcess struct {
-	cmd   *exec.Cmd
-	lines chan string
-	seen  []string
-}
-
 // startAgent starts an agent in dir and waits until it offers its slots.
-func startAgent(t *testing.T, dir string, u *url.URL, args ...string) *agentProcess {
+func startAgent(t *testing.T, dir string, u *url.URL, args ...string) *live {
 	t.Helper()
 	return startAgentBy(t, nil, dir, u, args...)
 }
 
 // startAgentBy is startAgent by way of another command.
-func startAgentBy(t *testing.T, by []string, dir string, u *url.URL, args ...string) *agentProcess {
+func startAgentBy(t *testing.T, by []string, dir string, u *url.URL, args ...string) *live {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &agentProcess{cmd: command(ctx, dir, "launcher", append([]string{"node"}, args...)...),
-		lines: make(chan string, 1000)}
-	a.cmd.Env = append(a.cmd.Env, "JACOBI_NATS_URL="+u.String())
+	ctx, cancel := context.WithTimeout(context.Background(), 5*limit)
+	cmd := command(ctx, dir, "launcher", append([]string{"node"}, args...)...)
+	cmd.Env = append(cmd.Env, "JACOBI_NATS_URL="+u.String())
 	if by != nil {
-		through(t, a.cmd, by...)
+		through(t, cmd, by...)
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.cmd.Stdout, a.cmd.Stderr = w, w
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	a := startCommand(t, cmd)
 	t.Cleanup(func() {
 		cancel() // kills
-		_ = a.cmd.Wait()
+		_ = cmd.Wait()
 	})
-	go func() {
-		defer close(a.lines)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			a.lines <- s.Text()
-		}
-	}()
-	a.waitFor(t, "node agent")
+	a.waitFor("node agent")
 	return a
-}
-
-func (a *agentProcess) waitFor(t *testing.T, pattern string) {
-	t.Helper()
-	re := regexp.MustCompile(pattern)
-	late := time.After(limit)
-	for {
-		select {
-		case line, ok := <-a.lines:
-			a.seen = append(a.seen, line)
-			if !ok {
-				t.Fatalf("the agent ended without %q:\n%s", pattern, strings.Join(a.seen, "\n"))
-			}
-			if re.MatchString(line) {
-				return
-			}
-		case <-late:
-			t.Fatalf("the agent did not say %q within %v:\n%s", pattern, limit, strings.Join(a.seen, "\n"))
-		}
-	}
 }
 
 // onNodes returns the arguments of a launcher that uses agents.
@@ -165,7 +121,7 @@ func TestTooFewSlots(t *testing.T) {
 		}
 	}
 	// The launcher uses an agent that starts while it waits.
-	started := make(chan *agentProcess, 1)
+	started := make(chan *live, 1)
 	go func() { started <- startAgent(t, dir, u, "--slots", "2") }()
 	mustRun(t, dir, "launcher", onNodes(u, append(base, "-np", "3")...)...)
 	<-started
@@ -187,7 +143,7 @@ func TestSlotsAreTakenOnce(t *testing.T) {
 	first.signal(os.Interrupt)
 	first.ends(130, "INTERRUPTED")
 	first.leavesNothing()
-	a.waitFor(t, "ranks ended.*\"ranks\": 2")
+	a.waitFor("ranks ended.*\"ranks\": 2")
 	ended := time.Now()
 	if waits.ends(0); time.Since(ended) > 45*time.Second {
 		t.Errorf("the run that waited ended %v after the first one", time.Since(ended))
@@ -204,7 +160,7 @@ func TestAgentEndsRanksOfAKilledLauncher(t *testing.T) {
 	l.yield()
 	l.allRanks(2)
 	l.signal(os.Kill)
-	a.waitFor(t, `ranks ended.*the launcher: nothing was heard of it for 12s`)
+	a.waitFor(`ranks ended.*the launcher: nothing was heard of it for 12s`)
 	l.ends(-1)
 	if pids := l.ranks(); len(pids) > 0 {
 		t.Errorf("ranks still run: %v", pids)
@@ -228,11 +184,9 @@ func TestAgentThatEndsEndsTheRun(t *testing.T) {
 			dir := t.TempDir()
 			first, second := startAgent(t, dir, u, "--slots", "1"), startAgent(t, dir, u, "--slots", "1")
 			l := begin(t, dir, onNodes(u, "-np", "2", "--set", "halo.transport=nats", "--set", "halo.timeout=20s")...)
-			if err := first.cmd.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
+			first.signal(c.signal)
 			l.ends(1, c.want)
-			second.waitFor(t, "ranks ended")
+			second.waitFor("ranks ended")
 			l.leavesNothing()
 		})
 	}

@@ -15,7 +15,6 @@ import (
 	"jacobi/cuda/driver/drivertest"
 	"jacobi/cuda/emulate/emulatetest"
 	"jacobi/internal/tools/probe"
-	"jacobi/internal/tools/soak"
 )
 
 // probed is the part of the output of launcher probe --json that tests check.
@@ -196,23 +195,16 @@ func TestProbeAndSoakOverHosts(t *testing.T) {
 
 	mesh := set("grid.nx=130", "grid.ny=97", "solver.max_iterations=60")
 	out = c.run(t.TempDir(), slices.Concat([]string{"soak", "--json", "--for", "1ms"}, place, mesh)...)
-	lines := slices.Collect(strings.Lines(out.stdout))
-	if out.code != 0 || len(lines) < 3 {
+	events := soakEvents(t, out)
+	if out.code != 0 || len(events) < 3 || events[1].Step == nil {
 		t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
-	var step, last soak.Event
-	if err := json.Unmarshal([]byte(lines[1]), &step); err != nil || step.Step == nil {
-		t.Fatalf("%v in %q", err, lines[1])
-	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.End == nil {
-		t.Fatalf("%v in %q", err, lines[len(lines)-1])
-	}
 	var hosts []string
-	for _, r := range step.Step.Ranks {
+	for _, r := range events[1].Step.Ranks {
 		hosts = append(hosts, r.Host)
 	}
-	if !slices.Equal(hosts, []string{"a", "a", "b"}) || last.End.Differing != 0 {
-		t.Errorf("ranks on %v, %d differ; want a, a, b and 0", hosts, last.End.Differing)
+	if end := events[len(events)-1].End; !slices.Equal(hosts, []string{"a", "a", "b"}) || end.Differing != 0 {
+		t.Errorf("ranks on %v, %d differ; want a, a, b and 0", hosts, end.Differing)
 	}
 	c.leavesNothing(5 * time.Second)
 }

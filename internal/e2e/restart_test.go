@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"jacobi/internal/base/awake"
@@ -24,14 +23,7 @@ import (
 // awaitName waits until dir, which must exist, has an entry that match accepts, or l has ended.
 func awaitName(t *testing.T, dir string, match func(name string) bool, l *live) {
 	t.Helper()
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	if err := w.Add(dir); err != nil {
-		t.Fatal(err)
-	}
+	w := watched(t, dir)
 	late := time.After(limit)
 	for {
 		entries, err := os.ReadDir(dir)

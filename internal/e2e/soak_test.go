@@ -18,7 +18,15 @@ func soaked(t *testing.T, args ...string) (outcome, []soak.Event) {
 	t.Helper()
 	dir := t.TempDir()
 	out := run(t, dir, "launcher", append([]string{"soak", "--json"}, args...)...)
-	var events []soak.Event
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+	return out, soakEvents(t, out)
+}
+
+// soakEvents returns the events in the output of launcher soak --json.
+func soakEvents(t *testing.T, out outcome) (events []soak.Event) {
+	t.Helper()
 	for line := range strings.Lines(out.stdout) {
 		var e soak.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -26,10 +34,7 @@ func soaked(t *testing.T, args ...string) (outcome, []soak.Event) {
 		}
 		events = append(events, e)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("files are left: %v, %v", left, err)
-	}
-	return out, events
+	return events
 }
 
 // The reference of a soak is the field of a run. Every rank alone and all ranks together have its bits.
