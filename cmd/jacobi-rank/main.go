@@ -94,11 +94,10 @@ func run(args []string) int {
 	switch {
 	case isStop:
 		return die(stop.Signal)
-	case err != nil && roster.IsConsequence(err):
-		reportFailure(err, options, *by)
-		return exitConsequence
 	case err != nil:
-		reportFailure(err, options, *by)
+		if reportFailure(err, options, *by); roster.IsConsequence(err) {
+			return exitConsequence
+		}
 		return exitFailed
 	case verdict == configs.Interrupted:
 		return exitInterrupted
@@ -111,18 +110,18 @@ func run(args []string) int {
 // reportFailure prints the error that ends this rank. A launcher parses the line and shows it in the format of its log;
 // without a launcher the line has that format already.
 func reportFailure(err error, options configs.Options, by string) {
-	text := show.Values(err.Error())
 	origin, unknown := roster.Identify(options.Environ, by)
 	_, ofAll := errors.AsType[*roster.RefusedError](err)
+	format, rank := configs.LogFormat(options), origin.Rank
 	switch {
-	case ofAll && unknown == nil && origin.By != roster.ByLauncher && origin.Rank > 0: // rank 0 says it
-	case unknown == nil && origin.By == roster.ByLauncher, configs.LogFormat(options) != "json":
-		_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n") // a failed write to stderr cannot be reported
 	case unknown != nil:
-		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.ErrorLevel, -1, text)))
-	default:
-		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.ErrorLevel, origin.Rank, text)))
+		rank = -1
+	case origin.By == roster.ByLauncher:
+		format = ""
+	case ofAll && rank > 0: // rank 0 says it
+		return
 	}
+	tell(zapcore.ErrorLevel, format, rank, show.Values(err.Error()))
 }
 
 // start determines the rank's identity and configuration, and solves its part of the run.
@@ -189,7 +188,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		Stop: watchSignals(ctx), End: cancel,
 		Ordered: ordered, Task: task, Check: checker(origin, log),
 		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
-		Viewed: func(url string) { tell(cfg.Log.Format, origin.Rank, "the view is at "+url) },
+		Viewed: func(url string) { tell(zapcore.InfoLevel, cfg.Log.Format, origin.Rank, "the view is at "+url) },
 		Summarize: func(report output.Report, outputs *output.Held) error {
 			m.awaitLast(ctx)
 			return summarize(report, outputs, cfg.Output.ToStdout())
@@ -244,11 +243,11 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 const studyGC = 400
 
 // taskOf returns what the ranks do in place of solving; nil if they solve. A probe comes with its request.
-func taskOf(origin roster.Origin, request *probe.Request, printer *printer) (rank.Task, error) {
+func taskOf(origin roster.Origin, request *probe.Request, printer *probe.Printer) (rank.Task, error) {
 	order := os.Getenv(roster.EnvSoak)
 	switch launched := origin.By == roster.ByLauncher; {
 	case request != nil:
-		return tasks.Probe(*request, printer.show), nil
+		return tasks.Probe(*request, printer.Add), nil
 	case launched && os.Getenv(roster.EnvExamine) != "":
 		node, err := examine.Here()
 		if err != nil {
@@ -266,12 +265,12 @@ func taskOf(origin roster.Origin, request *probe.Request, printer *printer) (ran
 }
 
 // tell prints a line on stderr, whatever log.level is. A failed write to stderr cannot be reported.
-func tell(format string, rank int, text string) {
+func tell(level zapcore.Level, format string, rank int, text string) {
+	line := "jacobi-rank: " + text + "\n"
 	if format == "json" {
-		_ = show.Fprint(os.Stderr, string(logging.Line(zapcore.InfoLevel, rank, text)))
-		return
+		line = string(logging.Line(level, rank, text))
 	}
-	_ = show.Fprint(os.Stderr, "jacobi-rank: "+text+"\n")
+	_ = show.Fprint(os.Stderr, line)
 }
 
 // summarize prints the summary of a run. If a file goes to standard output, the summary goes to standard error.
@@ -299,20 +298,9 @@ func (p *probeFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&p.pictures, "pictures", "", "with --probe: `DIR` for pictures")
 }
 
-// printer prints the probe of ranks that no launcher started.
-type printer struct{ probe.Printer }
-
-// show shows what rank 0 tells.
-func (p *printer) show(e probe.Event) error {
-	if e.Report == nil {
-		return nil
-	}
-	return p.Add(*e.Report)
-}
-
 // request returns what to measure, nil if the rank is to solve, and what prints it.
-func (p probeFlags) request(origin roster.Origin) (*probe.Request, *printer, error) {
-	out := &printer{probe.Printer{Out: os.Stdout, JSON: p.json, Pictures: p.pictures}}
+func (p probeFlags) request(origin roster.Origin) (*probe.Request, *probe.Printer, error) {
+	out := &probe.Printer{Out: os.Stdout, JSON: p.json, Pictures: p.pictures}
 	var r probe.Request
 	var err error
 	switch env := os.Getenv(roster.EnvProbe); {

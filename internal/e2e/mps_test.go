@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"jacobi/internal/base/proctest"
-	"jacobi/internal/run/mps/mpstest"
+	"jacobi/internal/run/plan/mpstest"
 )
 
 // If ranks share GPUs, the launcher starts the multi-process service before them and ends it after them.

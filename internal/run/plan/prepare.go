@@ -12,7 +12,6 @@ import (
 	"jacobi/internal/net/roster"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
-	"jacobi/internal/run/mps"
 )
 
 // Prepare is the launch.Prepare of a machine whose launcher is elsewhere. It checks whether the ranks of spec can run
@@ -111,21 +110,21 @@ func (p *Plan) Means(ssh launch.SSH, say func(string)) hosts.Means {
 // are too many ranks for it or it cannot be started. Without the service the ranks sweep more slowly.
 func (p *Plan) shareGPUs(ctx context.Context, spec *launch.Spec, say func(string)) (done func()) {
 	ranks, gpus := len(spec.Ranks), len(p.GPUs)
-	if p.Config.Device.MPS == "off" || gpus == 0 || ranks <= gpus || ranks > mps.MaxClients*gpus {
+	if p.Config.Device.MPS == "off" || gpus == 0 || ranks <= gpus || ranks > mpsClients*gpus {
 		return nil
 	}
-	service, err := mps.Start(ctx, spec.Env)
+	service, err := startMPS(ctx, spec.Env)
 	switch {
-	case errors.Is(err, mps.ErrNone):
+	case errors.Is(err, errNoMPS):
 		return nil
 	case err != nil:
 		say(fmt.Sprintf("ranks take turns on the GPUs, without NVIDIA's multi-process service: %v", err))
 		return nil
 	}
 	say(fmt.Sprintf("%d ranks share %s under NVIDIA's multi-process service", ranks, english.Plural(gpus, "GPU", "")))
-	spec.Env = append(spec.Env, service.Environ()...)
+	spec.Env = append(spec.Env, service.environ()...)
 	return func() {
-		if err := service.Close(); err != nil {
+		if err := service.close(); err != nil {
 			say(err.Error())
 		}
 	}

@@ -19,12 +19,12 @@ import (
 type probing struct {
 	*rank.Member
 	request probe.Request
-	show    func(probe.Event) error
+	show    func(probe.Report) error
 }
 
 // Probe measures the machines for launcher probe. The first rank of each node measures, one part after the other, while
 // the others wait. Rank 0 publishes the reports or, where no launcher listens, gives them to show.
-func Probe(request probe.Request, show func(probe.Event) error) rank.Task {
+func Probe(request probe.Request, show func(probe.Report) error) rank.Task {
 	return func(ctx context.Context, m *rank.Member) (solver.Result, error) {
 		return solver.Result{}, probing{m, request, show}.run(ctx)
 	}
@@ -142,8 +142,11 @@ func (p probing) measure(ctx context.Context, m *probe.Machine, part probe.Part)
 
 // tell publishes an event of the probe, and shows it where no launcher does.
 func (p probing) tell(e probe.Event) error {
-	if !p.Launched {
-		return p.show(e)
+	switch {
+	case !p.Launched && e.Report != nil:
+		return p.show(*e.Report)
+	case !p.Launched:
+		return nil
 	}
 	data, err := json.Marshal(e)
 	if err != nil {

@@ -1,6 +1,4 @@
-// Package mps runs NVIDIA's multi-process service, under which processes use a shared GPU at the same time. Without the
-// service the GPU runs one process at a time, in turns.
-package mps
+package plan
 
 import (
 	"context"
@@ -16,72 +14,73 @@ import (
 	"time"
 )
 
-// MaxClients is the largest number of processes that the service lets use one GPU.
-const MaxClients = 48
-
-// The control program, its environment variables and its default directory, as NVIDIA documents them.
+// The control program of NVIDIA's multi-process service, its environment variables and its default directory, as NVIDIA
+// documents them.
 const (
-	program     = "nvidia-cuda-mps-control"
+	mpsProgram  = "nvidia-cuda-mps-control"
 	pipeVar     = "CUDA_MPS_PIPE_DIRECTORY"
 	logVar      = "CUDA_MPS_LOG_DIRECTORY"
 	defaultDir  = "/tmp/nvidia-mps"
 	answerLimit = 10 * time.Second // bounds the start and the end of the service
 	pollEvery   = 20 * time.Millisecond
+	// mpsClients is the largest number of processes that the service lets use one GPU.
+	mpsClients = 48
 )
 
-// ErrNone says that no service was started: the program is not installed, or a service runs already.
-var ErrNone = errors.New("no service to start")
+// errNoMPS says that no service was started: the program is not installed, or a service runs already.
+var errNoMPS = errors.New("no service to start")
 
-// Service is a running service. Processes use it if they have the variables of Environ.
-type Service struct {
+// mpsService is a running multi-process service, under which processes use a shared GPU at the same time. Without it
+// the GPU runs one process at a time, in turns. Processes use it if they have the variables of environ.
+type mpsService struct {
 	dir   string
 	group int // process group of the control daemon and its servers
 	ended chan struct{}
 }
 
-// Start starts a service for all GPUs, as the user of this process, and waits until it answers. The kernel kills the
+// startMPS starts a service for all GPUs, as the user of this process, and waits until it answers. The kernel kills the
 // service when this process ends. env holds the variables that clients get in addition to this process's environment.
-func Start(ctx context.Context, env []string) (*Service, error) {
-	path, err := exec.LookPath(program)
+func startMPS(ctx context.Context, env []string) (*mpsService, error) {
+	path, err := exec.LookPath(mpsProgram)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, fmt.Errorf("%w: %w", errNoMPS, err)
 	}
 	if slices.ContainsFunc(append(os.Environ(), env...),
 		func(v string) bool { return strings.HasPrefix(v, pipeVar+"=") }) {
-		return nil, fmt.Errorf("%w: %s is set", ErrNone, pipeVar)
+		return nil, fmt.Errorf("%w: %s is set", errNoMPS, pipeVar)
 	}
 	if _, err := os.Stat(filepath.Join(defaultDir, "control")); err == nil {
-		return nil, fmt.Errorf("%w: one is in %s", ErrNone, defaultDir)
+		return nil, fmt.Errorf("%w: one is in %s", errNoMPS, defaultDir)
 	}
 	dir, err := os.MkdirTemp("", "jacobi-mps-")
 	if err != nil {
-		return nil, fmt.Errorf("directory for %s: %w", program, err)
+		return nil, fmt.Errorf("directory for %s: %w", mpsProgram, err)
 	}
-	s := &Service{dir: dir, ended: make(chan struct{})}
+	s := &mpsService{dir: dir, ended: make(chan struct{})}
 	if err := s.run(path); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := s.await(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-// Environ returns the variables that make a process use the service.
-func (s *Service) Environ() []string { return []string{pipeVar + "=" + s.dir, logVar + "=" + s.dir} }
+// environ returns the variables that make a process use the service.
+func (s *mpsService) environ() []string { return []string{pipeVar + "=" + s.dir, logVar + "=" + s.dir} }
 
 // command returns a call of the program for this service. CUDA_VISIBLE_DEVICES is removed: the service must see all
 // GPUs, because its clients choose theirs among the GPUs that the service sees.
-func (s *Service) command(ctx context.Context, path string, args ...string) *exec.Cmd {
+func (s *mpsService) command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, path, args...)
 	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=")
-	}), s.Environ()...)
+	}), s.environ()...)
 	return c
 }
 
 // run starts the control daemon.
-func (s *Service) run(path string) error {
+func (s *mpsService) run(path string) error {
 	c := s.command(context.Background(), path, "-f")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -95,14 +94,14 @@ func (s *Service) run(path string) error {
 		}
 	}()
 	if err := <-started; err != nil {
-		return fmt.Errorf("start %s: %w", program, err)
+		return fmt.Errorf("start %s: %w", mpsProgram, err)
 	}
 	s.group = c.Process.Pid
 	return nil
 }
 
 // await waits until the service answers.
-func (s *Service) await(ctx context.Context) error {
+func (s *mpsService) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	for {
@@ -113,23 +112,23 @@ func (s *Service) await(ctx context.Context) error {
 		select {
 		case <-time.After(pollEvery): // the program cannot notify
 		case <-s.ended:
-			return fmt.Errorf("%s ended: %s", program, out)
+			return fmt.Errorf("%s ended: %s", mpsProgram, out)
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer: %w: %s", program, context.Cause(ctx), out)
+			return fmt.Errorf("%s does not answer: %w: %s", mpsProgram, context.Cause(ctx), out)
 		}
 	}
 }
 
 // tell sends the control daemon a command and returns the output of the program.
-func (s *Service) tell(ctx context.Context, command string) (string, error) {
-	c := s.command(ctx, program)
+func (s *mpsService) tell(ctx context.Context, command string) (string, error) {
+	c := s.command(ctx, mpsProgram)
 	c.Stdin = strings.NewReader(command + "\n")
 	out, err := c.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// Close ends the service. Its clients must have ended.
-func (s *Service) Close() error {
+// close ends the service. Its clients must have ended.
+func (s *mpsService) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
 	defer cancel()
 	if _, err := s.tell(ctx, "quit"); err == nil {
@@ -141,7 +140,7 @@ func (s *Service) Close() error {
 	_ = syscall.Kill(-s.group, syscall.SIGKILL) // servers may outlive the daemon
 	<-s.ended
 	if err := os.RemoveAll(s.dir); err != nil {
-		return fmt.Errorf("directory of %s: %w", program, err)
+		return fmt.Errorf("directory of %s: %w", mpsProgram, err)
 	}
 	return nil
 }

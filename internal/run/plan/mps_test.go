@@ -1,4 +1,4 @@
-package mps
+package plan
 
 import (
 	"context"
@@ -10,25 +10,25 @@ import (
 	"time"
 
 	"jacobi/internal/base/proctest"
-	"jacobi/internal/run/mps/mpstest"
+	"jacobi/internal/run/plan/mpstest"
 )
 
-// install puts a stand-in for the control program on PATH.
-func install(t *testing.T, daemon string) (calls func() string) {
+// installMPS puts a stand-in for the control program on PATH.
+func installMPS(t *testing.T, daemon string) (calls func() string) {
 	t.Helper()
 	dir, calls := mpstest.Install(t, daemon)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return calls
 }
 
-func TestService(t *testing.T) {
-	calls := install(t, mpstest.Running)
+func TestMPS(t *testing.T) {
+	calls := installMPS(t, mpstest.Running)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "3")
-	s, err := Start(t.Context(), nil)
+	s, err := startMPS(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(s.Environ(), " "),
+	if got, want := strings.Join(s.environ(), " "),
 		"CUDA_MPS_PIPE_DIRECTORY="+s.dir+" CUDA_MPS_LOG_DIRECTORY="+s.dir; got != want {
 		t.Errorf("variables %q, want %q", got, want)
 	}
@@ -36,7 +36,7 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
+	if err := s.close(); err != nil {
 		t.Error(err)
 	}
 	if got, want := calls(), "daemon, GPUs all\nget_server_list\nquit\n"; got != want {
@@ -50,9 +50,9 @@ func TestService(t *testing.T) {
 	}
 }
 
-func TestServiceThatDoesNotStart(t *testing.T) {
-	calls := install(t, "echo out of luck >&2; exit 1")
-	s, err := Start(t.Context(), nil)
+func TestMPSThatDoesNotstartMPS(t *testing.T) {
+	calls := installMPS(t, "echo out of luck >&2; exit 1")
+	s, err := startMPS(t.Context(), nil)
 	if want := "nvidia-cuda-mps-control ended: no daemon"; s != nil || err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -62,29 +62,29 @@ func TestServiceThatDoesNotStart(t *testing.T) {
 }
 
 // A service that never answers is killed when the context ends.
-func TestServiceThatDoesNotAnswer(t *testing.T) {
-	install(t, "exec sleep 1000")
+func TestMPSThatDoesNotAnswer(t *testing.T) {
+	installMPS(t, "exec sleep 1000")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no patience"))
-	if _, err := Start(ctx, nil); err == nil || !strings.HasPrefix(err.Error(),
+	if _, err := startMPS(ctx, nil); err == nil || !strings.HasPrefix(err.Error(),
 		"nvidia-cuda-mps-control does not answer: no patience") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestNoService(t *testing.T) {
+func TestNoMPS(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Start(t.Context(), nil); !errors.Is(err, ErrNone) {
+	if _, err := startMPS(t.Context(), nil); !errors.Is(err, errNoMPS) {
 		t.Errorf("without the program: %v", err)
 	}
-	calls := install(t, mpstest.Running)
+	calls := installMPS(t, mpstest.Running)
 	const set = "no service to start: CUDA_MPS_PIPE_DIRECTORY is set"
-	if _, err := Start(t.Context(), []string{"A=b", pipeVar + "=/elsewhere"}); !errors.Is(err, ErrNone) ||
+	if _, err := startMPS(t.Context(), []string{"A=b", pipeVar + "=/elsewhere"}); !errors.Is(err, errNoMPS) ||
 		err.Error() != set {
 		t.Errorf("for clients of another service: %v", err)
 	}
 	t.Setenv(pipeVar, "/elsewhere")
-	if _, err := Start(t.Context(), nil); !errors.Is(err, ErrNone) || err.Error() != set {
+	if _, err := startMPS(t.Context(), nil); !errors.Is(err, errNoMPS) || err.Error() != set {
 		t.Errorf("beside another service: %v", err)
 	}
 	if calls() != "" {
