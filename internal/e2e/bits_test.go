@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,30 +18,18 @@ import (
 	"jacobi/internal/compute/cpu/kernel"
 )
 
-// The norms of the multi-GPU sample's problem match all known digits, for several numbers of ranks.
+// The norms of the multi-GPU sample's problem match all known digits.
 func TestNormsOfTheMultiGPUSample(t *testing.T) {
 	t.Parallel()
-	want := []string{"0.225864", "0.134109", "0.098835", "0.079573", "0.067244", "0.058592", "0.052145", "0.047130",
-		"0.043104", "0.0397910816"}
-	var first answer
-	for _, np := range []string{"1", "3", "8"} {
-		got, _ := solve(t, append(set("grid.nx=1024", "grid.ny=1024", "output.picture="), "-np", np)...)
-		norms := normsOf(t, got.history)
-		for i, w := range want {
-			digits := len(w) - 2
-			if n := strconv.FormatFloat(norms[100*i+99], 'f', digits, 64); n != w {
-				t.Errorf("np %s, sweep %d: norm %s, want %s", np, 100*i+99, n, w)
-			}
-		}
-		if got.sweeps != 1000 || got.reason != "max_iterations" || len(norms) != 1000 {
-			t.Errorf("np %s: %d sweeps (%s), %d norms; want 1000 (max_iterations)", np, got.sweeps, got.reason,
-				len(norms))
-		}
-		if first.sha == "" {
-			first = got
-		}
-		if got != first {
-			t.Errorf("np %s: another answer than np 1: field %s, want %s", np, got.sha, first.sha)
+	got, _ := solve(t, onRanks(3, "grid.nx=1024", "grid.ny=1024", "output.picture=", "output.field=")...)
+	norms := normsOf(t, got.history)
+	if got.sweeps != 1000 || got.reason != "max_iterations" || len(norms) != 1000 {
+		t.Fatalf("%d sweeps (%s), %d norms; want 1000 (max_iterations)", got.sweeps, got.reason, len(norms))
+	}
+	for i, want := range []string{"0.225864", "0.134109", "0.098835", "0.079573", "0.067244", "0.058592", "0.052145",
+		"0.047130", "0.043104", "0.0397910816"} {
+		if n := strconv.FormatFloat(norms[100*i+99], 'f', len(want)-2, 64); n != want {
+			t.Errorf("sweep %d: norm %s, want %s", 100*i+99, n, want)
 		}
 	}
 }
@@ -78,9 +71,8 @@ func TestSameBits(t *testing.T) {
 			shift++
 			t.Run(name+"/"+dtype, func(t *testing.T) {
 				t.Parallel()
-				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problems[name]...)
-				want, _ := solve(t, append(set(append(base, "device.kernel=portable", "halo.depth=1")...), "-np",
-					"1")...)
+				base := with(problems[name], "grid.dtype="+dtype, "output.picture=", "output.field=")
+				want, _ := solve(t, onRanks(1, with(base, "device.kernel=portable", "halo.depth=1")...)...)
 				if name == "converges" && want.reason != "converged" {
 					t.Fatalf("the run ended by %s after %d sweeps", want.reason, want.sweeps)
 				}
@@ -96,13 +88,10 @@ func TestSameBits(t *testing.T) {
 										continue
 									}
 								}
-								args := append(set(append(base, "device.kernel="+kernel, "halo.transport="+transport,
-									fmt.Sprintf("halo.depth=%d", depth))...), "-np", strconv.Itoa(np))
-								if got, _ := solve(t, args...); got != want {
-									t.Errorf("%q: %d sweeps (%s), field %s; want %d (%s), %s; histories equal: %v",
-										args, got.sweeps, got.reason, got.sha, want.sweeps, want.reason, want.sha,
-										got.history == want.history)
-								}
+								args := onRanks(np, with(base, "device.kernel="+kernel, "halo.transport="+transport,
+									fmt.Sprintf("halo.depth=%d", depth))...)
+								got, _ := solve(t, args...)
+								same(t, got, want, args)
 							}
 						}
 					}
@@ -112,18 +101,15 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// Rows that travel packed are the same bits, and the report says how much was packed.
+// Rows that travel packed are the same bits, and the report says how much was packed, and what went over each link.
 func TestPackedRows(t *testing.T) {
 	t.Parallel()
 	for dtype, size := range map[string]int{"float32": 4, "float64": 8} {
-		args := []string{"grid.nx=300", "grid.ny=96", "grid.dtype=" + dtype, "solver.max_iterations=200",
+		keys := []string{"grid.nx=300", "grid.ny=96", "grid.dtype=" + dtype, "solver.max_iterations=200",
 			"halo.depth=7", "output.picture="}
-		want, _ := solve(t, append(set(args...), "-np", "1")...)
-		got, rep := solve(t, append(set(append(args, "halo.transport=nats", "halo.compress=always")...), "-np", "3")...)
-		if got != want {
-			t.Errorf("%s: %d sweeps (%s), field %s; want %d (%s), %s", dtype, got.sweeps, got.reason, got.sha,
-				want.sweeps, want.reason, want.sha)
-		}
+		want, _ := solve(t, onRanks(1, keys...)...)
+		got, rep := solve(t, onRanks(3, with(keys, "halo.transport=nats", "halo.compress=always")...)...)
+		same(t, got, want, dtype)
 		for _, k := range rep.Ranks {
 			for side, l := range k.Transports {
 				if l.NATS == nil || l.NATS.Plain == 0 || l.NATS.Packed >= l.NATS.Plain {
@@ -159,4 +145,125 @@ func checkTraffic(t *testing.T, r report, rank int, side string, exchanges, byte
 		t.Errorf("rank %d, %s: %v s on the wire and %v s late; its neighbour says %v and %v", rank, side, *n.Wire,
 			*n.Late, *there.Wire, *there.Late)
 	}
+}
+
+// golden is a run and its answer, which must be the same on every processor and architecture.
+type golden struct {
+	name   string
+	args   []string
+	sweeps int
+	reason string
+	field  string // SHA-256 of the interior rows
+	norms  string // SHA-256 of history.csv
+}
+
+// everyFunction is an expression that calls all functions, with values between -1 and 1.
+const everyFunction = "tanh(0.05*(sin(9*x) + cos(40*x*y) + tan(x-y) + asin(x*y) + acos(x-y) + atan(3*x)" +
+	" + atan2(y-0.5, x-0.5) + sinh(x+y) + cosh(2*y) + exp(x-3*y) + log(x+y*y) + log10(1+ix*iy) + sqrt(x+y)" +
+	" + cbrt(x-y) + abs(x-0.3) + min(x, y) + max(x, y, 0.2) + floor(5*x) + ceil(5*y) + round(7*x*y) + pow(x+y, 1.7)" +
+	" + hypot(x, y) + mod(9*x, y+0.1) + float32(x*y) + (x+1)^y + 7*x%(y+1)))"
+
+var goldens = []golden{
+	{
+		"exponential", set("grid.nx=101", "grid.ny=67", "grid.dtype=float64", "problem.preset=dirichlet",
+			"problem.initial=exp(-x*y)*cos(7*x)", "solver.tolerance=0", "solver.max_iterations=40"), 40,
+		"max_iterations",
+		"b56d6f9799ea49850273c9f1f0f2b7295c89607e09406156246097e845fc55d6",
+		"66b3a6217a56209873e565252ef8a40f33f8c8a5d2f837b60e9c340a1461b87f",
+	},
+	{
+		"functions", set("grid.nx=83", "grid.ny=71", "grid.dtype=float64", "problem.preset=dirichlet",
+			"problem.initial="+everyFunction, "problem.left=0", "solver.tolerance=0.1"), 88, "converged",
+		"28fa33c9b9c06a2718fc846c19c39bcf9d59e0bacea5be1b4e50002931ffbc46",
+		"bcb5d6a9efa3eab3834bf999553a16857d80c45a1450f63c76d586765aba4f19",
+	},
+	{
+		"gtc2019", set("grid.nx=301", "grid.ny=259", "grid.dtype=float64", "solver.max_iterations=50"), 50,
+		"max_iterations",
+		"7d3811096c29784add8c402205b699b9a2c5338bb073d714d2aadcd8697eba2f",
+		"c676deb79423bf8e56f951054c14be4286aa93e68c954da1af5b3073045040e8",
+	},
+	{
+		"gtc2019 float32", set("grid.nx=301", "grid.ny=259", "solver.max_iterations=50"), 50, "max_iterations",
+		"37239d9bbf411b133b06c66c8f55b8aedf56c1b4dfb71e006fb1b333a86b7bca",
+		"a50b1ceb496154a25892aced8a9d4775746e59f71a3773285e0099e221ba4569",
+	},
+	{
+		"multigrid", set("grid.nx=131", "grid.ny=97", "grid.dtype=float64", "problem.preset=dirichlet",
+			"problem.initial=exp(-x*y)*cos(7*x)", "solver.method=multigrid", "solver.tolerance=1e-9"), 7, "converged",
+		"5e4a8a976cc133f08b24587c2be16545b2076ac77eaa8eaadc044633bdc8e676",
+		"8392921247c332385a915191fcf59d39580e8d1d92bfa054e365fb78fd86c28e",
+	},
+}
+
+// check runs a single jacobi-rank, prepared by command, and checks its answer.
+func (g golden) check(t *testing.T, command func(ctx context.Context, dir string, args []string) *exec.Cmd) report {
+	t.Helper()
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	args := slices.Concat(g.args, set("output.field=", "output.picture="))
+	if out := finish(t, ctx, command(ctx, dir, args)); out.code != 0 {
+		t.Fatalf("%s: exit code %d\n%s%s", g.name, out.code, out.stdout, out.stderr)
+	}
+	got, r := answerIn(t, filepath.Join(dir, "out"))
+	got.history = fmt.Sprintf("%x", sha256.Sum256([]byte(got.history)))
+	same(t, got, answer{g.field, g.norms, g.sweeps, g.reason}, g.name, "norms", got.history)
+	return r
+}
+
+// The answer is the same on this processor with all its features, and without FMA and SIMD, where the standard library
+// computes some functions differently.
+func TestSameBitsOnOtherProcessors(t *testing.T) {
+	t.Parallel()
+	for _, g := range goldens {
+		for _, godebug := range []string{"", "cpu.fma=off", "cpu.fma=off,cpu.avx2=off,cpu.avx512f=off"} {
+			r := g.check(t, func(ctx context.Context, dir string, args []string) *exec.Cmd {
+				cmd := command(ctx, dir, "jacobi-rank", args...)
+				cmd.Env = append(cmd.Env, "GODEBUG="+godebug)
+				return cmd
+			})
+			if got := r.Ranks[0].Kernel; strings.Contains(godebug, "avx2") && got != "portable" {
+				t.Errorf("GODEBUG=%s: kernel %s, want portable", godebug, got)
+			}
+		}
+	}
+}
+
+// The answer is the same on another architecture, in plain Go.
+func TestSameBitsOnARM64(t *testing.T) {
+	t.Parallel()
+	arm64 := onARM64(t)
+	for _, g := range goldens {
+		if got := g.check(t, arm64).Ranks[0].Kernel; got != "portable" {
+			t.Errorf("%s: kernel %s, want portable", g.name, got)
+		}
+	}
+
+	// Ranks of two architectures join only if they agree about every function and about rows of the field.
+	g := goldens[1]
+	g.name, g.args = "both", slices.Concat(g.args, set("run.ranks=2", "halo.transport=nats"))
+	u := startServer(t)
+	place := func(rank int, cmd *exec.Cmd) *exec.Cmd { // as Open MPI does
+		cmd.Env = append(cmd.Env, fmt.Sprintf("OMPI_COMM_WORLD_RANK=%d", rank), "OMPI_COMM_WORLD_SIZE=2",
+			fmt.Sprintf("OMPI_COMM_WORLD_LOCAL_RANK=%d", rank), "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			"JACOBI_RUN_ID=both", "JACOBI_NATS_URL="+u.String())
+		return cmd
+	}
+	g.check(t, func(ctx context.Context, dir string, args []string) *exec.Cmd {
+		ctx2, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit) // this rank may end after rank 0
+		other := place(1, arm64(ctx2, dir, args))
+		var text bytes.Buffer
+		other.Stdout, other.Stderr = &text, &text
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			defer cancel()
+			if err := other.Wait(); err != nil {
+				t.Errorf("the rank on arm64: %v\n%s", err, &text)
+			}
+		})
+		return place(0, command(ctx, dir, "jacobi-rank", args...))
+	})
 }

@@ -209,9 +209,7 @@ func (s *chaosRun) meetAnotherRun() string {
 		why = "TLS: tls: failed to verify certificate"
 	}
 	s.checkFallback(why)
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		s.Fatal(err)
-	}
+	l.signal(os.Interrupt)
 	code, output := l.end()
 	for _, link := range s.links(other) {
 		if code != 130 || link.Transport != "direct" || !link.keptFromStrangers() {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"jacobi/cuda/emulate/emulatetest"
 )
 
 // long is the problem of a run that lasts about a second.
@@ -46,139 +46,50 @@ func saved(t *testing.T, dir string, np string, settings ...string) (got answer)
 	return got
 }
 
-// A run that is resumed with another number of ranks, transport, depth and kernel has the answer of a run that never
+// resumes resumes long from each checkpoint, with other ranks and keys, which must give the answer of a run that never
 // stopped.
+func resumes(t *testing.T, want answer, dir string, ways map[string][]string) {
+	t.Helper()
+	for np, keys := range ways {
+		got, r := solve(t, append(onRanks(np, with(long, keys...)...), "--resume", dir)...)
+		same(t, got, want, filepath.Base(dir), np, keys)
+		if r.ResumedAfter < 500 {
+			t.Errorf("np %s %v: resumed after %d sweeps", np, keys, r.ResumedAfter)
+		}
+	}
+}
+
+// A run that is resumed with another number of ranks, balance, transport, depth and kernel has the answer of a run that
+// never stopped.
 func TestResumeGivesTheSameBits(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "checkpoints")
-	want, _ := solve(t, append(set(long...), "-np", "1")...)
-	if got := saved(t, dir, "8", "halo.transport=p2p"); got != want {
-		t.Errorf("with checkpoints: field %s, want %s", got.sha, want.sha)
-	}
-	for _, c := range []struct {
-		np       string
-		settings []string
-	}{
-		{"3", []string{"halo.transport=nats", "halo.depth=2"}},
-		{"5", []string{"halo.transport=p2p", "device.kernel=portable", "halo.depth=1"}},
-		{"1", nil},
-	} {
-		got, r := solve(t, append(set(append(c.settings, long...)...), "-np", c.np, "--resume", dir)...)
-		if got != want || r.ResumedAfter < 500 {
-			t.Errorf("np %s %v, resumed after %d sweeps: %d sweeps, field %s; want %d, %s; histories equal: %v",
-				c.np, c.settings, r.ResumedAfter, got.sweeps, got.sha, want.sweeps, want.sha,
-				got.history == want.history)
-		}
-	}
+	want, _ := solve(t, onRanks(1, long...)...)
+	same(t, saved(t, dir, "4", "halo.transport=p2p", "run.balance=4,1,2,3"), want, "with checkpoints")
+	resumes(t, want, dir, map[string][]string{
+		"3": {"halo.transport=nats", "halo.depth=2", "run.balance=auto"},
+		"5": {"halo.transport=p2p", "device.kernel=portable", "halo.depth=1"},
+		"2": {"run.balance=1,5"},
+	})
 	// A single rank can resume, too, and max_iterations may be larger.
-	more := append(long[:len(long):len(long)], "solver.max_iterations=6100")
-	want, _ = solve(t, append(set(more...), "-np", "2")...)
+	more := with(long, "solver.max_iterations=6100")
+	want, _ = solve(t, onRanks(2, more...)...)
 	out := t.TempDir()
-	if o := run(t, out, "jacobi-rank", set(append(more, "checkpoint.resume="+dir)...)...); o.code != 0 {
-		t.Fatalf("exit code %d\n%s", o.code, o.stderr)
-	}
-	if r := readReport(t, filepath.Join(out, "out")); r.FieldSHA256 != want.sha || r.Sweeps != 6100 {
-		t.Errorf("alone: %d sweeps, field %s; want %s", r.Sweeps, r.FieldSHA256, want.sha)
-	}
-}
-
-// A damaged part is named, and the run resumes from the checkpoint before it.
-func TestResumePassesOverABrokenPart(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "checkpoints")
-	want := saved(t, dir, "4")
-	sets := checkpoints(t, dir)
-	if len(sets) != 2 {
-		t.Fatalf("%d checkpoints, want 2", len(sets))
-	}
-	part := filepath.Join(sets[1], "part-00002")
-	b, err := os.ReadFile(part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[5000] ^= 1
-	if err := os.WriteFile(part, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	work := t.TempDir()
-	out := run(t, work, "launcher", append(set(append(long, "checkpoint.dir="+dir)...), "-np", "3", "--restart")...)
-	if out.code != 0 {
-		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-	}
-	r := readReport(t, filepath.Join(work, "out"))
-	if r.FieldSHA256 != want.sha || !strings.Contains(filepath.Base(sets[0]), fmt.Sprintf("%012d", r.ResumedAfter)) {
-		t.Errorf("resumed after %d sweeps, field %s; want that of %s, %s", r.ResumedAfter, r.FieldSHA256, sets[0],
-			want.sha)
-	}
-	if p := "a checkpoint cannot be used: " + filepath.Base(sets[1]) +
-		": rank . on .*: part-00002 is broken: checksum "; !regexp.MustCompile(p).MatchString(out.stderr) {
-		t.Errorf("%s\nwant %s", out.stderr, p)
-	}
-}
-
-// SIGINT and the time limit leave a checkpoint of the last sweep, from which the run resumes.
-func TestInterruptedRunGoesOn(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l := begin(t, dir, append(set("checkpoint.every=1h", "checkpoint.dir=checkpoints"), "-np", "3")...)
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 130 {
-		t.Fatalf("exit code %d, want 130\n%s", code, output)
-	}
-	l.leavesNothing()
-	first := readReport(t, filepath.Join(dir, "out"))
-	sweeps := fmt.Sprintf("solver.max_iterations=%d", first.Sweeps+200)
-	problem := set(append(slices.Clone(endless), sweeps)...)
-	got, r := solve(t, append(problem, "-np", "2", "--resume", filepath.Join(dir, "checkpoints"))...)
-	if r.ResumedAfter != first.Sweeps {
-		t.Errorf("resumed after %d sweeps, want %d", r.ResumedAfter, first.Sweeps)
-	}
-	if want, _ := solve(t, append(problem, "-np", "1")...); got != want {
-		t.Errorf("field %s, want %s; histories equal: %v", got.sha, want.sha, got.history == want.history)
-	}
-}
-
-// A run that ends at max_iterations leaves a checkpoint, from which --restart continues with a larger max_iterations.
-func TestMaxIterationsLeavesACheckpoint(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	mesh := []string{"grid.nx=130", "grid.ny=150"}
-	problem := append(set(append(mesh, "checkpoint.every=1h", "checkpoint.dir=checkpoints")...), "-np", "3")
-	first := run(t, dir, "launcher", append(problem, "--set", "solver.max_iterations=100")...)
-	if first.code != 0 || !strings.Contains(first.stdout, "1 in checkpoints, the last after 100 sweeps") {
-		t.Fatalf("exit code %d\n%s%s\nwant a checkpoint after 100 sweeps", first.code, first.stdout, first.stderr)
-	}
-	for _, sweeps := range []string{"100", "250"} {
-		iterations := "solver.max_iterations=" + sweeps
-		if out := run(t, dir, "launcher", append(problem, "--set", iterations, "--restart")...); out.code != 0 {
-			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-		}
-		history, err := os.ReadFile(filepath.Join(dir, "out", "history.csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := readReport(t, filepath.Join(dir, "out"))
-		got := answer{r.FieldSHA256, string(history), r.Sweeps, r.StopReason}
-		want, _ := solve(t, append(set(append(mesh, iterations)...), "-np", "1")...)
-		if got != want || r.ResumedAfter != 100 {
-			t.Errorf("%s sweeps, resumed after %d: field %s, want %s; histories equal: %v",
-				sweeps, r.ResumedAfter, got.sha, want.sha, got.history == want.history)
-		}
-	}
+	mustRun(t, out, "jacobi-rank", set(append(more, "checkpoint.resume="+dir)...)...)
+	got, _ := answerIn(t, filepath.Join(out, "out"))
+	same(t, got, want, "alone")
 }
 
 // A checkpoint from which the run cannot resume, and a place that cannot be written, are refused before a rank starts.
 func TestCheckpointRefusals(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	dir := filepath.Join(work, "checkpoints")
-	saved(t, dir, "2")
-	file := filepath.Join(work, "file")
+	dir, file := filepath.Join(work, "checkpoints"), filepath.Join(work, "file")
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	short := with(long, "solver.max_iterations=20")
+	mustRun(t, work, "launcher", onRanks(2, with(short, "checkpoint.every=1h", "checkpoint.dir="+dir)...)...)
 	for _, c := range []struct {
 		args []string
 		want string
@@ -186,25 +97,21 @@ func TestCheckpointRefusals(t *testing.T) {
 		{[]string{"--resume", dir, "--set", "problem.left=0"},
 			`checkpoint.resume "` + dir + `": the checkpoint sets problem.left to "sin(2 * float32(pi) * iy / ` +
 				`(ny - 1))", this run to "0"`},
-		{[]string{"--resume", dir, "--set", "grid.dtype=float64"},
-			`the checkpoint sets grid.dtype to "float32", this run to "float64"`},
 		{[]string{"--resume", dir, "--set", "solver.max_iterations=10"},
 			`solver.max_iterations 10: the checkpoint already has `},
-		{[]string{"--resume", dir, "--set", "solver.tolerance=0.3"},
-			`solver.tolerance 0.3, solver.relative_tolerance 0: the run would have ended (converged) after `},
+		{[]string{"--resume", dir, "--set", "solver.tolerance=9"},
+			`solver.tolerance 9, solver.relative_tolerance 0: the run would have ended (converged) after `},
 		{[]string{"--resume", filepath.Join(work, "none")}, "there is no checkpoint"},
 		{[]string{"--restart"}, "--restart: checkpoint.dir or checkpoint.nats has to say where the checkpoints are"},
 		{[]string{"--restart", "--resume", dir}, "--restart and --resume: only one of them is allowed"},
-		{set("checkpoint.every=100"), "checkpoint.dir or checkpoint.nats has to say where"},
 		{set("checkpoint.every=100", "checkpoint.dir="+file), `checkpoint.dir "` + file + `": cannot be created: `},
 		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"),
 			`the checkpoint sets grid.nx to "130", this run to "131"`},
 		{set("checkpoint.every=100", "checkpoint.dir=/proc/1"), `checkpoint.dir "/proc/1": cannot be written: `},
 	} {
-		out := run(t, work, "launcher", append(append(set(long...), "-np", "2"), c.args...)...)
-		if out.code != 1 || !strings.Contains(out.stderr, c.want) || strings.Contains(out.stderr, "sweeps") &&
-			strings.Contains(out.stderr, "[0]") {
-			t.Errorf("%v: exit code %d\n%s\nwant %s", c.args, out.code, out.stderr, c.want)
+		out := run(t, work, "launcher", append(onRanks(2, short...), c.args...)...)
+		if out.fails(t, 1, c.want); strings.Contains(out.stderr, "[0]") {
+			t.Errorf("%v: a rank has started\n%s", c.args, out.stderr)
 		}
 	}
 }
@@ -212,26 +119,123 @@ func TestCheckpointRefusals(t *testing.T) {
 // GPUs resume from a checkpoint of the CPU, and the CPU from one of GPUs, with peer memory and over NATS.
 func TestResumeGivesTheSameBitsOnGPUs(t *testing.T) {
 	needGPU(t)
-	want, _ := solve(t, append(set(long...), "-np", "1")...)
+	want, _ := solve(t, onRanks(1, long...)...)
 	onCPU, onGPU := filepath.Join(t.TempDir(), "cpu"), filepath.Join(t.TempDir(), "gpu")
 	saved(t, onCPU, "8")
-	if got := saved(t, onGPU, "4", "device.backend=cuda"); got != want {
-		t.Errorf("GPUs with checkpoints: field %s, want %s; histories equal: %v", got.sha, want.sha,
-			got.history == want.history)
+	same(t, saved(t, onGPU, "4", "device.backend=cuda"), want, "GPUs with checkpoints")
+	resumes(t, want, onCPU, map[string][]string{"3": {"device.backend=cuda", "halo.transport=p2p"},
+		"1": {"device.backend=cuda"}})
+	resumes(t, want, onGPU, map[string][]string{"2": {"device.backend=cuda", "halo.transport=nats"}, "3": nil})
+}
+
+// fileProblem returns the arguments of a problem whose source is f.npy in the working directory, with more keys.
+func fileProblem(keys ...string) []string {
+	return set(append(cycling("grid.nx=60", "grid.ny=40", "problem.source=f.npy", "solver.relative_tolerance=0",
+		"solver.max_iterations=4"), keys...)...)
+}
+
+// writeSource writes f.npy of fileProblem to dir. With other set, one value in the middle of a row is another one.
+func writeSource(t *testing.T, dir string, other bool) {
+	t.Helper()
+	const nx, ny, head = 60, 40, 128
+	text := fmt.Sprintf("{'descr': '<f8', 'fortran_order': False, 'shape': (%d, %d), }", ny, nx)
+	data := append([]byte("\x93NUMPY\x01\x00\x76\x00"), fmt.Sprintf("%-117s\n", text)...)
+	data = append(data, make([]byte, 8*nx*ny)...)
+	if other {
+		data[head+8*(17*nx+30)] = 1
 	}
-	for _, c := range []struct {
-		dir, np  string
-		settings []string
-	}{
-		{onCPU, "3", []string{"device.backend=cuda", "halo.transport=p2p"}},
-		{onCPU, "1", []string{"device.backend=cuda"}},
-		{onGPU, "2", []string{"device.backend=cuda", "halo.transport=nats"}},
-		{onGPU, "3", nil},
+	if err := os.WriteFile(filepath.Join(dir, "f.npy"), data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run does not go on from a checkpoint with a file that has changed since, in one bit of one value.
+func TestResumeWithAnotherFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeSource(t, dir, false)
+	mustRun(t, dir, "launcher", append(fileProblem("checkpoint.every=2", "checkpoint.dir=saved"), "-np", "2")...)
+	going := append(fileProblem("solver.max_iterations=6"), "--resume", "saved")
+	mustRun(t, dir, "launcher", going...)
+	writeSource(t, dir, true)
+	const want = `problem.source "f.npy": the file has changed since the checkpoint was written`
+	run(t, dir, "launcher", going...).fails(t, 1, want)
+	run(t, dir, "jacobi-rank", fileProblem("checkpoint.resume=saved", "run.ranks=1")...).fails(t, 1, want)
+}
+
+// starting are the keys of runs that begin with full multigrid.
+func starting(keys ...string) []string {
+	return cycling(append([]string{"solver.start=full"}, keys...)...)
+}
+
+// Full multigrid gives the same bits for any number of ranks, transport and kernel. The first meshes below that of the
+// run are divided among the ranks, all others are held by each of them.
+func TestFullMultigridGivesTheSameBits(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string][]string{
+		"fixed": {"grid.nx=550", "grid.ny=603", "problem.preset=dirichlet", "solver.tolerance=1e-4",
+			"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.3) < 0.001 || abs(y-0.6) < 0.002 && x > 0.5",
+			"problem.initial=x"},
+		"periodic": {"grid.nx=350", "grid.ny=501", "solver.tolerance=1e-8"},
+		"neumann": {"grid.nx=601", "grid.ny=301", "problem.preset=dirichlet", "problem.left=neumann(1)",
+			"problem.top=neumann(x)", "problem.source=sin(7*x)*y", "grid.height=0.7", "problem.screening=2",
+			"solver.tolerance=0", "solver.relative_tolerance=1e-7"},
 	} {
-		got, r := solve(t, append(set(append(c.settings, long...)...), "-np", c.np, "--resume", c.dir)...)
-		if got != want || r.ResumedAfter < 500 {
-			t.Errorf("%s, np %s %v, resumed after %d sweeps: field %s, want %s; histories equal: %v",
-				filepath.Base(c.dir), c.np, c.settings, r.ResumedAfter, got.sha, want.sha, got.history == want.history)
-		}
+		t.Run(name, func(t *testing.T) {
+			want, _ := solve(t, onRanks(1, starting(keys...)...)...)
+			initial, _ := solve(t, onRanks(1, cycling(keys...)...)...)
+			norms, others := normsOf(t, want.history), normsOf(t, initial.history)
+			if want.reason != "converged" || len(norms) != want.sweeps+1 || !(norms[0] < others[0]/2) {
+				t.Fatalf("%d cycles (%s), norms %g, with the initial field %g", want.sweeps, want.reason, norms, others)
+			}
+			for np, more := range map[int][]string{
+				1: {"device.kernel=portable", "device.threads=3"}, 2: {"halo.transport=nats"}, 3: nil,
+				5: {"halo.transport=nats", "device.kernel=portable"},
+			} {
+				got, _ := solve(t, onRanks(np, with(starting(keys...), more...)...)...)
+				same(t, got, want, np, more)
+			}
+		})
 	}
+}
+
+// A run goes on from its checkpoint, with other ranks, to the answer of a run that did not stop. It does not begin
+// again with full multigrid, and does not go on without the key.
+func TestFullMultigridGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	mesh := []string{"grid.nx=300", "grid.ny=200", "solver.tolerance=0"}
+	keys := starting(with(mesh, "solver.max_iterations=6")...)
+	want, _ := solve(t, onRanks(2, keys...)...)
+	solve(t, onRanks(3, with(keys, "checkpoint.every=2", "checkpoint.dir="+dir, "solver.max_iterations=3")...)...)
+	got, r := solve(t, append(onRanks(1, keys...), "--resume", dir)...)
+	if same(t, got, want); r.ResumedAfter != 3 {
+		t.Errorf("resumed after %d cycles, want 3", r.ResumedAfter)
+	}
+	run(t, t.TempDir(), "launcher", append(set(cycling(mesh...)...), "--resume", dir)...).fails(t, 1,
+		`the checkpoint sets solver.start to "full", this run does not set it`)
+}
+
+// GPUs give the bits of the CPU.
+func TestFullMultigridOnGPUs(t *testing.T) {
+	needGPU(t)
+	fullMultigridOnGPUs(t, nil, "1", "2", "3", "5")
+}
+
+// The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
+func TestFullMultigridOnEmulatedGPUs(t *testing.T) {
+	t.Parallel()
+	env := libraryPath(emulatetest.Build(t))
+	for _, r := range fullMultigridOnGPUs(t, env, "1", "3") {
+		wantTransports(t, r, func(int, int) string { return "peer memory" })
+	}
+	t.Run("trace", func(t *testing.T) { traceOfEmulatedMultigrid(t, env) })
+}
+
+func fullMultigridOnGPUs(t *testing.T, env []string, ranks ...string) []report {
+	keys := starting("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
+		"problem.source=sin(7*x)*y", "problem.fixed=abs(x-0.5)<0.1 && abs(y-0.4)<0.02", "grid.height=0.7",
+		"solver.tolerance=0", "solver.max_iterations=2")
+	want, _ := solve(t, append(set(append(keys, "device.backend=cpu")...), "-np", "1")...)
+	return sameOnGPUs(t, env, keys, want, ranks)
 }

@@ -3,7 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // composed is a Compose project of the files in docker/, with images built on this machine.
@@ -159,11 +163,6 @@ func (c *composed) killNodes(n int) (hosts []string) {
 	return hosts[:n]
 }
 
-func (c *composed) sha() string {
-	c.t.Helper()
-	return readReport(c.t, filepath.Join(c.dir, "out")).FieldSHA256
-}
-
 var composeRun = slices.Clip(set("grid.nx=256", "grid.ny=256"))
 
 // images builds the images once for all tests.
@@ -184,9 +183,9 @@ func TestComposeCluster(t *testing.T) {
 	want, _ := solve(t, append(composeRun, "--set", "solver.max_iterations=20000", "-np", "1")...)
 	check := func() {
 		t.Helper()
-		r := readReport(t, filepath.Join(c.dir, "out"))
-		if r.FieldSHA256 != want.sha || r.ResumedAfter == 0 {
-			t.Errorf("field %s, resumed after %d sweeps; want %s, after some", r.FieldSHA256, r.ResumedAfter, want.sha)
+		got, r := answerIn(t, filepath.Join(c.dir, "out"))
+		if same(t, got, want); r.ResumedAfter == 0 {
+			t.Error("the run began again")
 		}
 	}
 
@@ -195,16 +194,9 @@ func TestComposeCluster(t *testing.T) {
 	l := c.begin(append(slices.Clip(eight), "--json")...)
 	l.waitFor(`"iterations":\d{4}`) // several checkpoints; lines for people come only every 5 s
 	hosts := strings.Join(c.killNodes(2), "|")
-	code, output := l.end()
-	for _, words := range []string{
-		`rank \d on (` + hosts + `) was lost with its host|rank \d on \S+ failed: `,
+	l.ends(1, `rank \d on (`+hosts+`) was lost with its host|rank \d on \S+ failed: `,
 		`launcher: no restart: --nodes: 8 ranks need 8 slots, and after 2s there are 4, 4 too few: `,
-		`launcher: --restart goes on after sweep \d+, from nats:jacobi`,
-	} {
-		if code != 1 || !regexp.MustCompile(words).MatchString(output) {
-			t.Errorf("exit code %d, want 1 and %s in\n%s", code, words, output)
-		}
-	}
+		`launcher: --restart goes on after sweep \d+, from nats:jacobi`)
 	c.must(c.compose("up", "-d", "--no-build", "--no-recreate", "--scale", "node=4"))
 	c.must(c.compose(c.launch(append(eight, "--restart")...)...))
 	check()
@@ -214,11 +206,7 @@ func TestComposeCluster(t *testing.T) {
 	l = c.begin(append(four, "--map-by", "node")...)
 	awaitName(t, filepath.Join(c.dir, "checkpoints"), isCheckpoint, l)
 	c.killNodes(2)
-	restart := `launcher: restart 1 of 1: on after sweep \d+, from checkpoints\n` +
-		`launcher: 4 ranks on \w+, \w+: `
-	if code, output := l.end(); code != 0 || !regexp.MustCompile(restart).MatchString(output) {
-		t.Fatalf("exit code %d, want 0 and a restart on two nodes\n%s", code, output)
-	}
+	l.ends(0, `launcher: restart 1 of 1: on after sweep \d+, from checkpoints\nlauncher: 4 ranks on \w+, \w+: `)
 	check()
 }
 
@@ -234,15 +222,83 @@ func TestComposeClusterOfServers(t *testing.T) {
 			c.unprivileged(service, id)
 		}
 	}
-	servers := strings.Fields(c.must(c.compose("ps", "-q", "nats-2")))
+	servers := c.containers("nats-2")
 	if len(servers) != 1 {
 		t.Fatalf("containers %v, want 1", servers)
 	}
 	c.must(exec.Command("docker", "kill", servers[0]))
-	if code, output := l.end(); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, output)
+	l.ends(0)
+	got, _ := answerIn(t, filepath.Join(c.dir, "out"))
+	same(t, got, want)
+}
+
+// asksPrometheus sends a query to the Prometheus at a host and returns the number of its results.
+func asksPrometheus(t *testing.T, host, query string) int {
+	t.Helper()
+	answer, err := http.Get("http://" + host + ":9090/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		t.Logf("%s: %v", query, err) // it may not listen yet
+		return 0
 	}
-	if got := c.sha(); got != want.sha {
-		t.Errorf("field %s, want %s", got, want.sha)
+	defer answer.Body.Close()
+	var said struct {
+		Status, Error string
+		Data          struct{ Result []json.RawMessage }
 	}
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if said.Status != "success" && answer.StatusCode != http.StatusServiceUnavailable { // while it starts
+		t.Fatalf("%s: %s %s", query, said.Status, said.Error)
+	}
+	return len(said.Data.Result)
+}
+
+// dashboardQueries returns the queries of the dashboard as Grafana would ask them.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal([]byte(readText(t, "../../docker/metrics/dashboard.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			queries = append(queries, strings.ReplaceAll(q.Expr, "$__rate_interval", "20s"))
+		}
+	}
+	return queries
+}
+
+// The Prometheus of the profile metrics reads a run of the cluster, and answers all queries of the dashboard. Those for
+// GPUs and checkpoints have no results here.
+func TestComposeMetrics(t *testing.T) {
+	t.Parallel()
+	installed(t, "prometheus")
+	c := startCluster(t, "compose.yaml")
+	c.must(c.compose("--profile", "metrics", "up", "-d", "--no-build", "prometheus"))
+	ids := c.containers("prometheus")
+	if len(ids) != 1 {
+		t.Fatalf("containers %v, want 1", ids)
+	}
+	host := strings.TrimSpace(c.must(exec.Command("docker", "inspect", "--format",
+		"{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", ids[0])))
+	cmd := c.compose(append([]string{"run", "--rm", "-T", "--use-aliases", "-e", "JACOBI_METRICS_LISTEN=:9464",
+		"launcher", "-np", "8", "--nodes", "--config", "/run.yaml"}, set(endless...)...)...)
+	cmd.Env = c.env
+	l := startCommand(t, cmd)
+	l.waitFor(progress)
+	left := slices.DeleteFunc(dashboardQueries(t), regexp.MustCompile(`jacobi_(gpu|checkpoints)_`).MatchString)
+	for deadline := time.Now().Add(limit / 2); len(left) > 0; time.Sleep(time.Second) {
+		left = slices.DeleteFunc(left, func(query string) bool { return asksPrometheus(t, host, query) > 0 })
+		if time.Now().After(deadline) && len(left) > 0 {
+			t.Fatalf("no results of %q", left)
+		}
+	}
+	if n := asksPrometheus(t, host, `count(jacobi_rank_info) == 8`); n != 1 {
+		t.Errorf("Prometheus does not know 8 ranks")
+	}
+	c.must(exec.Command("docker", append([]string{"kill", "--signal", "INT"}, c.containers("launcher")...)...))
+	l.ends(130)
 }

@@ -1,11 +1,12 @@
 package e2e
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,35 @@ import (
 	"golang.org/x/sys/unix"
 
 	"jacobi/cuda/driver"
+	"jacobi/cuda/driver/drivertest"
 )
+
+//go:embed testdata/nvml.c
+var nvmlSource []byte
+
+// fakeGPUs returns the environment in which programs find 4 fake GPUs, which compute nothing, and an NVML for them. The
+// macros configure the C sources of both.
+func fakeGPUs(t *testing.T, macros ...string) []string {
+	t.Helper()
+	macros = append(macros, "-DRUN", "-DGPUS=4")
+	nvml := drivertest.Compile(t, "libnvidia-ml.so.1", nvmlSource, macros...)
+	return libraryPath(drivertest.Build(t, macros...), nvml)
+}
+
+// fakeCUDA returns the environment in which programs find the GPUs of fakeGPUs, but no NVML.
+func fakeCUDA(t *testing.T, macros ...string) []string {
+	t.Helper()
+	return libraryPath(drivertest.Build(t, append(macros, "-DRUN", "-DGPUS=4")...))
+}
+
+// libraryPath returns the environment in which the loader searches the directories of these libraries first.
+func libraryPath(libraries ...string) []string {
+	path := ""
+	for _, l := range libraries {
+		path += filepath.Dir(l) + ":"
+	}
+	return []string{fmt.Sprintf("LD_LIBRARY_PATH=%s%s", path, os.Getenv("LD_LIBRARY_PATH"))}
+}
 
 // onGPUs returns the arguments of a short run on GPUs.
 var onGPUs = set("grid.nx=64", "grid.ny=128", "device.backend=cuda")
@@ -42,55 +71,37 @@ func uuid(i int) string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Ranks are spread over the GPUs of their node in the order of device.select. NVML's order of devices does not matter.
+// Ranks are spread over the GPUs of their node in the order of device.select, by the readings of local rank 0. NVML's
+// order of devices does not matter. A dry run says the same. Each order is proven without processes
+// (internal/compute/device).
 func TestDeviceSelect(t *testing.T) {
 	t.Parallel()
 	needNVML(t)
-	env := fakeGPUs(t)
-	type row struct {
-		index, gpu int // among the visible GPUs; among all GPUs
-		why        string
-	}
 	for _, test := range []struct {
 		selection, visible string
-		want               []row
+		gpus               []int // by rank, among all GPUs
+		index              []int // among the visible GPUs
+		why                []string
 	}{
-		{"round-robin", "", []row{
-			{0, 0, "round-robin: local rank 0, 4 GPUs"}, {1, 1, "round-robin: local rank 1, 4 GPUs"},
-			{2, 2, "round-robin: local rank 2, 4 GPUs"}, {3, 3, "round-robin: local rank 3, 4 GPUs"},
-		}},
-		{"least-utilized", "", []row{
-			{1, 1, "least-utilized: local rank 0, number 1 of 4 by utilization (0%)"},
-			{0, 0, "least-utilized: local rank 1, number 2 of 4 by utilization (10%)"},
-			{3, 3, "least-utilized: local rank 2, number 3 of 4 by utilization (20%)"},
-			{2, 2, "least-utilized: local rank 3, number 4 of 4 by utilization (30%)"},
-		}},
-		{"least-utilized", "3,1", []row{
-			{1, 1, "least-utilized: local rank 0, number 1 of 2 by utilization (0%)"},
-			{0, 3, "least-utilized: local rank 1, number 2 of 2 by utilization (20%)"},
-		}},
-		// Each rank reads different temperatures, by which every rank would choose GPU 0. The readings of local rank 0
-		// decide.
-		{"coolest", "", []row{
-			{0, 0, "coolest: local rank 0, number 1 of 4 by temperature (40 C)"},
-			{1, 1, "coolest: local rank 1, number 2 of 4 by temperature (41 C)"},
-			{2, 2, "coolest: local rank 2, number 3 of 4 by temperature (42 C)"},
-			{3, 3, "coolest: local rank 3, number 4 of 4 by temperature (43 C)"},
-		}},
-		{"most-free-memory", "2",
-			[]row{{0, 2, "most-free-memory: local rank 0, number 1 of 1 by free memory (1.5 GiB)"}}},
-		{"least-power", "2", []row{{0, 2, "least-power: local rank 0, number 1 of 1 by power (100.0 W)"}}},
+		{"round-robin", "", []int{0, 1}, []int{0, 1}, []string{"local rank 0, 4 GPUs", "local rank 1, 4 GPUs"}},
+		{"least-utilized", "3,1", []int{1, 3}, []int{1, 0}, []string{"local rank 0, number 1 of 2 by utilization (0%)",
+			"local rank 1, number 2 of 2 by utilization (20%)"}},
+		// Each rank reads different temperatures, by which every rank would choose GPU 0.
+		{"coolest", "", []int{0, 1, 2}, []int{0, 1, 2}, []string{"local rank 0, number 1 of 4 by temperature (40 C)",
+			"local rank 1, number 2 of 4 by temperature (41 C)", "local rank 2, number 3 of 4 by temperature (42 C)"}},
+		{"most-free-memory", "2", []int{2}, []int{0}, []string{"local rank 0, number 1 of 1 by free memory (1.5 GiB)"}},
+		{"least-power", "2", []int{2}, []int{0}, []string{"local rank 0, number 1 of 1 by power (100.0 W)"}},
 	} {
-		t.Run(test.selection+test.visible, func(t *testing.T) {
-			env := slices.Clone(env)
+		t.Run(test.selection, func(t *testing.T) {
+			env := fakeGPUs(t)
 			if test.visible != "" {
 				env = append(env, "CUDA_VISIBLE_DEVICES="+test.visible)
 			}
-			args := append(set("device.select="+test.selection, "device.pin=false"), "-np", fmt.Sprint(len(test.want)))
+			args := onRanks(len(test.gpus), "device.select="+test.selection, "device.pin=false")
 			var want []gpu
-			for _, w := range test.want {
-				want = append(want, gpu{w.index, fmt.Sprintf("Fake %d", 10+w.gpu), uuid(w.gpu),
-					fmt.Sprintf("0000:%02X:00.0", 10+w.gpu), w.why, ""})
+			for rank, g := range test.gpus {
+				want = append(want, gpu{test.index[rank], fmt.Sprintf("Fake %d", 10+g), uuid(g),
+					fmt.Sprintf("0000:%02X:00.0", 10+g), test.selection + ": " + test.why[rank], ""})
 			}
 			if got, _ := gpusOf(t, env, args...); !slices.Equal(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
@@ -106,42 +117,33 @@ func TestDeviceSelect(t *testing.T) {
 	}
 }
 
-// A dry run shows the GPUs of this machine, and only for ranks on this machine.
-func TestDryRunShowsTheGPUsOfThisMachine(t *testing.T) {
-	env := fakeCUDA(t)
-	args := append(slices.Clone(onGPUs), "-np", "2", "--dry-run", "--host")
-	for hosts, want := range map[string][]string{
-		"localhost:1,node7:1": {uuid(0) + "  round-robin: local rank 0, 4 GPUs\n", "  chosen on its host\n"},
-		"node7:2":             {"(auto: preferred by the CUDA backend, "},
-	} {
-		out := runWith(t, env, t.TempDir(), "launcher", append(slices.Clone(args), hosts)...)
-		for _, w := range want {
-			if out.code != 0 || !strings.Contains(out.stdout, w) {
-				t.Errorf("%s: exit code %d, no %q in\n%s%s", hosts, out.code, w, out.stdout, out.stderr)
-			}
-		}
-	}
-}
-
-// Where nobody says how many ranks there are, each GPU of this machine gets one, or each slot of the hosts. Without
-// GPUs one rank has all cores.
-func TestRanksByDefault(t *testing.T) {
+// A dry run shows the GPUs of this machine, and only for ranks on this machine. Where nobody says how many ranks there
+// are, each GPU of this machine gets one, or each slot of the hosts. Without GPUs one rank has all cores.
+func TestDryRunWithGPUs(t *testing.T) {
 	env, dir := fakeCUDA(t), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "two.yaml"), []byte("run: {ranks: 2}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	const cuda = "--set=device.backend=cuda"
 	for _, c := range []struct {
 		args []string
-		want int
+		want []string
 	}{
-		{onGPUs, 4}, {set("device.backend=cpu"), 1}, {[]string{"--config", "two.yaml"}, 2},
-		{append(slices.Clone(onGPUs), "--host", "a:3,b:2"), 5},
-		{append(slices.Clone(onGPUs), "--config", "two.yaml", "--host", "a:3,b:2"), 2},
+		{[]string{cuda, "-np=2", "--host=localhost:1,node7:1"},
+			[]string{uuid(0) + "  round-robin: local rank 0, 4 GPUs\n", "  chosen on its host\n"}},
+		{[]string{cuda, "-np=2", "--host=node7:2"}, []string{"(auto: preferred by the CUDA backend, "}},
+		{[]string{cuda}, []string{"\n  ranks: 4\n"}},
+		{nil, []string{"\n  ranks: 1\n"}},
+		{[]string{"--config=two.yaml"}, []string{"\n  ranks: 2\n"}},
+		{[]string{cuda, "--host=a:3,b:2"}, []string{"\n  ranks: 5\n"}},
+		{[]string{cuda, "--config=two.yaml", "--host=a:3,b:2"}, []string{"\n  ranks: 2\n"}},
 	} {
-		args := slices.Concat(c.args, set("grid.nx=512", "grid.ny=512"), []string{"--dry-run"})
-		out := runWith(t, env, dir, "launcher", args...)
-		if want := fmt.Sprintf("\n  ranks: %d\n", c.want); out.code != 0 || !strings.Contains(out.stdout, want) {
-			t.Errorf("%q: exit code %d, want %d ranks\n%s%s", c.args, out.code, c.want, out.stdout, out.stderr)
+		out := runWith(t, env, dir, "launcher", slices.Concat(set("grid.nx=512", "grid.ny=512"), c.args,
+			[]string{"--dry-run"})...)
+		for _, want := range c.want {
+			if out.code != 0 || !strings.Contains(out.stdout, want) {
+				t.Errorf("%q: exit code %d, no %q in\n%s%s", c.args, out.code, want, out.stdout, out.stderr)
+			}
 		}
 	}
 }
@@ -156,89 +158,35 @@ func needNVML(t *testing.T) {
 	}
 }
 
-// If there are more ranks than GPUs, ranks share GPUs, and one message says so.
-func TestMoreRanksThanGPUs(t *testing.T) {
-	t.Parallel()
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpus, said := gpusOf(t, fakeCUDA(t), "-np", "9")
-	for i, g := range gpus {
-		if g.Index != i%4 || g.UUID != uuid(i%4) {
-			t.Errorf("rank %d took %+v", i, g)
-		}
-	}
-	if warning := "WARN\t9 ranks share 4 GPUs on " + host; strings.Count(said, "ranks share") != 1 ||
-		!strings.Contains(said, warning) {
-		t.Errorf("want once %q in\n%s", warning, said)
-	}
-	if _, said := gpusOf(t, fakeCUDA(t), "-np", "4"); strings.Contains(said, "share") {
-		t.Errorf("4 ranks have 4 GPUs:\n%s", said)
-	}
-}
-
-// A rank is pinned to those of its allowed cores that are near its GPU.
+// A rank is pinned to those of its allowed cores that are near its GPU. Where there are none it says so and sweeps.
 func TestDevicePin(t *testing.T) {
 	t.Parallel()
 	needNVML(t)
-	var cores []string
 	var allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		t.Fatal(err)
 	}
-	for c := range 1024 {
-		if allowed.IsSet(c) {
-			cores = append(cores, fmt.Sprint(c))
+	core := 0
+	for !allowed.IsSet(core) {
+		core++
+	}
+	near, far := fakeGPUs(t, fmt.Sprintf("-DCORE=%d", core)), fakeGPUs(t, "-DCORE=1023")
+	for _, c := range []struct {
+		env        []string
+		keys       []string
+		cores, say string
+	}{
+		{near, nil, fmt.Sprint(core), ""},
+		{near, []string{"device.pin=false"}, "", ""},
+		{far, nil, "", "not pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are " +
+			"1023, allowed are "},
+	} {
+		gpus, said := gpusOf(t, c.env, append(onRanks(1, c.keys...), "-v")...)
+		if gpus[0].Cores != c.cores || !strings.Contains(said, c.say) ||
+			len(c.keys) > 0 && strings.Contains(said, "pinned") {
+			t.Errorf("%v: pinned to %q, want %q and %q in\n%s", c.keys, gpus[0].Cores, c.cores, c.say, said)
 		}
 	}
-	env := fakeGPUs(t, "-DCORE="+cores[0])
-	pinned := func(args ...string) (string, string) {
-		t.Helper()
-		gpus, said := gpusOf(t, env, append(args, "-np", "1", "-v")...)
-		return gpus[0].Cores, said
-	}
-	if got, said := pinned(); got != cores[0] {
-		t.Errorf("pinned to %q, want %s\n%s", got, cores[0], said)
-	}
-	if got, said := pinned("--set", "device.pin=false"); got != "" || strings.Contains(said, "pinned") {
-		t.Errorf("device.pin=false: pinned to %q\n%s", got, said)
-	}
-	if len(cores) > 1 {
-		args := slices.Concat([]string{"-c", cores[1], filepath.Join(bin, "launcher")}, onGPUs, []string{"-np", "1"})
-		out := runWith(t, env, t.TempDir(), needTaskset(t), args...)
-		want := "INFO\tnot pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are " +
-			cores[0] + ", allowed are " + cores[1]
-		if out.code != 0 || !strings.Contains(out.stderr, want) {
-			t.Errorf("exit code %d, want 0 and %q in\n%s", out.code, want, out.stderr)
-		}
-	} else {
-		t.Logf("NOT RUN: a rank with fewer cores than the machine has: there is one core")
-	}
-	env = fakeGPUs(t, "-DCORE=1023")
-	near := "not pinned to the cores near GPU 0: no core near the GPU is among those allowed: near are 1023, allowed " +
-		"are "
-	if got, said := pinned(); got != "" || !strings.Contains(said, near) {
-		t.Errorf("pinned to %q, want %q in\n%s", got, near, said)
-	}
-	env = fakeCUDA(t)
-	if driverOfThisMachine(t) != nil {
-		return // the machine has a real NVML, which does not know the fake GPUs
-	}
-	none := "DEBUG\tnot pinned to the cores near GPU 0: NVML is not available: the loader finds no " +
-		"libnvidia-ml.so.1, which comes with the NVIDIA driver"
-	if got, said := pinned(); got != "" || !strings.Contains(said, none) {
-		t.Errorf("pinned to %q, want %q in\n%s", got, none, said)
-	}
-}
-
-func needTaskset(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("taskset")
-	if err != nil {
-		t.Fatal(err) // every Linux on which CI runs has it
-	}
-	return path
 }
 
 // driverOfThisMachine returns the driver of real GPUs, or nil if there is none.
@@ -251,39 +199,93 @@ func driverOfThisMachine(t *testing.T) *driver.Driver {
 	return d
 }
 
-// A build without a C compiler says so and runs, but refuses settings that need NVML.
+// A build without a C compiler runs, with and without GPUs, but refuses settings that need NVML.
 func TestBuildWithoutCompiler(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("E2E_BIN") != "" {
 		t.Skip("NOT RUN: TestBuildWithoutCompiler builds the programs, which are given here")
 	}
-	dir := t.TempDir()
+	dir, env := t.TempDir(), fakeCUDA(t)
 	if err := makeBuild(dir, "CC=none"); err != nil {
 		t.Fatal(err)
 	}
 	launcher := filepath.Join(dir, "launcher")
-	args := append(set("grid.nx=64", "grid.ny=128", "solver.max_iterations=50"), "-np", "2")
-	var sums []string
-	for _, program := range []string{"launcher", launcher} {
-		out := run(t, dir, program, args...)
-		if out.code != 0 {
-			t.Fatalf("%s: exit code %d\n%s", program, out.code, out.stderr)
-		}
-		sums = append(sums, readReport(t, filepath.Join(dir, "out")).FieldSHA256)
+	args := onRanks(2, "grid.nx=64", "grid.ny=128", "solver.max_iterations=50")
+	want, _ := solve(t, args...)
+	mustRun(t, dir, launcher, args...)
+	got, _ := answerIn(t, filepath.Join(dir, "out"))
+	same(t, got, want, "without a compiler")
+	runWith(t, env, dir, launcher, onGPUs...).fails(t, 0, "")
+	runWith(t, env, dir, launcher, append(set("device.select=coolest"), onGPUs...)...).fails(t, 1,
+		`launcher: device.select "coolest": NVML is not available: this program was built without it (it takes cgo `+
+			"and -tags nvml); allowed here is round-robin\n")
+}
+
+// Messages about GPU faults say what to do. docs/hardware.md has these messages.
+func TestDriverErrors(t *testing.T) {
+	t.Parallel()
+	const launcherSays = `(?m)^launcher: `
+	for _, test := range []struct {
+		name   string
+		macros []string // of the fake driver
+		args   []string
+		want   string // a regular expression
+	}{
+		{"driver too old", []string{"-DVERSION=11080"}, nil,
+			`device\.backend "cuda": CUDA driver too old: libcuda\.so\.1 is for CUDA 11\.8; at least 12\.0 is ` +
+				`needed; allowed here are auto and cpu$`},
+		{"driver too old for the PTX", []string{"-DPTX=222"}, nil,
+			`rank 0 on \S+ failed: cuda backend on device 0 \(Fake 10\): cuModuleLoadDataEx: the provided PTX was ` +
+				`compiled with an unsupported toolchain\. ` +
+				`\(CUDA_ERROR_UNSUPPORTED_PTX_VERSION\): the driver is for CUDA 12\.4, the PTX needs \d+\.\d+$`},
+		{"no memory of the GPU", nil, set("grid.nx=20480", "grid.ny=20480"),
+			`rank 0 on \S+ failed: cuda backend on device 0 \(Fake 10\): 3\.1 GiB for two fields of \d+ rows of ` +
+				`81920 bytes: ` +
+				`cuMemAlloc: out of memory \(CUDA_ERROR_OUT_OF_MEMORY\): 1\.6 GiB wanted, 1\.5 GiB of 10 GiB free`},
+		{"more than the GPU has", nil, set("grid.nx=60480", "grid.ny=60480"),
+			`grid\.nx 60480, grid\.ny 60480: memory of GPU 0 \(Fake 10\): 27 GiB are needed and there are 10 GiB$`},
+		{"context lost", []string{"-DLOSE=5"}, append(set("halo.depth=1"), "-np", "2"),
+			`rank 1 on \S+ failed: GPU 1 \(Fake 11, ` +
+				uuid(1) + `\): sweep \d+: .*an illegal memory access was encountered \(CUDA_ERROR_ILLEGAL_ADDRESS\)`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := slices.Concat(onGPUs, set("run.ranks=1", "output.field=", "output.picture="), test.args)
+			out := runWith(t, fakeCUDA(t, test.macros...), t.TempDir(), "launcher", args...)
+			if out.code != 1 || !regexp.MustCompile(launcherSays+test.want).MatchString(out.stderr) {
+				t.Errorf("exit code %d, stderr\n%s\nwant 1 and %s", out.code, out.stderr, test.want)
+			}
+			if n := strings.Count(out.stderr, "close"); n > 0 {
+				t.Errorf("closing is reported:\n%s", out.stderr)
+			}
+		})
 	}
-	if sums[0] != sums[1] {
-		t.Errorf("field %s, without a compiler %s", sums[0], sums[1])
+}
+
+// With device.backend auto the CPU sweeps if the driver cannot be used, and one rank says why.
+func TestDriverTooOldForAutoMeansTheCPU(t *testing.T) {
+	args := onRanks(3, "grid.nx=64", "grid.ny=128", "device.backend=auto", "solver.max_iterations=10")
+	out := runWith(t, fakeCUDA(t, "-DVERSION=11080"), t.TempDir(), "launcher", args...)
+	const want = "no GPU can be used, the CPU sweeps: CUDA driver too old: libcuda.so.1 is for CUDA 11.8; at least " +
+		"12.0 is needed"
+	if out.code != 0 || strings.Count(out.stderr, want) != 1 {
+		t.Errorf("exit code %d, stderr\n%s\nwant 0 and once %s", out.code, out.stderr, want)
+	}
+}
+
+// Without NVML, settings that need its readings are refused before anything starts. Other runs work, also in programs
+// that were built with NVML; their ranks say with -v why they are not pinned.
+func TestWithoutNVMLSelectIsRefused(t *testing.T) {
+	needNVML(t)
+	if driverOfThisMachine(t) != nil {
+		t.Skip("NOT RUN: this machine has NVML")
 	}
 	env := fakeCUDA(t)
-	args = append(slices.Clone(onGPUs), "-np", "2")
-	if out := runWith(t, env, dir, launcher, args...); out.code != 0 {
-		t.Errorf("on GPUs: exit code %d\n%s", out.code, out.stderr)
-	}
-	out := runWith(t, env, dir, launcher, append(args, "--set", "device.select=coolest")...)
-	const want = "launcher: device.select \"coolest\": NVML is not available: this program was built without it (it " +
-		"takes cgo and -tags nvml); " +
-		"allowed here is round-robin\n"
-	if out.code != 1 || out.stderr != want {
-		t.Errorf("exit code %d, %s; want 1 and %s", out.code, out.stderr, want)
+	const want = "NVML is not available: the loader finds no libnvidia-ml.so.1, which comes with the NVIDIA driver"
+	runWith(t, env, t.TempDir(), "launcher", append(set("device.select=coolest"), onGPUs...)...).fails(t, 1,
+		`launcher: device.select "coolest": `+want+"; allowed here is round-robin\n")
+	gpus, said := gpusOf(t, env, "-np", "2", "-v")
+	if gpus[1].UUID != uuid(1) || gpus[1].Cores != "" ||
+		!strings.Contains(said, "DEBUG\tnot pinned to the cores near GPU 0: "+want) {
+		t.Errorf("got %+v\n%s", gpus, said)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,19 +29,13 @@ func TestDist(t *testing.T) {
 	t.Parallel()
 	qemu, libc := needARM64(t)
 	dir, name := needDist(t), "jacobi-"+version+"-linux-arm64"
-	archive, err := os.ReadFile(filepath.Join(dir, name+".tar.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(archive), name); string(sums) != want {
-		t.Errorf("SHA256SUMS is %q, want %q", sums, want)
+	archive := name + ".tar.gz"
+	if got, want := readText(t, dir, "SHA256SUMS"), rowsOf(t, filepath.Join(dir, archive), 0)+"  "+archive+"\n"; got !=
+		want {
+		t.Errorf("SHA256SUMS is %q, want %q", got, want)
 	}
 	unpacked := t.TempDir()
-	names := unpack(t, filepath.Join(dir, name+".tar.gz"), unpacked)
+	names := unpack(t, filepath.Join(dir, archive), unpacked)
 	if !slices.IsSorted(names) {
 		t.Errorf("not sorted: %v", names)
 	}
@@ -120,5 +115,83 @@ func unpack(t *testing.T, archive, dir string) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// needARM64 skips a test visibly if no program for arm64 can be started. The programs are linked with the C library,
+// which they need to open CUDA's driver.
+func needARM64(t *testing.T) (qemu, libc string) {
+	t.Helper()
+	qemu, err := exec.LookPath("qemu-aarch64-static")
+	if err != nil {
+		t.Skipf("NOT RUN: %s needs Debian's qemu-user-static", t.Name())
+	}
+	libc = "/usr/aarch64-linux-gnu"
+	if _, err := os.Stat(libc); err != nil {
+		t.Skipf("NOT RUN: %s needs Debian's libc6-arm64-cross", t.Name())
+	}
+	return qemu, libc
+}
+
+// onARM64 returns a function that prepares commands that run the jacobi-rank of the archive for arm64.
+func onARM64(t *testing.T) func(ctx context.Context, dir string, args []string) *exec.Cmd {
+	t.Helper()
+	qemu, libc := needARM64(t)
+	const name = "jacobi-" + version + "-linux-arm64"
+	dist, dir := needDist(t), t.TempDir()
+	unpack(t, filepath.Join(dist, name+".tar.gz"), dir)
+	rank := filepath.Join(dir, name, "bin", "jacobi-rank")
+	return func(ctx context.Context, dir string, args []string) *exec.Cmd {
+		return command(ctx, dir, qemu, append([]string{"-L", libc, rank}, args...)...)
+	}
+}
+
+// counted has the packages whose numbers enter the field, a norm, the decision to stop or the results.
+var counted = []string{
+	"./solver", "./solver/multigrid", "./halo/...", "./internal/compute/cpu/...", "./internal/compute/elementary",
+	"./internal/compute/problem", "./internal/compute/reference", "./internal/compute/results",
+	"./internal/run/checkpoint",
+}
+
+var fusedInstruction = regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+(FN?M(?:ADD|SUB)[SD])\s`)
+
+// On arm64 the compiler may fuse a product with a following sum, which rounds once instead of twice. The code of the
+// counted packages must have fused operations only where the source calls math.FMA: all other products are converted
+// explicitly.
+func TestNothingIsFused(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("E2E_BIN") != "" {
+		t.Skipf("NOT RUN: %s compiles, and these programs were built elsewhere", t.Name())
+	}
+	args := append([]string{"build", "-tags", "netgo,osusergo", "-gcflags=-S"}, counted...)
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sources := map[string][]string{}
+	asked, reported := 0, map[string]bool{}
+	for _, m := range fusedInstruction.FindAllStringSubmatch(string(out), -1) {
+		file, at := m[1], m[1]+":"+m[2]
+		if sources[file] == nil {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources[file] = strings.Split(string(text), "\n")
+		}
+		n, _ := strconv.Atoi(m[2])
+		switch line := sources[file][n-1]; {
+		case strings.Contains(line, "math.FMA("):
+			asked++
+		case !reported[at]:
+			reported[at] = true
+			t.Errorf("%s: %s: convert the product: float64(x * y)\n%s", at, m[3], line)
+		}
+	}
+	if asked < 10 {
+		t.Errorf("%d instructions of math.FMA were found: has their name changed?", asked)
 	}
 }

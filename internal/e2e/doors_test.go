@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,68 +18,45 @@ import (
 	"jacobi/internal/observe/events"
 )
 
-// doorProblems are what the doors of this program are given, and what they all say of it.
+// doorProblems are what the doors of this program are given, key=value, and what they all say of it: met, missed, done,
+// or why it is refused, and a part of that text or of the only warning.
 var doorProblems = []struct {
-	keys    map[string]any
-	verdict string // met, missed, done, or refused
-	text    string // of a refusal, or of the only warning; a part of it
+	verdict, text string
+	keys          []string
 }{
-	{keys: map[string]any{"problem.top": 1}, verdict: "met"},
-	{keys: map[string]any{"problem.source": "sin(pi*x)"}, verdict: "met"},
-	{keys: map[string]any{"problem.top": 0}, verdict: "met"},
-	{keys: map[string]any{"problem.fixed": "x > 0.4 and x < 0.6 and y > 0.4 and y < 0.6", "problem.initial": 1},
-		verdict: "met"},
-	{keys: map[string]any{"problem.coefficient": "x < 0.5 ? 1 : 3", "problem.top": 1}, verdict: "met"},
-	{keys: map[string]any{"problem.top": 1, "solver.max_iterations": 1}, verdict: "missed"},
-	{keys: map[string]any{"problem.top": 1, "solver.method": "jacobi", "solver.max_iterations": 10},
-		verdict: "missed"},
-	{keys: map[string]any{"problem.top": 1, "solver.method": "jacobi", "solver.max_iterations": 10,
-		"solver.tolerance": 0}, verdict: "done"},
-	{keys: map[string]any{"problem.left": "neumann(0)", "problem.right": "neumann(0)", "problem.top": "neumann(0)",
-		"problem.bottom": "neumann(0)", "problem.screening": 1, "problem.source": 1}, verdict: "met"},
-	{keys: map[string]any{"problem.coefficient": "y < 0.3 ? 0 : 1", "problem.top": 1}, verdict: "met",
-		text: `problem.top "1": the coefficient is 0 along the whole side, so its values have no effect`},
-	{keys: map[string]any{"problem.left": "neumann(0)", "problem.right": "neumann(0)", "problem.top": "neumann(0)",
-		"problem.bottom": "neumann(0)"}, verdict: "refused", text: "no side has values"},
-	{keys: map[string]any{"problem.left": "periodic", "problem.right": "periodic", "problem.top": "periodic",
-		"problem.bottom": "periodic"}, verdict: "refused", text: "no side has values"},
-	{keys: map[string]any{"problem.left": "periodic"}, verdict: "refused", text: "problem.left"},
-	{keys: map[string]any{"problem.coefficient": 0}, verdict: "refused", text: "problem.coefficient"},
-	{keys: map[string]any{"problem.coefficient": "x < 2 ? 0 : 1"}, verdict: "refused",
-		text: "problem.coefficient: no point is free and has a coefficient above 0"},
-	{keys: map[string]any{"problem.top": 1,
-		"problem.coefficient": "hypot(x-0.5, y-0.5) > 0.2 or hypot(x-0.5, y-0.5) < 0.1 ? 1 : 0"},
-		verdict: "refused", text: "problem.coefficient"},
-	{keys: map[string]any{"problem.fixed": "x > -1", "problem.initial": 7}, verdict: "refused",
-		text: "problem.fixed"},
-	{keys: map[string]any{"problem.coefficient": -1}, verdict: "refused", text: "problem.coefficient"},
-	{keys: map[string]any{"problem.coefficient": "1e70*x"}, verdict: "refused", text: "problem.coefficient"},
-	{keys: map[string]any{"problem.screening": -1}, verdict: "refused", text: "problem.screening"},
-	{keys: map[string]any{"problem.top": "robin(-1, 0)"}, verdict: "refused", text: "problem.top"},
-	{keys: map[string]any{"problem.top": "1/0"}, verdict: "refused", text: "problem.top"},
-	{keys: map[string]any{"problem.top": "sqrt(x-1)"}, verdict: "refused", text: "problem.top"},
-	{keys: map[string]any{"problem.top": "sin("}, verdict: "refused", text: "problem.top"},
-	{keys: map[string]any{"problem.top": "z"}, verdict: "refused", text: "problem.top"},
-	{keys: map[string]any{"problem.initial": "x < 0.5 ? 1/0 : 0"}, verdict: "refused", text: "problem.initial"},
-	{keys: map[string]any{"problem.source": "no.npy"}, verdict: "refused", text: "problem.source"},
-	{keys: map[string]any{"problem.fixed": "no.png"}, verdict: "refused", text: "problem.fixed"},
-	{keys: map[string]any{"problem.drawing": "no.png", "problem.colours": "#ffffff value=1"}, verdict: "refused",
-		text: "no.png"},
-	{keys: map[string]any{"problem.top": 1e200}, verdict: "refused", text: "problem: its largest absolute value"},
-	{keys: map[string]any{"problem.top": 1, "grid.nx": 200000, "grid.ny": 200000, "solver.method": "jacobi"},
-		verdict: "refused", text: "grid.nx 200000, grid.ny 200000: memory"},
-	{keys: map[string]any{"problem.top": 1, "grid.nx": 200000, "grid.ny": 200000}, verdict: "refused",
-		text: "grid.nx 200000, grid.ny 200000: memory"},
-	{keys: map[string]any{"grid.nx": 2, "problem.top": 1}, verdict: "refused", text: "grid.nx 2"},
-	{keys: map[string]any{"grid.nx": "1__0", "problem.top": 1}, verdict: "refused", text: "grid.nx"},
-	{keys: map[string]any{"grid.height": "-1", "problem.top": 1}, verdict: "refused", text: "grid.height"},
-	{keys: map[string]any{"problem.tpo": 1}, verdict: "refused", text: "problem.tpo"},
-	{keys: map[string]any{"solver.method": "foo"}, verdict: "refused", text: "solver.method"},
-	{keys: map[string]any{"problem.top": 1, "solver.norm_every": 2}, verdict: "refused", text: "solver.norm_every"},
-	{keys: map[string]any{"problem.top": 1, "output.picture_scale": "cubic"}, verdict: "refused",
-		text: "output.picture_scale"},
-	{keys: map[string]any{"problem.top": 1, "output.field": "no/field.npy"}, verdict: "refused",
-		text: "output.field"},
+	{"met", "", []string{"problem.source=sin(pi*x)"}},
+	{"met", "", []string{"problem.fixed=x > 0.4 and x < 0.6 and y > 0.4 and y < 0.6", "problem.initial=1"}},
+	{"met", "", []string{"problem.coefficient=x < 0.5 ? 1 : 3", "problem.top=1"}},
+	{"missed", "", []string{"problem.top=1", "solver.max_iterations=1"}},
+	{"missed", "", []string{"problem.top=1", "solver.method=jacobi", "solver.max_iterations=10"}},
+	{"done", "", []string{"problem.top=1", "solver.method=jacobi", "solver.max_iterations=10", "solver.tolerance=0"}},
+	{"met", "", []string{"problem.left=neumann(0)", "problem.right=neumann(0)", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.screening=1", "problem.source=1"}},
+	{"met", `problem.top "1": the coefficient is 0 along the whole side, so its values have no effect`,
+		[]string{"problem.coefficient=y < 0.3 ? 0 : 1", "problem.top=1"}},
+	{"refused", "no side has values", []string{"problem.left=periodic", "problem.right=periodic",
+		"problem.top=periodic", "problem.bottom=periodic"}},
+	{"refused", "problem.left", []string{"problem.left=periodic"}},
+	{"refused", "problem.coefficient: no point is free and has a coefficient above 0",
+		[]string{"problem.coefficient=x < 2 ? 0 : 1"}},
+	{"refused", "problem.coefficient", []string{"problem.top=1",
+		"problem.coefficient=hypot(x-0.5, y-0.5) > 0.2 or hypot(x-0.5, y-0.5) < 0.1 ? 1 : 0"}},
+	{"refused", "problem.fixed", []string{"problem.fixed=x > -1", "problem.initial=7"}},
+	{"refused", "problem.coefficient", []string{"problem.coefficient=1e70*x"}},
+	{"refused", "problem.top", []string{"problem.top=robin(-1, 0)"}},
+	{"refused", "problem.top", []string{"problem.top=sqrt(x-1)"}},
+	{"refused", "problem.top", []string{"problem.top=sin("}},
+	{"refused", "problem.source", []string{"problem.source=no.npy"}},
+	{"refused", "no.png", []string{"problem.drawing=no.png", "problem.colours=#ffffff value=1"}},
+	{"refused", "problem: its largest absolute value", []string{"problem.top=1e200"}},
+	{"refused", "grid.nx 200000, grid.ny 200000: memory", []string{"problem.top=1", "grid.nx=200000", "grid.ny=200000",
+		"solver.method=jacobi"}},
+	{"refused", "grid.nx 2", []string{"grid.nx=2", "grid.ny=2", "problem.top=1"}},
+	{"refused", "grid.nx", []string{"grid.nx=1__0", "grid.ny=1__0", "problem.top=1"}},
+	{"refused", "problem.tpo", []string{"problem.tpo=1"}},
+	{"refused", "solver.norm_every", []string{"problem.top=1", "solver.norm_every=2"}},
+	{"refused", "output.picture_scale", []string{"problem.top=1", "output.picture_scale=cubic"}},
+	{"refused", "output.field", []string{"problem.top=1", "output.field=no/field.npy"}},
 }
 
 // said is what a door says of a problem.
@@ -112,10 +90,11 @@ func TestDoors(t *testing.T) {
 	for i, p := range doorProblems {
 		keys := map[string]any{"grid.nx": 17, "grid.ny": 65, "output.field": "", "output.picture": "",
 			"output.history": "", "output.report": ""}
-		for name, value := range p.keys {
-			keys[name] = value
-			if _, named := p.keys["grid.ny"]; name == "grid.nx" && !named {
-				keys["grid.ny"] = value
+		for _, pair := range p.keys {
+			name, text, _ := strings.Cut(pair, "=")
+			keys[name] = text
+			if _, err := strconv.ParseFloat(text, 64); err == nil {
+				keys[name] = json.Number(text)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(keys)) { // faults come in the order of the keys
@@ -135,19 +114,13 @@ func TestDoors(t *testing.T) {
 			return each(t, sets, func(dir string, keys []string) said {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				out := finish(t, ctx, plain(command(ctx, dir, "launcher", append(append([]string{"--json"}, small...),
-					keys...)...)))
-				return ofEvents(t, strings.Split(strings.TrimSpace(out.stdout), "\n"), out.code)
+				out := finish(t, ctx, plain(command(ctx, dir, "launcher", slices.Concat([]string{"--json"}, small,
+					keys)...)))
+				return ofEvents(t, out)
 			})
 		}},
 		{"jacobi-rank", func(t *testing.T) []said {
-			return each(t, sets, func(dir string, keys []string) said {
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				own := set("device.backend=cpu", "log.format=json", "log.level=warn", "output.report=report.json")
-				cmd := command(ctx, dir, "jacobi-rank", append(keys, own...)...)
-				return ofRank(t, dir, finish(t, ctx, plain(cmd)))
-			})
+			return each(t, sets, func(dir string, keys []string) said { return ofRanks(t, dir, keys) })
 		}},
 		{"mpirun", func(t *testing.T) []said { // takes a second for each problem: one of each verdict
 			program := installed(t, "mpirun.openmpi")
@@ -158,12 +131,7 @@ func TestDoors(t *testing.T) {
 					return s
 				}
 				seen[p.verdict+p.text] = true
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				own := set("device.backend=cpu", "log.format=json", "log.level=warn", "output.report=report.json")
-				cmd := through(t, command(ctx, dir, "jacobi-rank", append(keys, own...)...), program,
-					"--allow-run-as-root", "--oversubscribe", "-np", "2")
-				return ofRank(t, dir, finish(t, ctx, plain(cmd)))
+				return ofRanks(t, dir, keys, program, "--allow-run-as-root", "--oversubscribe", "-np", "2")
 			})
 		}},
 		{"study", func(t *testing.T) (all []said) {
@@ -300,14 +268,11 @@ func each(t *testing.T, sets [][]string, open func(dir string, keys []string) sa
 }
 
 // ofEvents returns what the events of a run say.
-func ofEvents(t *testing.T, lines []string, code int) said {
+func ofEvents(t *testing.T, out outcome) said {
 	t.Helper()
-	s := said{code: code}
-	for _, line := range lines {
-		var e events.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+	s := said{code: out.code}
+	all, _ := eventsOf(t, out.stdout)
+	for _, e := range all {
 		s.hear(e)
 	}
 	return s
@@ -329,9 +294,17 @@ func (s *said) hear(e events.Event) {
 	}
 }
 
-// ofRank returns what a rank alone says, whose report is in dir.
-func ofRank(t *testing.T, dir string, out outcome) said {
+// ofRanks returns what a rank alone says, or those that the words of another command start.
+func ofRanks(t *testing.T, dir string, keys []string, words ...string) said {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := plain(command(ctx, dir, "jacobi-rank", append(keys, set("device.backend=cpu", "log.format=json",
+		"log.level=warn", "output.report=report.json")...)...))
+	if len(words) > 0 {
+		cmd = through(t, cmd, words...)
+	}
+	out := finish(t, ctx, cmd)
 	s := said{code: out.code, verdict: "refused"}
 	if out.code != 1 {
 		s.verdict = readReport(t, filepath.Join(dir, "out")).Verdict

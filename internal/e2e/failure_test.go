@@ -1,110 +1,61 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"jacobi/internal/base/proctest"
+	"jacobi/internal/observe/events"
 )
 
-// A killed rank ends the run within five seconds. The launcher names that rank and not the ranks that lost their
-// neighbour.
-func TestKilledRankEndsTheRun(t *testing.T) {
-	t.Parallel()
-	for _, transport := range []string{"p2p", "nats"} {
-		t.Run(transport, func(t *testing.T) { killRank(t, 8, "halo.transport="+transport) })
-	}
-}
-
-// killRank kills one of np ranks while they sweep.
+// killRank kills one of np ranks while they sweep. That ends the run within ten seconds; the launcher names that rank
+// and not those that lost their neighbour.
 func killRank(t *testing.T, np int, settings ...string) {
-	l := begin(t, t.TempDir(), append(set(settings...), "-np", strconv.Itoa(np))...)
+	l := begin(t, t.TempDir(), onRanks(np, settings...)...)
 	pids := l.allRanks(np)
 	killed := time.Now()
-	if err := syscall.Kill(pids[np/2], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	code, output := l.end()
+	kill(t, pids[np/2])
+	l.ends(1, `rank \d .*killed`)
 	if took := time.Since(killed); took > 10*time.Second {
 		t.Errorf("the run ended %v after the kill, want at most 10s", took)
 	}
-	if code != 1 || !regexp.MustCompile(`rank \d .*killed`).MatchString(output) {
-		t.Errorf("exit code %d, output\n%s\nwant 1 and the killed rank named", code, output)
-	}
 	l.leavesNothing()
 }
 
-// The launcher reports a crash once, with the line of the rank's output that has the cause.
-func TestCrashedRankIsNamed(t *testing.T) {
-	l := begin(t, t.TempDir(), "-np", "3")
-	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGABRT); err != nil { // Go prints stacks, then registers
-		t.Fatal(err)
-	}
-	code, output := l.end()
-	want := regexp.MustCompile(`(?m)^launcher: rank \d on \S+ failed: SIGABRT: abort \(last known sweep: \d+\)$`)
-	if code != 1 || len(want.FindAllString(output, -1)) != 1 || strings.Count(output, "launcher: rank") != 1 {
-		t.Errorf("exit code %d, output\n%s\nwant 1 and one line %s", code, output, want)
-	}
-	l.leavesNothing()
-}
-
-// A failure is printed once, by the launcher and not also by the rank.
-func TestFailureIsToldOnce(t *testing.T) {
-	t.Parallel()
-	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
-	if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 1 || strings.Count(output, " was silent for 2s") != 1 {
-		t.Errorf("exit code %d, want 1, and the silence told once\n%s", code, output)
-	}
-}
-
-// A rank that hangs ends the run in bounded time with an error that names the timeout.
+// A rank that hangs ends the run in bounded time with an error that names the timeout, of halo.timeout or run.liveness.
+// The second one comes long before the first. It has the rank, its node, its number of sweeps and the time of its last
+// sign, and is told once, by the launcher and not also by the rank.
 func TestHangingRankEndsTheRun(t *testing.T) {
 	t.Parallel()
-	l := begin(t, t.TempDir(), append(set("halo.timeout=2s"), "-np", "3")...)
-	pids := l.allRanks(3)
-	stopped := time.Now()
-	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+	for want, settings := range map[string][]string{
+		`(waited 2s|within 2s)`: {"halo.timeout=2s"},
+		`launcher: rank \d on \S+ failed: .*rank \d on \S+ was silent for 2s, since \d\d:\d\d:\d\d, when it had ` +
+			`done \d+ iterations: it is dead, stopped or cut off`: {"halo.timeout=1h", "run.liveness=2s"},
+	} {
+		t.Run(settings[0], func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, t.TempDir(), onRanks(3, settings...)...)
+			stopped := time.Now()
+			if err := syscall.Kill(l.allRanks(3)[1], syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			output := l.ends(1, want)
+			if took := time.Since(stopped); took > 20*time.Second {
+				t.Errorf("the run ended %v after the stop, want 7s, or 20s on a busy machine", took)
+			}
+			if len(settings) > 1 && strings.Count(output, " was silent for 2s") != 1 {
+				t.Errorf("want the silence told once\n%s", output)
+			}
+			l.leavesNothing()
+		})
 	}
-	code, output := l.end()
-	if took := time.Since(stopped); took > 20*time.Second {
-		t.Errorf("the run ended %v after the stop, want 7s, or 20s on a busy machine", took)
-	}
-	if code != 1 || !regexp.MustCompile(`(waited 2s|within 2s)`).MatchString(output) {
-		t.Errorf("exit code %d, output\n%s\nwant 1 and the timeout", code, output)
-	}
-	l.leavesNothing()
-}
-
-// If a rank is silent for run.liveness, the error has its rank, node, number of sweeps and the time of its last sign,
-// long before halo.timeout.
-func TestSilentRankIsNamed(t *testing.T) {
-	t.Parallel()
-	l := begin(t, t.TempDir(), append(set("halo.timeout=1h", "run.liveness=2s"), "-np", "3")...)
-	pids := l.allRanks(3)
-	stopped := time.Now()
-	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	code, output := l.end()
-	if took := time.Since(stopped); took > 20*time.Second {
-		t.Errorf("the run ended %v after the stop, want 7s, or 20s on a busy machine", took)
-	}
-	want := regexp.MustCompile(`launcher: rank \d on \S+ failed: .*rank \d on \S+ was silent for 2s, since ` +
-		`\d\d:\d\d:\d\d, when it had done \d+ iterations: it is dead, stopped or cut off`)
-	if code != 1 || !want.MatchString(output) {
-		t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
-	}
-	l.leavesNothing()
 }
 
 // A run whose ranks are all stopped ends with the silence of rank 0, also where it has one rank and where it was asked
@@ -114,10 +65,10 @@ func TestSilenceOfAllRanksIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		ranks int
 		stop  bool
-	}{{1, false}, {1, true}, {3, false}} {
+	}{{1, true}, {3, false}} {
 		t.Run(fmt.Sprintf("%d ranks, asked to stop %v", c.ranks, c.stop), func(t *testing.T) {
 			t.Parallel()
-			args := append(set("halo.timeout=1h", "run.liveness=2s"), "-np", fmt.Sprint(c.ranks))
+			args := onRanks(c.ranks, "halo.timeout=1h", "run.liveness=2s")
 			if c.stop {
 				args = append(args, "--max-restarts", "1")
 			}
@@ -128,65 +79,128 @@ func TestSilenceOfAllRanksIsNoticed(t *testing.T) {
 				}
 			}
 			if c.stop {
-				if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-					t.Fatal(err)
-				}
+				l.signal(syscall.SIGTERM)
 			}
-			code, output := l.end()
-			want := regexp.MustCompile(`launcher: rank 0 on \S+ was silent for 2s, since \d\d:\d\d:\d\d, ` +
-				`when it had done \d+ iterations: it is dead, stopped or cut off`)
-			if code != 1 || !want.MatchString(output) || strings.Contains(output, "restart 1 of 1") {
-				t.Errorf("exit code %d, output\n%s\nwant 1 and %s", code, output, want)
+			if output := l.ends(1, `launcher: rank 0 on \S+ was silent for 2s, since `); strings.Contains(output,
+				"restart 1 of 1") {
+				t.Errorf("the run starts again\n%s", output)
 			}
 			l.leavesNothing()
 		})
 	}
 }
 
-// A rank that is stopped for less than run.liveness only delays the run.
-func TestStoppedRankCostsOnlyTime(t *testing.T) {
+// SIGINT stops all ranks after the same sweep. They write their files and a checkpoint, and the report is marked as
+// interrupted. The run goes on from there as if it had not stopped.
+func TestInterruptedRunGoesOn(t *testing.T) {
 	t.Parallel()
-	l := begin(t, t.TempDir(), append(set("run.liveness=10s"), "-np", "3")...)
-	pids := l.allRanks(3)
-	for _, pid := range pids { // including rank 0, whose signs of life all others expect
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second) // the fault itself, not a wait for an event
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
-		l.waitFor(progress) // the run goes on
+	dir := t.TempDir()
+	l := begin(t, dir, onRanks(3, "checkpoint.every=1h", "checkpoint.dir=checkpoints")...)
+	l.signal(os.Interrupt)
+	l.ends(130, `\b1 in checkpoints, the last after \d+ sweeps`)
+	l.leavesNothing()
+	first, r := answerIn(t, filepath.Join(dir, "out"))
+	if norms := normsOf(t, first.history); first.reason != "interrupted" || len(norms) != first.sweeps ||
+		first.sweeps == 0 {
+		t.Errorf("%s after %d sweeps with %d norms; want interrupted, as many norms as sweeps", first.reason,
+			first.sweeps, len(norms))
 	}
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
+	// A run with max_iterations at that number of sweeps has the same field.
+	until := func(sweeps int) []string { return with(endless, fmt.Sprintf("solver.max_iterations=%d", sweeps)) }
+	again, _ := solve(t, onRanks(1, until(first.sweeps)...)...)
+	again.reason = first.reason
+	same(t, again, first, "as many sweeps")
+	got, r := solve(t, append(onRanks(2, until(first.sweeps+50)...), "--resume", filepath.Join(dir, "checkpoints"))...)
+	if r.ResumedAfter != first.sweeps {
+		t.Errorf("resumed after %d sweeps, want %d", r.ResumedAfter, first.sweeps)
 	}
-	if code, output := l.end(); code != 130 {
-		t.Errorf("exit code %d, want 130\n%s", code, output)
+	want, _ := solve(t, onRanks(1, until(first.sweeps+50)...)...)
+	same(t, got, want, "resumed")
+}
+
+// If the reader of its output has gone, as in `launcher | head -1`, a launcher stops the run as it does for a signal:
+// the ranks write their files, and it dies of SIGPIPE at its last line.
+func TestReaderOfTheOutputIsGone(t *testing.T) {
+	t.Parallel()
+	for last, args := range map[string][]string{" sweeps (": {"2>&1", "-np=2"}, `"progress"`: {"", "--json", "-np=2"}} {
+		dir := t.TempDir()
+		script := `{ "$@"; echo "code $?" >code; } ` + args[0] + ` | sed -n '/` + last + `/q'`
+		out := run(t, dir, "/bin/sh", slices.Concat([]string{"-c", script, "sh", bin + "/launcher"}, args[1:],
+			set(endless...))...)
+		if code := readText(t, dir, "code"); code != "code 141\n" ||
+			args[0] == "" && !strings.Contains(out.stderr, "launcher: SIGPIPE: the ranks stop") {
+			t.Errorf("%s: %s, want code 141\n%s", last, code, out.stderr)
+		}
+		if pids := (&live{t: t, cmd: &exec.Cmd{Dir: dir}}).ranks(); len(pids) > 0 {
+			t.Errorf("ranks still run: %v", pids)
+		}
+		if r := readReport(t, filepath.Join(dir, "out")); r.StopReason != "interrupted" || r.Sweeps == 0 {
+			t.Errorf("%s: %d sweeps, ended as %s", last, r.Sweeps, r.StopReason)
+		}
 	}
 }
 
-// The kernel kills the ranks of a killed launcher.
-func TestKilledLauncherLeavesNoOrphan(t *testing.T) {
-	l := begin(t, t.TempDir(), "-np", "3")
-	pids := l.allRanks(3)
-	var ranks []*proctest.Process
-	for _, pid := range pids {
-		p, err := proctest.Watch(t, pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ranks = append(ranks, p)
+// --timeout stops a run as a signal does. The run has not missed a tolerance then.
+func TestTimeoutStopsTheRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(set(endless...), "--json", "-np", "1", "--timeout", "5s")...)
+	all, _ := eventsOf(t, out.stdout)
+	want := events.End{ExitCode: 124, Verdict: "interrupted"}
+	if end := *all[len(all)-1].End; out.code != want.ExitCode || end != want {
+		t.Errorf("exit code %d, end %+v, want %+v\n%s", out.code, end, want, out.stderr)
 	}
-	if err := l.cmd.Process.Kill(); err != nil {
+	if r := readReport(t, filepath.Join(dir, "out")); r.StopReason != "interrupted" || r.Verdict != want.Verdict {
+		t.Errorf("%s, stop reason %s, want interrupted", r.Verdict, r.StopReason)
+	}
+}
+
+// slowStart returns the arguments of a run whose initial field takes minutes to compute.
+func slowStart() []string {
+	deep := strings.Repeat("sin(", 300) + "x*y" + strings.Repeat(")", 300)
+	return append(set("grid.nx=20000", "grid.ny=4000", "problem.initial="+deep), "-np", "2")
+}
+
+// The time limit and a signal end a run that is still computing its initial field, as they end one that sweeps.
+func TestSetupIsInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := run(t, dir, "launcher", append(slowStart(), "--timeout", "2s")...)
+	if out.fails(t, 124, "time limit of 2s reached"); out.took > 12*time.Second {
+		t.Errorf("took %v, want 2s", out.took)
+	}
+	l := startLive(t, dir, slowStart()...)
+	l.waitFor(`2 ranks on `)
+	(&cluster{t: t}).await("two ranks", func() bool { return len(l.ranks()) == 2 })
+	interrupted := time.Now()
+	l.signal(os.Interrupt)
+	if l.ends(130); time.Since(interrupted) > 10*time.Second {
+		t.Errorf("took %v, want the end at once", time.Since(interrupted))
+	}
+	l.leavesNothing()
+}
+
+// A signal also ends a rank that waits for others. The rank removes its rendezvous file.
+func TestWaitingRankIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out", ".jacobi-rendezvous")
+	cmd := command(ctx, dir, "jacobi-rank", append(scheduled, set("halo.timeout=1h")...)...)
+	cmd.Env = append(cmd.Env, pmi(2)[0]...)
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range l.lines { // until the end of the output
+	(&cluster{t: t}).await("rendezvous file", func() bool { _, err := os.Stat(file); return err == nil })
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
-	_ = l.cmd.Wait() // always an error: the launcher was killed
-	for _, p := range ranks {
-		if err := p.AwaitEnd(5 * time.Second); err != nil {
-			t.Errorf("a rank outlives its launcher: %v", err)
-		}
+	_ = cmd.Wait() // ProcessState is checked below
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM || ctx.Err() != nil {
+		t.Errorf("ended with %v, want SIGTERM", cmd.ProcessState)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("%s was left", file)
 	}
 }

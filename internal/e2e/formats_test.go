@@ -1,13 +1,23 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"image/color"
+	"image/png"
+	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"jacobi/internal/observe/output"
 )
 
 // needPython returns a Python that has all of these modules, or skips the test visibly.
@@ -42,19 +52,60 @@ func rowsOf(t *testing.T, path string, head int) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data[head:]))
 }
 
+// saysReportOf checks that the report in dir has the SHA-256 of a file beside it.
+func saysReportOf(t *testing.T, dir, file string) {
+	t.Helper()
+	if sum := rowsOf(t, filepath.Join(dir, file), 0); !strings.Contains(readText(t, dir, "report.json"), sum) {
+		t.Errorf("the report does not have the SHA-256 %s of %s", sum, file)
+	}
+}
+
+// An animation is the same for any ranks, transport and depth, and Pillow reads its frames, as GIF and as PNG: one for
+// each sample and one for the end.
+func TestAnimation(t *testing.T) {
+	t.Parallel()
+	python := needPython(t, "PIL")
+	dir := t.TempDir()
+	keys := []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0", "solver.max_iterations=75", "output.field=",
+		"output.picture=", "output.animation_every=10 sweeps"}
+	const script = `
+import sys
+from PIL import Image
+im = Image.open(sys.argv[1])
+frames, shown = set(), []
+for i in range(im.n_frames):
+    im.seek(i)
+    frames.add(im.convert("RGB").tobytes())
+    shown.append(int(im.info["duration"]))
+print(im.format, im.size, len(frames), shown, im.info["loop"])`
+	for _, name := range []string{"field.gif", "field.png"} {
+		sums := map[string]bool{}
+		for i, settings := range [][]string{{"halo.depth=1"}, {"halo.transport=p2p", "halo.depth=16"},
+			{"halo.transport=nats", "halo.depth=7"}} {
+			out := fmt.Sprint(name, i)
+			mustRun(t, dir, "launcher", onRanks(i+1, slices.Concat(keys, settings,
+				[]string{"output.dir=" + out, "output.animation=" + name})...)...)
+			sums[rowsOf(t, filepath.Join(dir, out, name), 0)] = true
+		}
+		if len(sums) != 1 {
+			t.Errorf("%s: files %v, want the same for any ranks", name, sums)
+		}
+		want := strings.ToUpper(name[len("field."):]) +
+			" (942, 1137) 9 [100, 100, 100, 100, 100, 100, 100, 100, 2000] 0"
+		if got := pythonSays(t, python, script, filepath.Join(dir, name+"0", name)); got != want {
+			t.Errorf("Pillow says %s, want %s", got, want)
+		}
+	}
+}
+
 // VTK reads the field that three ranks wrote, with its spacings, and finds the values of the .npy file.
 func TestFieldForVTK(t *testing.T) {
 	t.Parallel()
 	python := needPython(t, "vtk", "numpy")
 	dir := t.TempDir()
-	keys := []string{"grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=12.75", "solver.max_iterations=20",
-		"grid.dtype=float64"}
 	for _, name := range []string{"field.npy", "field.vti"} {
-		out := run(t, dir, "launcher", append(set(append(keys, "output.dir="+name, "output.field="+name)...), "-np",
-			"3")...)
-		if out.code != 0 {
-			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-		}
+		mustRun(t, dir, "launcher", onRanks(3, "grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=12.75",
+			"solver.max_iterations=20", "grid.dtype=float64", "output.dir="+name, "output.field="+name)...)
 	}
 	const script = `
 import sys, hashlib, vtk
@@ -72,13 +123,7 @@ print(image.GetDimensions(), image.GetSpacing(), image.GetPointData().GetScalars
 	if got != want {
 		t.Errorf("VTK says %s\nwant %s", got, want)
 	}
-	report, err := os.ReadFile(filepath.Join(dir, "field.vti", "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum := rowsOf(t, filepath.Join(dir, "field.vti", "field.vti"), 0); !strings.Contains(string(report), sum) {
-		t.Errorf("the report does not have the SHA-256 %s of the file", sum)
-	}
+	saysReportOf(t, filepath.Join(dir, "field.vti"), "field.vti")
 }
 
 // Three ranks write the values of a Zarr group, over the group of an earlier run. A reader of the specification finds
@@ -87,60 +132,25 @@ func TestFieldAsZarr(t *testing.T) {
 	t.Parallel()
 	python := needPython(t, "numpy")
 	dir := t.TempDir()
-	keys := set("grid.nx=2048", "grid.ny=701", "grid.dtype=float64", "grid.width=2047", "grid.height=1398",
-		"solver.max_iterations=3", "output.picture=", "output.field=field.zarr", "output.every=2 sweeps")
-	for _, args := range [][]string{
-		append(keys, "-np", "1"),
-		append(keys, "-np", "3"),
-		append(keys, "-np", "2", "--set", "output.dir=npy", "--set", "output.field=field.npy"),
-	} {
-		if out := run(t, dir, "launcher", args...); out.code != 0 {
-			t.Fatalf("%q: exit code %d\n%s", args, out.code, out.stderr)
-		}
-	}
-	script, err := os.ReadFile("testdata/zarr3.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := []string{"grid.nx=2048", "grid.ny=701", "grid.dtype=float64", "grid.width=2047", "grid.height=1398",
+		"solver.max_iterations=3", "output.picture=", "output.field=field.zarr", "output.every=2 sweeps"}
+	mustRun(t, dir, "launcher", onRanks(1, keys...)...)
+	mustRun(t, dir, "launcher", onRanks(3, keys...)...)
+	mustRun(t, dir, "launcher", onRanks(2, with(keys, "output.dir=npy", "output.field=field.npy")...)...)
+	script := readText(t, "testdata/zarr3.py")
 	const about = "(701, 2048) float64 ['y', 'x'] ['x'] ['y'] 2047.0 1400.0 [234, 2048] "
 	want := about + rowsOf(t, filepath.Join(dir, "npy", "field.npy"), 128)
-	if got := pythonSays(t, python, string(script), filepath.Join(dir, "out/field.zarr")); got != want {
+	if got := pythonSays(t, python, script, filepath.Join(dir, "out/field.zarr")); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	first := pythonSays(t, python, string(script), filepath.Join(dir, "out/field-000000000.zarr"))
+	first := pythonSays(t, python, script, filepath.Join(dir, "out/field-000000000.zarr"))
 	if !strings.HasPrefix(first, about) || first == want {
 		t.Errorf("the field before the first sweep: %s", first)
 	}
-	report, err := os.ReadFile(filepath.Join(dir, "out", "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := rowsOf(t, filepath.Join(dir, "out", "field.zarr", "u", "c", "0", "0"), 0)
-	if !strings.Contains(string(report), sum) {
-		t.Errorf("the report does not have the SHA-256 %s of the values' file", sum)
-	}
+	saysReportOf(t, filepath.Join(dir, "out"), "field.zarr/u/c/0/0")
 	entries, err := os.ReadDir(filepath.Join(dir, "out"))
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	if got, want := strings.Join(names, " "), "field-000000000.zarr field-000000002.zarr "+
-		"field.zarr history.csv report.json"; got != want || err != nil {
-		t.Errorf("files %s, %v; want %s", got, err, want)
-	}
-}
-
-// Something else that has the name of a Zarr group is not replaced, and the run does not start.
-func TestZarrReplacesOnlyGroups(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "out", "field.zarr"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	out := run(t, dir, "launcher", append(set("output.field=field.zarr"), "-np", "1")...)
-	want := `launcher: output.field "field.zarr": out/field.zarr exists and is no Zarr group of format 3`
-	if out.code == 0 || !strings.Contains(out.stderr, want) {
-		t.Errorf("exit code %d\n%s\nwant %s", out.code, out.stderr, want)
+	if len(entries) != 5 || err != nil { // of both times, the last field, history and report
+		t.Errorf("files %v, %v; want 5", entries, err)
 	}
 }
 
@@ -148,30 +158,196 @@ func TestZarrReplacesOnlyGroups(t *testing.T) {
 func TestFieldByLinesOfPython(t *testing.T) {
 	t.Parallel()
 	python := needPython(t, "numpy")
-	page, err := os.ReadFile("../../docs/outputs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, lines, _ := strings.Cut(string(page), "\n    import json, numpy\n")
+	_, lines, _ := strings.Cut(readText(t, "../../docs/outputs.md"), "\n    import json, numpy\n")
 	lines, _, _ = strings.Cut(lines, "\n\n")
 	lines = "import json, numpy\n" + strings.ReplaceAll("\n"+lines, "\n    ", "\n") + `
 data = open("field.vtk", "rb").read()
 print(data[:-8*u.size].decode().replace("\n", "|"), (numpy.frombuffer(data[-8*u.size:], ">f8") == u.ravel()).all())`
-	for dtype, method := range map[string]string{"float32": "jacobi", "float64": "multigrid"} {
+	for _, dtype := range []string{"float32", "float64"} {
 		dir := t.TempDir()
-		out := run(t, dir, "launcher", append(set("grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=13",
-			"grid.dtype="+dtype, "solver.method="+method, "solver.max_iterations=3", "problem.preset=dirichlet",
-			"problem.top=1"), "-np", "1")...)
-		if out.code != 0 && out.code != 4 {
-			t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-		}
-		cmd := exec.Command(python, "-c", lines)
-		cmd.Dir = dir
-		got, err := cmd.CombinedOutput()
+		mustRun(t, dir, "launcher", onRanks(1, "grid.nx=70", "grid.ny=53", "grid.width=2", "grid.height=13",
+			"grid.dtype="+dtype, "solver.tolerance=0", "solver.max_iterations=3", "problem.preset=dirichlet",
+			"problem.top=1")...)
+		got := pythonSays(t, python, "import os; os.chdir("+strconv.Quote(dir)+")\n"+lines)
 		const want = "# vtk DataFile Version 3.0|u|BINARY|DATASET STRUCTURED_POINTS|DIMENSIONS 70 53 1|ORIGIN 0 0 0|" +
-			"SPACING 0.028985507246376812 0.25 1|POINT_DATA 3710|SCALARS u double|LOOKUP_TABLE default| True\n"
-		if err != nil || string(got) != want {
-			t.Errorf("%s: %v\n%s\nwant %s\nof\n%s", dtype, err, got, want, lines)
+			"SPACING 0.028985507246376812 0.25 1|POINT_DATA 3710|SCALARS u double|LOOKUP_TABLE default| True"
+		if got != want {
+			t.Errorf("%s: %s\nwant %s\nof\n%s", dtype, got, want, lines)
 		}
+	}
+}
+
+// With output.float32 the files hold the values of the field of float64, each rounded to float32, for any ranks. The
+// report has their sums.
+func TestFieldsAsFloat32(t *testing.T) {
+	t.Parallel()
+	python := needPython(t, "numpy")
+	dir := t.TempDir()
+	for i, c := range []struct{ np, field, float32 string }{{"1", "field.npy", "false"}, {"3", "field.npy", "true"},
+		{"2", "field.vti", "true"}} {
+		mustRun(t, dir, "launcher", onRanks(c.np, "grid.nx=97", "grid.ny=131", "grid.dtype=float64",
+			"solver.max_iterations=30", "output.picture=", "output.every=20", "output.dir="+fmt.Sprint(i),
+			"output.field="+c.field, "output.float32="+c.float32)...)
+		out := filepath.Join(dir, fmt.Sprint(i))
+		saysReportOf(t, out, c.field)
+		if readReport(t, out).FieldSHA256 != readReport(t, filepath.Join(dir, "0")).FieldSHA256 {
+			t.Errorf("np %s, %s: another field", c.np, c.field)
+		}
+	}
+	const script = `
+import os, sys, numpy as np
+os.chdir(sys.argv[1])
+for name in "field", "field-000000000", "field-000000020":
+    u, v = np.load("0/" + name + ".npy"), np.load("1/" + name + ".npy")
+    w = np.memmap("2/" + name + ".vti", "<f4", "r", 1024, u.shape)
+    print(u.dtype, v.dtype, v.shape, (u.astype(np.float32) == v).all(), (w == v).all())`
+	const line = "float64 float32 (131, 97) True True"
+	if got, want := pythonSays(t, python, script, dir), line+"\n"+line+"\n"+line; got != want {
+		t.Errorf("NumPy says\n%s\nwant\n%s", got, want)
+	}
+}
+
+// arrays runs the launcher and returns its output.dir.
+func arrays(t *testing.T, np int, keys ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	mustRun(t, dir, "launcher", onRanks(np, append([]string{"solver.method=multigrid", "grid.dtype=float64",
+		"output.picture=", "solver.relative_tolerance=1e-11", "output.gradient=true"}, keys...)...)...)
+	return filepath.Join(dir, "out")
+}
+
+// The flux density of a layered wall is that of its resistances in series, at all points. Points outside the material
+// have none.
+func TestGradientOfALayeredWall(t *testing.T) {
+	t.Parallel()
+	dir := arrays(t, 2, "grid.nx=66", "grid.ny=33", "problem.left=1", "problem.right=0", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.coefficient=iy > 20 ? 0 : x < 0.5 ? 100 : 1", "output.materials=true")
+	read := func(name string) []float64 { return readField(t, filepath.Join(dir, "field-"+name+".npy"), 66, 33) }
+	x, y, a, want := read("flux_x"), read("flux_y"), read("coefficient"), 1/(0.5/100+0.5)
+	for i := range x {
+		outside, material := i/66 > 20, 1.0
+		if i%66 < 33 {
+			material = 100
+		}
+		if outside {
+			material = 0
+		}
+		if outside && (!math.IsNaN(x[i]) || !math.IsNaN(y[i])) || !outside && math.Abs(y[i]) > 1e-8 ||
+			!outside && math.Abs(x[i]-want) > 1e-8 || a[i] != material {
+			t.Fatalf("row %d, column %d: %v, %v, coefficient %v; want %v, 0, %v", i/66, i%66, x[i], y[i], a[i], want,
+				material)
+		}
+	}
+}
+
+// The flux density of a smooth field has an error of second order between the walls, and insulated walls have
+// none through them.
+func TestGradientIsOfSecondOrder(t *testing.T) {
+	t.Parallel()
+	var worst [2]float64
+	for k, n := range []int{33, 65} {
+		dir := arrays(t, 2, fmt.Sprintf("grid.nx=%d", n), fmt.Sprintf("grid.ny=%d", n), "problem.preset=dirichlet",
+			"problem.left=neumann(0)", "problem.right=-cosh(pi*y)", "problem.top=neumann(0)",
+			"problem.bottom=cos(pi*x)*cosh(pi)")
+		x, y := readField(t, filepath.Join(dir, "field-flux_x.npy"), n, n),
+			readField(t, filepath.Join(dir, "field-flux_y.npy"), n, n)
+		for i := range x {
+			px, py := math.Pi*float64(i%n)/float64(n-1), math.Pi*float64(i/n)/float64(n-1)
+			if i%n == n-1 || i/n == n-1 {
+				continue
+			}
+			ex, ey := x[i]-math.Pi*math.Sin(px)*math.Cosh(py), y[i]+math.Pi*math.Cos(px)*math.Sinh(py)
+			worst[k] = max(worst[k], math.Abs(ex), math.Abs(ey))
+		}
+	}
+	if order := math.Log2(worst[0] / worst[1]); order < 1.8 || order > 2.2 {
+		t.Errorf("errors %v: order %v", worst, order)
+	}
+}
+
+// All arrays are the same bits for any number of ranks, also across periodic ends, and files have the SHA-256 of the
+// report. In a .vti file points outside the material are marked as hidden.
+func TestArraysHaveTheSameBits(t *testing.T) {
+	t.Parallel()
+	for ending, n := range map[string]int{"npy": 6, "vti": 1, "zarr": 6} {
+		var want map[string]string
+		for _, np := range []int{1, 3} {
+			dir := arrays(t, np, "grid.nx=40", "grid.ny=31", "problem.left=1", "problem.right=robin(2, y)",
+				"problem.top=periodic", "problem.bottom=periodic", "output.field=u."+ending,
+				"problem.coefficient=hypot(x-0.5, y-0.5) < 0.2 ? 0 : 1+y*(1-y)",
+				"problem.fixed=abs(x-0.2) < 0.05 && y < 0.1", "problem.initial=3", "output.materials=true")
+			got := map[string]string{}
+			for _, f := range reportedFiles(t, dir) {
+				if !strings.HasPrefix(f.Name, "u") {
+					continue
+				}
+				path := filepath.Join(dir, f.Name)
+				if ending == "zarr" {
+					path = filepath.Join(path, "u/c/0/0")
+				}
+				if got[f.Name] = rowsOf(t, path, 0); got[f.Name] != f.SHA256 {
+					t.Errorf("%s: SHA-256 %s, in the report %s", f.Name, got[f.Name], f.SHA256)
+				}
+				if ending == "vti" && np == 3 {
+					checkGhosts(t, []byte(readText(t, path)), 40, 31)
+				}
+			}
+			if want == nil {
+				want = got
+			}
+			if !maps.Equal(got, want) || len(got) != n {
+				t.Errorf("np %d: %d files %v, want %d, %v", np, len(got), got, n, want)
+			}
+		}
+	}
+}
+
+// reportedFiles returns the files that a report lists.
+func reportedFiles(t *testing.T, dir string) []output.FileReport {
+	t.Helper()
+	var r struct{ Files []output.FileReport }
+	if err := json.Unmarshal([]byte(readText(t, dir, "report.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r.Files
+}
+
+// checkGhosts checks the last array of a .vti file, which marks the points of the hole.
+func checkGhosts(t *testing.T, vti []byte, nx, ny int) {
+	t.Helper()
+	head, _, _ := bytes.Cut(vti, []byte("<AppendedData"))
+	for _, name := range []string{"u", "flux_x", "flux_y", "coefficient", "fixed", "vtkGhostType"} {
+		if !bytes.Contains(head, []byte(`Name="`+name+`"`)) {
+			t.Errorf("no array %s in\n%s", name, head)
+		}
+	}
+	end := bytes.LastIndex(vti, []byte("\n</AppendedData>"))
+	for i, mark := range vti[end-nx*ny : end] {
+		x, y := float64(i%nx)/float64(nx-1), float64((i/nx+ny-2)%(ny-2))/float64(ny-2)
+		if d := math.Hypot(x-0.5, y-0.5); math.Abs(d-0.2) > 1e-9 && (mark == 2) != (d < 0.2) {
+			t.Fatalf("row %d, column %d: mark %d", i/nx, i%nx, mark)
+		}
+	}
+}
+
+// Points outside the material are in no result and not in the range of the colours, and the picture shows them grey.
+func TestPointsOutsideTheMaterial(t *testing.T) {
+	t.Parallel()
+	dir := arrays(t, 2, "grid.nx=65", "grid.ny=65", "problem.left=300", "problem.right=400", "problem.top=neumann(0)",
+		"problem.bottom=neumann(0)", "problem.coefficient=hypot(x-0.5, y-0.5) < 0.2 ? 0 : 1", "output.picture=p.png")
+	r := readReport(t, dir).Results
+	if lo, hi, mean := r.Min.Value, r.Max.Value, *r.Mean; lo != 300 || hi != 400 || math.Abs(mean-350) > 1e-6 {
+		t.Errorf("from %v to %v, mean %v; want 300 to 400, 350", lo, hi, mean)
+	}
+	img, err := png.Decode(strings.NewReader(readText(t, dir, "p.png")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	colours := map[color.Color]int{}
+	for i := range 500 {
+		colours[img.At(img.Bounds().Dx()/2-250+i, img.Bounds().Dy()/2)]++
+	}
+	if grey := (color.RGBA{0xb4, 0xb4, 0xb4, 0xff}); colours[grey] < 200 || colours[grey] > 450 || len(colours) < 10 {
+		t.Errorf("%d colours, %d pixels grey", len(colours), colours[grey])
 	}
 }

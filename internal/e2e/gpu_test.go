@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,27 +38,22 @@ func TestSameBitsOnGPUs(t *testing.T) {
 		for _, dtype := range []string{"float32", "float64"} {
 			t.Run(name+"/"+dtype, func(t *testing.T) {
 				t.Parallel() // a process on a GPU starts slowly
-				base := append([]string{"grid.dtype=" + dtype, "output.picture=", "output.field="}, problem...)
-				want, _ := solve(t, append(set(append(base, "halo.depth=1")...), "-np", "1")...)
+				base := with(problem, "grid.dtype="+dtype, "output.picture=", "output.field=")
+				want, _ := solve(t, onRanks(1, with(base, "halo.depth=1")...)...)
 				for _, np := range []int{1, 2, 3, 5, 8} {
 					depths := map[string][]string{"p2p": {"1", "20", "auto"}, "nats": {"2", "auto"}}
 					if np == 8 {
 						depths["p2p"][1] = "5" // of 16 rows
 					}
+					if np == 1 {
+						delete(depths, "nats") // a single rank has no neighbour to reach over NATS
+					}
 					for transport := range depths {
 						for _, depth := range depths[transport] {
-							if np == 1 && transport == "nats" {
-								continue // a single rank has no neighbour to reach over NATS
-							}
-							got, r := solve(t, append(
-								set(append(base, "device.backend=cuda", "halo.transport="+transport,
-									"halo.depth="+depth)...), "-np", strconv.Itoa(np))...)
-							if got != want {
-								t.Errorf("np %d, %s, depth %s: %d sweeps (%s), field %s; want %d (%s), %s; histories "+
-									"equal: %v",
-									np, transport, depth, got.sweeps, got.reason, got.sha, want.sweeps, want.reason,
-									want.sha, got.history == want.history)
-							}
+							args := onRanks(np, with(base, "device.backend=cuda", "halo.transport="+transport,
+								"halo.depth="+depth)...)
+							got, r := solve(t, args...)
+							same(t, got, want, args)
 							for i, rank := range r.Ranks {
 								if device := fmt.Sprintf("cuda %d, ", i%gpus); !strings.HasPrefix(rank.Device, device) {
 									t.Errorf("np %d: rank %d swept on %q, want %q", np, i, rank.Device, device)
@@ -79,14 +73,11 @@ func TestDeepHalosOnGPUs(t *testing.T) {
 	gpus := needGPU(t)
 	base := []string{"grid.nx=2048", "grid.ny=2048", "solver.max_iterations=4000", "output.picture=", "output.field=",
 		"device.backend=cuda"}
-	want, _ := solve(t, append(set(base...), "-np", "1")...)
+	want, _ := solve(t, onRanks(1, base...)...)
 	for np := 2; np <= min(gpus, 4); np++ {
 		for _, depth := range []string{"64", "256"} {
-			got, _ := solve(t, append(set(append(base, "halo.depth="+depth)...), "-np", strconv.Itoa(np))...)
-			if got != want {
-				t.Errorf("np %d, depth %s: field %s, want %s; histories equal: %v", np, depth, got.sha, want.sha,
-					got.history == want.history)
-			}
+			got, _ := solve(t, onRanks(np, with(base, "halo.depth="+depth)...)...)
+			same(t, got, want, np, depth)
 		}
 	}
 	if gpus < 2 {
@@ -98,17 +89,10 @@ func TestDeepHalosOnGPUs(t *testing.T) {
 func TestTimesOfARankOnGPUs(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
-	out := run(t, dir, "launcher", append(set("grid.nx=2048", "grid.ny=2048", "solver.max_iterations=10000",
-		"solver.tolerance=0", "output.field=", "output.picture=", "device.backend=cuda"), "-np", "1")...)
-	if out.code != 0 {
-		t.Fatalf("exit code %d\n%s", out.code, out.stderr)
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "out", "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, dir, "launcher", onRanks(1, "grid.nx=2048", "grid.ny=2048", "solver.max_iterations=10000",
+		"solver.tolerance=0", "output.field=", "output.picture=", "device.backend=cuda")...)
 	var r output.Report
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := json.Unmarshal([]byte(readText(t, dir, "out", "report.json")), &r); err != nil {
 		t.Fatal(err)
 	}
 	k := r.Ranks[0]
@@ -151,11 +135,10 @@ func TestDevicesOnGPUs(t *testing.T) {
 	gpus := needGPU(t)
 	needNVML(t)
 	for _, selection := range []string{"round-robin", "least-utilized", "most-free-memory", "coolest", "least-power"} {
-		_, r := solve(t, append(set("grid.nx=256", "grid.ny=256", "solver.max_iterations=100", "device.backend=cuda",
-			"device.select="+selection), "-np", strconv.Itoa(gpus))...)
+		_, r := solve(t, onRanks(gpus, "grid.nx=256", "grid.ny=256", "solver.max_iterations=100",
+			"device.backend=cuda", "device.select="+selection)...)
 		taken := map[string]bool{}
 		for _, rank := range r.Ranks {
-			t.Logf("%+v", rank.GPU)
 			taken[rank.GPU.UUID] = true
 			if !strings.HasPrefix(rank.GPU.Why, selection+": local rank "+strconv.Itoa(rank.Rank)) {
 				t.Errorf("%s: rank %d took its GPU because %q", selection, rank.Rank, rank.GPU.Why)
@@ -166,17 +149,14 @@ func TestDevicesOnGPUs(t *testing.T) {
 		}
 	}
 
-	l := begin(t, t.TempDir(), append(set("device.backend=cuda"), "-np", strconv.Itoa(gpus+1), "-v")...)
+	l := begin(t, t.TempDir(), append(onRanks(gpus+1, "device.backend=cuda"), "-v")...)
 	pids := l.allRanks(gpus + 1)
-	if want := fmt.Sprintf("%d ranks share %s on ", gpus+1,
-		map[bool]string{true: "1 GPU", false: strconv.Itoa(gpus) + " GPUs"}[gpus == 1]); strings.Count(l.seen.String(),
-		want) != 1 {
-		t.Errorf("want once %q in\n%s", want, l.seen.String())
+	if n := strings.Count(l.seen.String(), fmt.Sprintf("%d ranks share %d GPU", gpus+1, gpus)); n != 1 {
+		t.Errorf("%d lines tell of shared GPUs, want 1\n%s", n, l.seen.String())
 	}
-	pinned := regexp.MustCompile(`(?m)^\[(\d+)\] .*"uuid":"[^"]*".*"cores":"([^"]*)"`).FindAllStringSubmatch(
-		l.seen.String(), -1)
 	cores := map[string]string{} // by rank
-	for _, m := range pinned {
+	for _, m := range regexp.MustCompile(`(?m)^\[(\d+)\] .*"uuid":"[^"]*".*"cores":"([^"]*)"`).FindAllStringSubmatch(
+		l.seen.String(), -1) {
 		cores[m[1]] = m[2]
 	}
 	if len(cores) == 0 {
@@ -196,14 +176,9 @@ func TestDevicesOnGPUs(t *testing.T) {
 				t.Errorf("thread %s of rank %s may use cores %s, want %s", task.Name(), rank, on, cores[rank])
 			}
 		}
-		t.Logf("rank %s: %d threads on cores %s", rank, len(tasks), cores[rank])
 	}
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code, output := l.end(); code != 130 {
-		t.Errorf("exit code %d\n%s", code, output)
-	}
+	l.signal(os.Interrupt)
+	l.ends(130)
 }
 
 // environ returns an environment variable of a process.
