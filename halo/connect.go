@@ -27,15 +27,6 @@ const (
 	ModeDirect Mode = "direct"
 )
 
-// ParseMode returns the mode called name.
-func ParseMode(name string) (Mode, error) {
-	switch m := Mode(name); m {
-	case ModeAuto, ModeNATS, ModeP2P, ModeDirect:
-		return m, nil
-	}
-	return "", fmt.Errorf("halo.transport %q: allowed are auto, nats, p2p and direct", name)
-}
-
 // Options are the arguments of Connect.
 type Options struct {
 	Rank    int

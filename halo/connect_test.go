@@ -217,17 +217,6 @@ func TestConnectWithoutNATS(t *testing.T) {
 	}
 }
 
-func TestParseMode(t *testing.T) {
-	for _, m := range []Mode{ModeAuto, ModeNATS, ModeP2P} {
-		if got, err := ParseMode(string(m)); got != m || err != nil {
-			t.Errorf("%s: %s, %v", m, got, err)
-		}
-	}
-	if _, err := ParseMode("mpi"); err == nil {
-		t.Error("mpi was accepted")
-	}
-}
-
 // TestConnectLeavesNothing checks by this process's open files that segments are closed with the links.
 func TestConnectLeavesNothing(t *testing.T) {
 	s := serve(t, server.Options{})

@@ -21,39 +21,44 @@ const (
 
 // dial makes a session with the end that listens at one of addresses.
 func (s *sockets) dial(ctx context.Context, addresses []string) (*session, error) {
+	n := newSession(s)
+	if err := s.dialAll(ctx, addresses, n); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// dialAll makes the connections of n.
+func (s *sockets) dialAll(ctx context.Context, addresses []string, n *session) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.DialTimeout)
 	defer cancel()
 	h := hello{streams: s.streams, session: rand.Uint64()}
 	first, err := s.dialAny(ctx, addresses, h)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	n := newSession(s)
 	n.conns = append(n.conns, first.conn)
 	for h.stream = 1; h.stream < h.streams; h.stream++ {
 		p, err := s.dialOne(ctx, first.conn.RemoteAddr().String(), h)
 		if err != nil {
-			n.close()
-			return nil, err
+			return err
 		}
 		n.conns = append(n.conns, p.conn)
 		if err := p.confirm(); err != nil {
-			n.close()
-			return nil, err
+			return err
 		}
 	}
 	// The first end begins with the last confirmation, so this is the one that may come late.
 	if err := first.confirm(); err != nil {
-		n.close()
-		return nil, err
+		return err
 	}
 	for _, c := range n.conns {
 		if err := c.SetDeadline(time.Time{}); err != nil {
-			n.close()
-			return nil, err
+			return err
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // dialAny tries all addresses at once and returns the first connection that leads to the neighbour.

@@ -87,25 +87,8 @@ func TestNATSFaults(t *testing.T) {
 	}
 }
 
-// TestNATSRestart restarts the server several times while rows are exchanged.
+// TestNATSRestart restarts the server several times while rows are exchanged, and breaks the connection of one rank.
 func TestNATSRestart(t *testing.T) {
-	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(1000, 4)
-	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), s.connect(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	halotest.CloseAfter(t, a, b)
-	halotest.Both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
-		if rank == e.Rank && exchange%30 == 10 {
-			s.Stop()
-			s.Run()
-		}
-	})
-}
-
-// TestNATSDisconnect breaks the connection of one rank several times.
-func TestNATSDisconnect(t *testing.T) {
 	s := serve(t, server.Options{})
 	e := halotest.FreshEnd(1000, 4)
 	nc := s.dial(t)
@@ -114,8 +97,12 @@ func TestNATSDisconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	halotest.CloseAfter(t, a, b)
-	halotest.Both(t, a, b, e, 0, 60, func(rank int, exchange solver.ExchangeNumber) {
-		if rank == e.Rank && exchange%10 == 5 {
+	halotest.Both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
+		switch {
+		case rank != e.Rank:
+		case exchange%30 == 10:
+			s.Restart()
+		case exchange%10 == 5:
 			if err := nc.ForceReconnect(); err != nil {
 				t.Error(err)
 			}

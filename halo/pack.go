@@ -140,15 +140,6 @@ const (
 	CompressAlways Compress = "always"
 )
 
-// ParseCompress returns the Compress called name.
-func ParseCompress(name string) (Compress, error) {
-	switch c := Compress(name); c {
-	case CompressNever, CompressAuto, CompressAlways:
-		return c, nil
-	}
-	return "", fmt.Errorf("halo.compress %q: allowed are auto, never and always", name)
-}
-
 // With CompressAuto a link tries both ways in each round of full exchanges, those with as many bytes as the link
 // allows: the first trialLength of them plain, the next ones packed. From then on each end packs if the neighbour's
 // packed rows were there in at most 80% of the time of the plain ones. Both ends send full exchanges at the same time,

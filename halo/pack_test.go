@@ -168,15 +168,3 @@ func TestChoice(t *testing.T) {
 		}
 	}
 }
-
-func TestParseCompress(t *testing.T) {
-	for _, c := range []Compress{CompressAuto, CompressNever, CompressAlways} {
-		if got, err := ParseCompress(string(c)); got != c || err != nil {
-			t.Errorf("%s: %v, %v", c, got, err)
-		}
-	}
-	_, err := ParseCompress("zip")
-	if want := `halo.compress "zip": allowed are auto, never and always`; err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-}

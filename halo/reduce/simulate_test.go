@@ -18,11 +18,12 @@ import (
 
 // simulated delivers messages within this goroutine, in the order in which they are published, and counts them.
 type simulated struct {
-	handlers map[string][]func(pubsub.Message)
-	queue    []pubsub.Message
-	messages map[string]int // published, by subject
-	bytes    int
-	root     time.Duration // in the handler of rank 0
+	pubsub.Conn // nil: other methods must not be called
+	handlers    map[string][]func(pubsub.Message)
+	queue       []pubsub.Message
+	messages    map[string]int // published, by subject
+	bytes       int
+	root        time.Duration // in the handler of rank 0
 }
 
 func (n *simulated) Publish(subject string, data []byte) error {
@@ -38,7 +39,6 @@ func (n *simulated) Subscribe(subject string, handle func(pubsub.Message)) (pubs
 }
 
 func (n *simulated) FlushWithContext(context.Context) error { return nil }
-func (n *simulated) MaxPayload() int64                      { return 1 << 20 }
 
 // deliver hands all messages to their subscribers, and those that are published meanwhile.
 func (n *simulated) deliver() {

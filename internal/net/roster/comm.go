@@ -19,13 +19,8 @@ import (
 // flushTimeout bounds the wait for the server's answer to a flush.
 const flushTimeout = 2 * time.Second
 
-// Conn is the part of a connection to NATS that this package needs.
-type Conn interface {
-	pubsub.Publisher
-	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
-	FlushWithContext(ctx context.Context) error
-	MaxPayload() int64
-}
+// Conn is a connection to NATS; *wire.Conn is one.
+type Conn = pubsub.Conn
 
 // Member describes a rank to the others. A rank sends it when it joins.
 type Member struct {

@@ -74,13 +74,8 @@ func FromEnv(environ []string) (id Identity, ok bool, err error) {
 		return Identity{}, false, fmt.Errorf("%s is set but %s is not: all are needed, or none",
 			strings.Join(set, ", "), strings.Join(missing, ", "))
 	}
-	const maxRanks = 1 << 20
 	number := func(name string, low, high int, why string) int {
-		n, e := strconv.Atoi(values[name])
-		if err == nil && (e != nil || n < low || n > high) {
-			err = fmt.Errorf("%s=%q: allowed is an integer from %d to %d%s", name, values[name], low, high, why)
-		}
-		return n
+		return numberOf(name, values[name], low, high, why, &err)
 	}
 	id.RunID = values[EnvRunID]
 	id.Size = number(EnvSize, 1, maxRanks, "")

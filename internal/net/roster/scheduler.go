@@ -163,17 +163,12 @@ func (s scheduler) here(env map[string]string, others bool) bool {
 // origin reads the variables that s has set for this rank.
 func (s scheduler) origin(env map[string]string) (o Origin, err error) {
 	o = Origin{By: s.name, Identity: Identity{LocalRank: -1}, Job: s.jobName(env)}
-	const maxRanks = 1 << 20
 	number := func(names []string, low, high, missing int, why string) int {
 		name, value, ok := first(env, names)
 		if !ok {
 			return missing
 		}
-		n, e := strconv.Atoi(value)
-		if err == nil && (e != nil || n < low || n > high) {
-			err = fmt.Errorf("%s=%q: allowed is an integer from %d to %d%s", name, value, low, high, why)
-		}
-		return n
+		return numberOf(name, value, low, high, why, &err)
 	}
 	if _, _, ok := first(env, s.rank); !ok {
 		return o, fmt.Errorf("--launched-by %s: %s is not set", s.name, s.rank[0])
@@ -199,6 +194,18 @@ func (s scheduler) origin(env map[string]string) (o Origin, err error) {
 		o.LocalSize = 0 // the size alone is of no use
 	}
 	return o, err
+}
+
+// maxRanks is the largest number of ranks that variables may name.
+const maxRanks = 1 << 20
+
+// numberOf returns the value of a variable. It sets err, unless that is set, if the value is not allowed.
+func numberOf(name, value string, low, high int, why string, err *error) int {
+	n, bad := strconv.Atoi(value)
+	if *err == nil && (bad != nil || n < low || n > high) {
+		*err = fmt.Errorf("%s=%q: allowed is an integer from %d to %d%s", name, value, low, high, why)
+	}
+	return n
 }
 
 // jobName joins the variables that name a job into a string that can be part of a file name and of a run id.

@@ -13,10 +13,7 @@ import (
 
 // openLinks opens the links to the neighbours.
 func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
-	mode, err := halo.ParseMode(r.Config.Halo.Transport)
-	if err != nil {
-		return nil, err
-	}
+	mode := halo.Mode(r.Config.Halo.Transport)
 	var members [2]halo.Member
 	for side, has := range r.layout.Neighbour {
 		if has {
@@ -28,13 +25,9 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 	if r.id.Size == 1 {
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none
 	}
-	compress, err := halo.ParseCompress(r.Config.Halo.Compress)
-	if err != nil {
-		return nil, err
-	}
 	timeout := r.Config.Halo.Timeout
 	nats := halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.comm.Prefix(), Log: r.Log, Timeout: timeout,
-		Compress: compress}
+		Compress: halo.Compress(r.Config.Halo.Compress)}
 	peers := []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: r.spin()}}}
 	if mode == halo.ModeDirect {
 		direct, err := r.directPeer(nats)
