@@ -39,10 +39,7 @@ func TestConnect(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, %d ranks, periodic %v", c.mode, c.ranks, c.periodic), func(t *testing.T) {
 			w := newWorld(t, s, c.mode, c.ranks, c.periodic)
-			links, errs := w.connect(t)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			links := w.connected(t)
 			for r, l := range links {
 				for side, info := range l.Info {
 					if w.opts[r].Ends[side] == nil {
@@ -63,10 +60,7 @@ func TestConnectMixed(t *testing.T) {
 	w := newWorld(t, s, ModeAuto, 4, true)
 	w.separate(1, 2, "different nodes") // ranks 0 and 1 share a node, so do 2 and 3
 	w.separate(3, 0, "different nodes")
-	links, errs := w.connect(t)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	links := w.connected(t)
 	for r, want := range [][2]string{{TransportNATS, TransportShared}, {TransportShared, TransportNATS},
 		{TransportNATS, TransportShared}, {TransportShared, TransportNATS}} {
 		for side := range want {
@@ -222,10 +216,7 @@ func TestConnectLeavesNothing(t *testing.T) {
 	s := serve(t, server.Options{})
 	w := newWorld(t, s, ModeP2P, 3, true)
 	before := segments(t)
-	links, errs := w.connect(t)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	links := w.connected(t)
 	if got, want := segments(t), before+3; got != want {
 		t.Errorf("%d segments with 3 links, want %d", got, want)
 	}

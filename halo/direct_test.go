@@ -2,7 +2,6 @@ package halo_test
 
 import (
 	"encoding/json"
-	"errors"
 	"net"
 	"runtime"
 	"strings"
@@ -352,10 +351,7 @@ func TestConnectDirect(t *testing.T) {
 		return w
 	}
 	w := world("127.0.0.1")
-	links, errs := w.connect(t)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	links := w.connected(t)
 	for side, want := range map[solver.Side]Info{solver.Bottom: {TransportDirect, "two nodes, TCP"},
 		solver.Top: {TransportShared, "same node, segment mapped"}} {
 		if got := links[0].Info[side]; got != want {
@@ -368,10 +364,7 @@ func TestConnectDirect(t *testing.T) {
 	}
 
 	w = world("no-such-if")
-	links, errs = w.connect(t)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	links = w.connected(t)
 	if got := links[1].Info[solver.Top]; got.Transport != TransportNATS ||
 		!strings.Contains(got.Why, "direct failed: ") || !strings.Contains(got.Why, "no-such-if is no address") {
 		t.Errorf("%+v, want nats and why", got)

@@ -48,10 +48,7 @@ func TestConnectFallsBack(t *testing.T) {
 			for r := range w.opts {
 				w.opts[r].Peers = []Peer{broken, shared}
 			}
-			links, errs := w.connect(t)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			links := w.connected(t)
 			if got := links[1].Info[solver.Top].Transport; got != TransportShared {
 				t.Errorf("transport %s, want %s", got, TransportShared)
 			}
@@ -62,10 +59,7 @@ func TestConnectFallsBack(t *testing.T) {
 			for r := range w.opts {
 				w.opts[r].Peers = []Peer{broken}
 			}
-			links, errs := w.connect(t)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			links := w.connected(t)
 			for _, info := range []Info{links[0].Info[solver.Bottom], links[1].Info[solver.Top]} {
 				if info.Transport != TransportNATS || !strings.Contains(info.Why, "broken memory failed: ") ||
 					!strings.Contains(info.Why, reason) {

@@ -1,6 +1,7 @@
 package halo_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -73,6 +74,16 @@ func (w *world) connect(t testing.TB) ([]*Links, []error) {
 		}
 	})
 	return links, errs
+}
+
+// connected is connect where all ranks must succeed.
+func (w *world) connected(t testing.TB) []*Links {
+	t.Helper()
+	links, errs := w.connect(t)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return links
 }
 
 // exchange sends and receives rows over all links at once.

@@ -15,6 +15,27 @@ import (
 	"jacobi/internal/net/roster/rostertest"
 )
 
+// keepAlive starts the beats of all comms.
+func keepAlive(t *testing.T, comms []*Comm, limit time.Duration) {
+	t.Helper()
+	for _, comm := range comms {
+		if err := comm.KeepAlive(limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ended waits for the end of a comm, and returns its cause.
+func ended(t *testing.T, comm *Comm) error {
+	t.Helper()
+	select {
+	case <-comm.Context().Done():
+	case <-time.After(time.Minute):
+		t.Fatalf("rank %d does not notice", comm.Self().Rank)
+	}
+	return context.Cause(comm.Context())
+}
+
 // A rank that falls silent ends all others, whether it or they are idle. They name it, its host, its sweeps and the
 // time of its last beat.
 func TestSilentRankIsNoticedByAll(t *testing.T) {
@@ -25,24 +46,16 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 			for _, comm := range comms {
 				comm.SetWorking(c.working)
 				comm.SetIterations(100 + comm.Self().Rank)
-				if err := comm.KeepAlive(time.Second); err != nil {
-					t.Fatal(err)
-				}
 			}
+			keepAlive(t, comms, time.Second)
 			comms[silent].Close() // it neither sends nor receives any more
 			want := fmt.Sprintf("rank %d on host%d was silent for 1s, since ", silent, silent)
 			for _, comm := range comms {
 				if comm.Self().Rank == silent {
 					continue
 				}
-				select {
-				case <-comm.Context().Done():
-				case <-time.After(time.Minute):
-					t.Fatalf("rank %d does not notice", comm.Self().Rank)
-				}
 				// A rank that noticed has the error itself; a rank that was told has an abort with its text.
-				if cause := context.Cause(comm.Context()); !IsConsequence(cause) ||
-					!strings.Contains(cause.Error(), want) {
+				if cause := ended(t, comm); !IsConsequence(cause) || !strings.Contains(cause.Error(), want) {
 					t.Errorf("rank %d ends with %v, want %s", comm.Self().Rank, cause, want)
 				}
 				if _, err := comm.AwaitEnd(t.Context(), "end"); comm.Self().Rank > 0 &&
@@ -171,20 +184,11 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 func TestServerThatGoesIsNoticed(t *testing.T) {
 	srv := rostertest.Start(t, 0)
 	comms := joined(t, plain(srv), 3)
-	for _, comm := range comms {
-		if err := comm.KeepAlive(time.Second); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keepAlive(t, comms, time.Second)
 	srv.Stop()
 	for _, comm := range comms {
-		select {
-		case <-comm.Context().Done():
-		case <-time.After(time.Minute):
-			t.Fatalf("rank %d does not notice", comm.Self().Rank)
-		}
-		if _, ok := errors.AsType[*ServerError](context.Cause(comm.Context())); !ok {
-			t.Errorf("rank %d ends with %v", comm.Self().Rank, context.Cause(comm.Context()))
+		if cause := ended(t, comm); !errors.As(cause, new(*ServerError)) {
+			t.Errorf("rank %d ends with %v", comm.Self().Rank, cause)
 		}
 	}
 }

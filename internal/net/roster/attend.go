@@ -91,7 +91,7 @@ func Runs(ctx context.Context, conn Conn, within time.Duration) ([]string, error
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// WatchLife calls f for every sign of life and event of a rank of the run until stop is called.
+// WatchLife calls f for every sign of life and event of a rank of the run until stop is called. Calls may overlap.
 func WatchLife(conn Conn, runID string, f func()) (stop func(), err error) {
 	return watchLife(conn, runID, func(pubsub.Message) { f() })
 }

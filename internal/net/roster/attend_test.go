@@ -2,6 +2,7 @@ package roster
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,16 +29,17 @@ func TestAttend(t *testing.T) {
 		if err := comms[0].KeepAlive(time.Second); err != nil { // the others would notice first
 			t.Fatal(err)
 		}
-		beat, beats := make(chan struct{}), 0
+		var signs atomic.Int32
+		third := make(chan struct{})
 		unwatch, err := WatchLife(wire.Over(server.Dial()), "test", func() {
-			if beats++; beats == 3 {
-				close(beat)
+			if signs.Add(1) == 3 {
+				close(third)
 			}
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-beat
+		<-third
 		unwatch()
 		comms[0].Close()
 		select {

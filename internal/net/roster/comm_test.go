@@ -221,14 +221,20 @@ func TestTimeoutsNameRanks(t *testing.T) {
 	}
 }
 
-func TestAbortEndsAll(t *testing.T) {
-	s := rostertest.Start(t, 0)
-	comms := joined(t, plain(s), 4)
-	for _, comm := range comms { // the events of joining have been delivered
+// flushAll returns when the events of joining have been delivered.
+func flushAll(t *testing.T, comms []*Comm) {
+	t.Helper()
+	for _, comm := range comms {
 		if err := flush(t.Context(), comm.Conn(), flushTimeout); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestAbortEndsAll(t *testing.T) {
+	s := rostertest.Start(t, 0)
+	comms := joined(t, plain(s), 4)
+	flushAll(t, comms)
 	var mu sync.Mutex
 	var events []Event
 	told := make(chan struct{}, 10)

@@ -1,7 +1,6 @@
 package roster
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -46,13 +45,7 @@ func TestProgress(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	comms := joined(t, plain(s), 2)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for _, comm := range comms { // the events of joining have been delivered
-		if err := comm.Conn().FlushWithContext(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
+	flushAll(t, comms)
 	got := make(chan Event, 10)
 	stop, err := WatchEvents(t.Context(), wire.Over(s.Dial()), "test", func(e Event) { got <- e })
 	if err != nil {

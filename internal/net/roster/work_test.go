@@ -47,11 +47,7 @@ func TestWaitsWhileARankIsAtWork(t *testing.T) {
 func TestRankAtWorkIsNotGivenUp(t *testing.T) {
 	const limit = time.Second
 	comms := joined(t, plain(rostertest.Start(t, 0)), 3)
-	for _, comm := range comms {
-		if err := comm.KeepAlive(3 * limit); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keepAlive(t, comms, 3*limit)
 	meet := func(comm *Comm) error {
 		ctx, cancel := awake.WithTimeout(comm.Context(), limit)
 		defer cancel()
@@ -92,11 +88,7 @@ func TestRankAtWorkIsNotGivenUp(t *testing.T) {
 // A rank that is alive and not at work is given up when the time of the wait is over.
 func TestIdleRankIsGivenUp(t *testing.T) {
 	comms := joined(t, plain(rostertest.Start(t, 0)), 2)
-	for _, comm := range comms {
-		if err := comm.KeepAlive(time.Second); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keepAlive(t, comms, time.Second)
 	comms[1].Worked() // long ago
 	ctx, cancel := awake.WithTimeout(comms[0].Context(), time.Second)
 	defer cancel()

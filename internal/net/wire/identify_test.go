@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -221,26 +222,8 @@ func check(t *testing.T, n configs.NATS, want []string) {
 }
 
 func TestUsersAndSeeds(t *testing.T) {
-	key, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := key.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := key.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	strange, err := stranger.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, public, seed := keyPair(t, nkeys.CreateUser)
+	_, _, strange := keyPair(t, nkeys.CreateUser)
 	s := rostertest.StartWith(t, server.Options{Users: []*server.User{{Username: "jacobi", Password: "right"}},
 		Nkeys: []*server.NkeyUser{{Nkey: public}}})
 	operated, creds := operatedServer(t)
@@ -264,36 +247,34 @@ func TestUsersAndSeeds(t *testing.T) {
 	}
 }
 
+// keyPair returns a new key pair, its public key and its seed.
+func keyPair(t *testing.T, create func() (nkeys.KeyPair, error)) (k nkeys.KeyPair, public string, seed []byte) {
+	t.Helper()
+	k, err := create()
+	if err == nil {
+		if public, err = k.PublicKey(); err == nil {
+			seed, err = k.Seed()
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, public, seed
+}
+
 // operatedServer returns a server with accounts by JWT, and the credentials of one user.
 func operatedServer(t *testing.T) (*rostertest.Server, string) {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	pair := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
-		t.Helper()
-		k, err := create()
-		must(err)
-		public, err := k.PublicKey()
-		must(err)
-		return k, public
-	}
-	operator, operatorID := pair(nkeys.CreateOperator)
-	account, accountID := pair(nkeys.CreateAccount)
-	user, userID := pair(nkeys.CreateUser)
-	accountJWT, err := jwt.NewAccountClaims(accountID).Encode(operator)
-	must(err)
-	userJWT, err := jwt.NewUserClaims(userID).Encode(account)
-	must(err)
-	seed, err := user.Seed()
-	must(err)
-	creds, err := jwt.FormatUserConfig(userJWT, seed)
-	must(err)
+	operator, operatorID, _ := keyPair(t, nkeys.CreateOperator)
+	account, accountID, _ := keyPair(t, nkeys.CreateAccount)
+	_, userID, seed := keyPair(t, nkeys.CreateUser)
+	accountJWT, badAccount := jwt.NewAccountClaims(accountID).Encode(operator)
+	userJWT, badUser := jwt.NewUserClaims(userID).Encode(account)
+	creds, badCreds := jwt.FormatUserConfig(userJWT, seed)
 	accounts := &server.MemAccResolver{}
-	must(accounts.Store(accountID, accountJWT))
+	if err := errors.Join(badAccount, badUser, badCreds, accounts.Store(accountID, accountJWT)); err != nil {
+		t.Fatal(err)
+	}
 	s := rostertest.StartWith(t, server.Options{TrustedKeys: []string{operatorID}, AccountResolver: accounts})
 	return s, string(creds)
 }
