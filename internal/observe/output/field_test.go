@@ -25,14 +25,11 @@ func valueAt(ix, iy int) float64 { return float64(iy) + float64(ix)/1024 }
 
 // testRow returns the dense row of f at row y.
 func testRow(m solver.Mesh, iy int, f func(ix, iy int) float64) []byte {
-	var b []byte
-	for ix := range m.NX {
-		if m.DType == solver.Float32 {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(f(ix, iy))))
-		} else {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f(ix, iy)))
-		}
+	values, b := make([]float64, m.NX), make([]byte, m.RowBytes())
+	for ix := range values {
+		values[ix] = f(ix, iy)
 	}
+	m.DType.Encode(b, values)
 	return b
 }
 

@@ -273,7 +273,8 @@ const maxHistory = 1 << 20
 
 // RoomFor returns the room for the files of a run on a mesh with the spacings hx and hy. It fails if the field is too
 // large for a file.
-func RoomFor(o configs.Output, m solver.Mesh, hx, hy float64, ranks int, s configs.Solver) (r Room, err error) {
+func RoomFor(c configs.Config, m solver.Mesh, hx, hy float64, ranks int) (r Room, err error) {
+	o, s := c.Output, c.Solver
 	if o.Field != "" {
 		if r.Field, err = FieldBytes(o, m); err != nil {
 			return r, err
@@ -294,19 +295,14 @@ func RoomFor(o configs.Output, m solver.Mesh, hx, hy float64, ranks int, s confi
 	if o.Report != "" {
 		r.Report = reportBytes + int64(ranks)*rankReportBytes
 	}
+	if o.Trace != "" {
+		r.Trace = passTraceBytes
+		if s.Entry().Levels {
+			r.Trace = cycleTraceBytes
+		}
+		r.Trace *= int64(ranks) * int64(min(2*c.Trace.Passes, s.MaxIterations))
+	}
 	return r, nil
-}
-
-// TraceRoom returns the room for the trace of a run.
-func TraceRoom(c configs.Config, ranks int) int64 {
-	if c.Output.Trace == "" {
-		return 0
-	}
-	bytes := int64(passTraceBytes)
-	if c.Solver.Entry().Levels {
-		bytes = cycleTraceBytes
-	}
-	return int64(ranks) * int64(min(2*c.Trace.Passes, c.Solver.MaxIterations)) * bytes
 }
 
 // Bytes returns the sum.

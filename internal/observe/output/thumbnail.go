@@ -205,9 +205,8 @@ func (t *Thumbnail) encode() (b []byte) {
 }
 
 func appendFloats(b []byte, values ...float64) []byte {
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-	}
+	b = append(b, make([]byte, 8*len(values))...)
+	solver.Float64.Encode(b[len(b)-8*len(values):], values)
 	return b
 }
 
@@ -217,12 +216,12 @@ func (t *Thumbnail) merge(b []byte) error {
 	if len(b) < 16 || (len(b)-16)%record != 0 {
 		return errors.New("thumbnail: malformed bytes")
 	}
-	t.min, t.max = min(t.min, float64At(b, 0)), max(t.max, float64At(b, 8))
+	var ends [2]float64
+	solver.Float64.Decode(ends[:], b)
+	t.min, t.max = min(t.min, ends[0]), max(t.max, ends[1])
 	for b = b[16:]; len(b) > 0; b = b[record:] {
 		number, kind, sums := binary.LittleEndian.Uint64(b), b[8], make([]float64, t.scale.x.cells(t.mesh.NX))
-		for c := range sums {
-			sums[c] = float64At(b, recordHeader+8*c)
-		}
+		solver.Float64.Decode(sums, b[recordHeader:])
 		switch {
 		case kind == kindRow && number < uint64(t.mesh.NY):
 			if err := t.add(int(number), sums); err != nil {
@@ -239,10 +238,6 @@ func (t *Thumbnail) merge(b []byte) error {
 		}
 	}
 	return nil
-}
-
-func float64At(b []byte, i int) float64 {
-	return math.Float64frombits(binary.LittleEndian.Uint64(b[i:]))
 }
 
 // GatherFunc hands the data of all ranks to rank 0, by rank, in messages of a name. Other ranks get nil.

@@ -67,11 +67,8 @@ func Open(ctx context.Context, dir string, board *Board) (*Files, error) {
 	}
 	run, progress := f.describe(ctx, dir, report)
 	if report != nil {
-		for _, fault := range report.Failed {
-			warnings = append(warnings, show.Text(fault.Name+" was not written: "+fault.Error))
-		}
-		for _, fault := range report.Missing {
-			warnings = append(warnings, show.Text("no "+fault.Name+": "+fault.Error))
+		for _, text := range faultsOf(*report) {
+			warnings = append(warnings, show.Text(text))
 		}
 		board.Set(TopicRanks, ranksOf(*report))
 	}

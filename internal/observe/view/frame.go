@@ -91,17 +91,10 @@ func (f *Frame) encode() []byte {
 	for (4+len(h))%8 != 0 {
 		h = append(h, ' ')
 	}
-	b := make([]byte, 0, 4+len(h)+len(f.Values)*f.DType.Size())
-	b = append(binary.LittleEndian.AppendUint32(b, uint32(len(h))), h...)
-	for _, v := range f.Values {
-		if f.DType == solver.Float32 {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
-		} else {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-	}
-	f.encoded = b
-	return b
+	f.encoded = make([]byte, 4+len(h)+len(f.Values)*f.DType.Size())
+	binary.LittleEndian.PutUint32(f.encoded, uint32(len(h)))
+	f.DType.Encode(f.encoded[4+copy(f.encoded[4:], h):], f.Values)
+	return f.encoded
 }
 
 // bar returns the colour bar of f.

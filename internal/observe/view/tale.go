@@ -144,11 +144,8 @@ func (t *tale) finish(r output.Report) {
 	}
 	t.ranks = final
 	t.news[TopicRun], t.news[TopicProgress], t.news[TopicRanks] = t.run, t.progress, t.ranks
-	for _, f := range r.Failed {
-		t.warn(f.Name + " was not written: " + f.Error)
-	}
-	for _, f := range r.Missing {
-		t.warn("no " + f.Name + ": " + f.Error)
+	for _, text := range faultsOf(r) {
+		t.warn(text)
 	}
 }
 
@@ -307,6 +304,17 @@ func EndOf(r output.Report) Progress {
 		p.Norm = new(roster.Number(*r.Norm))
 	}
 	return p
+}
+
+// faultsOf says what a report has as not written or missing.
+func faultsOf(r output.Report) (faults []string) {
+	for _, f := range r.Failed {
+		faults = append(faults, f.Name+" was not written: "+f.Error)
+	}
+	for _, f := range r.Missing {
+		faults = append(faults, "no "+f.Name+": "+f.Error)
+	}
+	return faults
 }
 
 // ranksOf returns the table of ranks of a report.

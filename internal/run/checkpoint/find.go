@@ -13,9 +13,9 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
+	"jacobi/internal/observe/output"
 	"jacobi/solver"
 	"jacobi/solver/methods"
 )
@@ -206,11 +206,11 @@ func CheckDir(ctx context.Context, dir string, p Problem, keep int, bytes int64,
 // checkSpace refuses a file system without room for keep checkpoints and the one being written. The space of existing
 // checkpoints counts as free, because new ones replace them.
 func checkSpace(dir string, existing int64, keep int, each int64) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("free space: %w", err)
+	available, err := output.AvailableBytes(dir)
+	if err != nil {
+		return err
 	}
-	have, need := existing+int64(st.Bavail)*st.Bsize, int64(keep+1)*each
+	have, need := existing+available, int64(keep+1)*each
 	if need > have {
 		return fmt.Errorf("%s (%d bytes) are needed for checkpoint.keep %d and one under way, and %s (%d bytes) are "+
 			"available", humanize.IBytes(uint64(need)), need, keep,

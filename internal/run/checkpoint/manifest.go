@@ -293,14 +293,6 @@ func (m *Manifest) verify(p Part, f io.ReaderAt, size int64) error {
 	return nil
 }
 
-func encodeNorms(norms []float64) []byte {
-	b := make([]byte, 0, normBytes*len(norms))
-	for _, n := range norms {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
-	}
-	return b
-}
-
 // readNorms reads the norms from a verified file.
 func (m *Manifest) readNorms(f io.ReaderAt) ([]float64, error) {
 	b := make([]byte, m.Norms.Bytes-headerSize)
@@ -308,8 +300,8 @@ func (m *Manifest) readNorms(f io.ReaderAt) ([]float64, error) {
 		return nil, err
 	}
 	norms := make([]float64, m.Norms.Hi)
+	solver.Float64.Decode(norms, b)
 	for i := range norms {
-		norms[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[normBytes*i:]))
 		if math.IsNaN(norms[i]) || math.IsInf(norms[i], 0) {
 			return nil, fmt.Errorf("norm %v of sweep %d", norms[i], m.norms().Sweep(i))
 		}

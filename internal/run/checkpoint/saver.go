@@ -400,8 +400,10 @@ func (s *Saver) seal(m *Manifest, parts []partReport) error {
 	if err != nil {
 		return err
 	}
+	payload := make([]byte, normBytes*len(norms))
+	solver.Float64.Encode(payload, norms)
 	err = s.o.Store.Write(s.ctx, set, m.Norms.File, m.Norms.Bytes, func(w io.Writer) (err error) {
-		m.Norms.Sum, err = m.writePart(w, m.Norms, encodeNorms(norms))
+		m.Norms.Sum, err = m.writePart(w, m.Norms, payload)
 		return err
 	})
 	if err != nil {

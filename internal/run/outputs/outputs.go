@@ -241,11 +241,10 @@ type runFiles struct {
 func (o *Outputs) createFiles() error {
 	c, f := o.Config.Output, &o.files
 	hx, hy := o.Problem.Spacings()
-	room, err := output.RoomFor(c, o.Layout.Mesh, hx, hy, o.id.Size, o.Config.Solver)
+	room, err := output.RoomFor(o.Config, o.Layout.Mesh, hx, hy, o.id.Size)
 	if err != nil {
 		return err
 	}
-	room.Trace = output.TraceRoom(o.Config, o.id.Size)
 	create := func(what, name string, size int64) (f output.File) {
 		if name == "" || err != nil {
 			return nil

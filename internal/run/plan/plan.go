@@ -154,8 +154,7 @@ func (p *Plan) Balance() string {
 
 // Room returns an upper bound on the size of the run's files.
 func (p *Plan) Room() (output.Room, error) {
-	room, err := output.RoomFor(p.Config.Output, p.Mesh, p.HX, p.HY, len(p.Stripes), p.Config.Solver)
-	room.Trace = output.TraceRoom(p.Config, len(p.Stripes))
+	room, err := output.RoomFor(p.Config, p.Mesh, p.HX, p.HY, len(p.Stripes))
 	return room, err
 }
 

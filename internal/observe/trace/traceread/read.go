@@ -99,8 +99,7 @@ func Read(r io.Reader) (Trace, error) {
 	if len(f.Events) == 0 {
 		return Trace{}, errors.New("no events")
 	}
-	b := &builder{processes: map[int]*process{}, threads: map[int]*thread{}, starts: map[uint64]end{},
-		ends: map[uint64]end{}}
+	b := &builder{threads: map[int]*thread{}, starts: map[uint64]end{}, ends: map[uint64]end{}}
 	for i, text := range f.Events {
 		if err := b.add(text); err != nil {
 			return Trace{}, fmt.Errorf("event %d, %s: %w", i, text, err)
@@ -123,18 +122,11 @@ func strictly(r io.Reader, v any) error {
 	return nil
 }
 
-type process struct {
-	name    string
-	sort    int
-	threads []*thread
-}
-
 type thread struct {
-	process *process
-	name    string
-	sort    int
-	slices  []Slice
-	open    []time.Duration // ends of the slices that enclose the newest one, and its own
+	rank   int
+	name   string
+	slices []Slice
+	open   []time.Duration // ends of the slices that enclose the newest one, and its own
 }
 
 // end is one end of an arrow.
@@ -144,7 +136,7 @@ type end struct {
 }
 
 type builder struct {
-	processes    map[int]*process
+	names        []string // of ranks
 	threads      map[int]*thread
 	starts, ends map[uint64]end
 }
@@ -180,33 +172,26 @@ func (b *builder) meta(e event) error {
 	if err := strictly(bytes.NewReader(e.Args), &args); err != nil {
 		return err
 	}
-	p := b.processes[e.PID]
-	if p == nil && e.Name != "process_name" {
-		return errors.New("a process without a name")
-	}
-	switch e.Name {
+	t := b.threads[e.TID]
+	switch known := e.PID >= 1 && e.PID <= len(b.names); e.Name {
 	case "process_name":
-		if p != nil || e.PID < 1 || args.Name == nil || args.Sort != nil {
-			return errors.New("the process has a name, is 0, or gets none")
+		if e.PID != len(b.names)+1 || args.Name == nil || args.Sort != nil {
+			return errors.New("the process is not the next rank, or gets none")
 		}
-		b.processes[e.PID] = &process{name: *args.Name}
+		b.names = append(b.names, *args.Name)
 	case "process_sort_index":
-		if args.Sort == nil || *args.Sort != e.PID-1 {
+		if !known || args.Sort == nil || *args.Sort != e.PID-1 {
 			return errors.New("processes are sorted by rank")
 		}
-		p.sort = *args.Sort
 	case "thread_name":
-		if b.threads[e.TID] != nil || args.Name == nil {
+		if !known || t != nil || args.Name == nil {
 			return errors.New("the thread has a name, or gets none")
 		}
-		t := &thread{process: p, name: *args.Name}
-		b.threads[e.TID] = t
-		p.threads = append(p.threads, t)
+		b.threads[e.TID] = &thread{rank: e.PID - 1, name: *args.Name}
 	case "thread_sort_index":
-		if b.threads[e.TID] == nil || args.Sort == nil {
+		if t == nil || args.Sort == nil {
 			return errors.New("no thread, or no index")
 		}
-		b.threads[e.TID].sort = *args.Sort
 	default:
 		return errors.New("unknown metadata")
 	}
@@ -227,7 +212,7 @@ func exactly(n json.Number) (time.Duration, error) {
 // threadOf returns the thread of an event.
 func (b *builder) threadOf(e event) (*thread, error) {
 	t := b.threads[e.TID]
-	if t == nil || t.process != b.processes[e.PID] {
+	if t == nil || t.rank != e.PID-1 {
 		return nil, errors.New("a thread without a name, or of another process")
 	}
 	return t, nil
@@ -288,21 +273,15 @@ func (b *builder) arrow(e event, ends map[uint64]end) error {
 
 // finish pairs the ends of arrows and sorts what was read.
 func (b *builder) finish(t *Trace) error {
-	ranks := map[*process]int{}
-	for rank := range len(b.processes) {
-		p := b.processes[rank+1]
-		if p == nil || p.sort != rank {
-			return fmt.Errorf("no process for rank %d of %d", rank, len(b.processes))
+	for _, name := range b.names {
+		t.Ranks = append(t.Ranks, Rank{Name: name, Tracks: map[string][]Slice{}})
+	}
+	for _, th := range b.threads {
+		tracks := t.Ranks[th.rank].Tracks
+		if _, twice := tracks[th.name]; twice {
+			return fmt.Errorf("rank %d has two threads %q", th.rank, th.name)
 		}
-		ranks[p] = rank
-		r := Rank{Name: p.name, Tracks: map[string][]Slice{}}
-		for _, th := range p.threads {
-			if _, twice := r.Tracks[th.name]; twice {
-				return fmt.Errorf("rank %d has two threads %q", rank, th.name)
-			}
-			r.Tracks[th.name] = th.slices
-		}
-		t.Ranks = append(t.Ranks, r)
+		tracks[th.name] = th.slices
 	}
 	if len(b.starts) != len(b.ends) {
 		return fmt.Errorf("%d arrows begin and %d end", len(b.starts), len(b.ends))
@@ -312,7 +291,7 @@ func (b *builder) finish(t *Trace) error {
 		if !ok {
 			return fmt.Errorf("arrow %d has no end", id)
 		}
-		t.Arrows = append(t.Arrows, Arrow{ranks[from.thread.process], ranks[to.thread.process], from.thread.name,
+		t.Arrows = append(t.Arrows, Arrow{from.thread.rank, to.thread.rank, from.thread.name,
 			to.thread.name, from.thread.slices[from.slice], to.thread.slices[to.slice]})
 	}
 	slices.SortFunc(t.Arrows, func(a, b Arrow) int {
