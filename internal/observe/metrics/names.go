@@ -19,68 +19,6 @@ import (
 	"jacobi/internal/observe/stats"
 )
 
-// Labels of metrics.
-var (
-	ofRun  []string
-	ofRank = []string{"rank"}
-	ofHalo = []string{"rank", "side", "transport"}
-	ofGPU  = []string{"rank", "gpu"}
-)
-
-// desc describes the metric jacobi_NAME.
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("jacobi_"+name, help, labels, nil)
-}
-
-// The metrics. Their names and labels are part of the interface; docs/outputs.md lists them.
-var (
-	runInfo = desc("run_info", "The run that is served.", "name", "version", "method", "problem", "dtype", "nx", "ny",
-		"ranks")
-	restarts      = desc("restarts_total", "Restarts of the run by the launcher.", ofRun...)
-	norm          = desc("norm", "L2 norm of the newest iteration in the run's progress.", ofRun...)
-	tolerance     = desc("tolerance", "Norm at which the run ends.", ofRun...)
-	maxIterations = desc("max_iterations", "The most iterations that the run does.", ofRun...)
-	expected      = desc("expected_iterations", "Estimate of all iterations of the run.", ofRun...)
-	remaining     = desc("remaining_seconds", "Estimate of the time until the last iteration.", ofRun...)
-
-	rankInfo   = desc("rank_info", "Where a rank runs.", "rank", "host", "backend", "device")
-	seen       = desc("rank_seen_timestamp_seconds", "When the newest statistics of the rank arrived.", ofRank...)
-	lagging    = desc("rank_lagging", "1 if the other ranks wait for this one, else 0.", ofRank...)
-	iterations = desc("iterations_total", "Sweeps, or cycles of multigrid, with those before a restart.", ofRank...)
-	updates    = desc("point_updates_total", "Updates of points of the rank's stripe.", ofRank...)
-	elapsed    = desc("sweeping_seconds_total", "Time since the first sweep of the rank.", ofRank...)
-	haloWait   = desc("halo_wait_seconds_total", "Time in which the rank sent rows and waited for rows.", ofRank...)
-	normWait   = desc("norm_wait_seconds_total", "Time in which the rank sent sums and waited for sums.", ofRank...)
-	refused    = desc("refused_messages_total", "Messages over NATS that were not sealed for this run.", ofRank...)
-
-	haloSent     = desc("halo_sent_bytes_total", "Bytes of rows sent to a neighbour.", ofHalo...)
-	haloReceived = desc("halo_received_bytes_total", "Bytes of rows received from a neighbour.", ofHalo...)
-	haloAsked    = desc("halo_requests_total", "Requests for rows that did not arrive.", ofHalo...)
-	haloResent   = desc("halo_resent_frames_total", "Frames sent again.", ofHalo...)
-	haloTwice    = desc("halo_duplicate_frames_total", "Frames received again.", ofHalo...)
-	haloRefused  = desc("halo_refused_total", "Frames, and connections over TCP, that were refused.", ofHalo...)
-	haloLost     = desc("halo_lost_total", "Frames, and sockets over TCP, that were lost.", ofHalo...)
-
-	fieldBytes = desc("field_memory_bytes", "Memory in which the rank sweeps, on its device.", ofRank...)
-	resident   = desc("resident_memory_bytes", "Resident memory of the rank's process.", ofRank...)
-	peak       = desc("peak_resident_memory_bytes", "The most resident memory of the rank's process.", ofRank...)
-
-	saved       = desc("checkpoints_written_total", "Checkpoints written.", ofRun...)
-	unsaved     = desc("checkpoints_failed_total", "Checkpoints that failed.", ofRun...)
-	savedBytes  = desc("checkpoint_size_bytes", "Size of the newest checkpoint.", ofRun...)
-	savedTime   = desc("checkpoint_duration_seconds", "Time that the newest checkpoint took.", ofRun...)
-	savedSweeps = desc("checkpoint_iterations", "Iterations that the newest checkpoint holds.", ofRun...)
-
-	gpuInfo        = desc("gpu_info", "The GPU of a rank.", "rank", "gpu", "name", "uuid")
-	gpuTemperature = desc("gpu_temperature_celsius", "Temperature of the rank's GPU.", ofGPU...)
-	gpuPower       = desc("gpu_power_watts", "Power that the rank's GPU draws.", ofGPU...)
-	gpuMemory      = desc("gpu_memory_used_bytes", "Memory of the rank's GPU in use, by all processes.", ofGPU...)
-	gpuClock       = desc("gpu_sm_clock_hertz", "Clock of the rank's GPU.", ofGPU...)
-	gpuLimited     = desc("gpu_clock_limited", "1 if the clocks are lower than they could be under load.", ofGPU...)
-	gpuErrors      = desc("gpu_ecc_errors_total", "Errors of the GPU's memory since its driver was loaded.",
-		append(ofGPU[:2:2], "kind")...)
-)
-
 // nodeStay is how long the last values of a run stay on a Node, so that they are scraped.
 const nodeStay = time.Minute
 
@@ -225,7 +163,7 @@ func (r *Run) Collect(to chan<- prometheus.Metric) {
 	if r.begun == 0 || r.part && !told {
 		return
 	}
-	c := collection{to}
+	c := collection{to: to}
 	c.run(r)
 	for rank, s := range r.ranks {
 		if s != nil {
@@ -237,105 +175,123 @@ func (r *Run) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collection passes metrics on.
-type collection struct{ to chan<- prometheus.Metric }
-
-func (c collection) counter(d *prometheus.Desc, v float64, labels ...string) {
-	c.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+// collection passes on metrics with labels. Their names and labels are part of the interface; docs/outputs.md lists
+// them.
+type collection struct {
+	to             chan<- prometheus.Metric
+	labels, values []string
 }
 
-func (c collection) gauge(d *prometheus.Desc, v float64, labels ...string) {
-	c.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+// with returns a collection with further labels, names and values by turns.
+func (c collection) with(labels ...string) collection {
+	c.labels, c.values = slices.Clone(c.labels), slices.Clone(c.values)
+	for pair := range slices.Chunk(labels, 2) {
+		c.labels, c.values = append(c.labels, pair[0]), append(c.values, pair[1])
+	}
+	return c
+}
+
+// add passes on the metric jacobi_NAME, a counter if its name ends with _total and a gauge otherwise.
+func (c collection) add(name, help string, v float64) {
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(name, "_total") {
+		kind = prometheus.CounterValue
+	}
+	d := prometheus.NewDesc("jacobi_"+name, help, c.labels, nil)
+	c.to <- prometheus.MustNewConstMetric(d, kind, v, c.values...)
 }
 
 // reading passes on a reading times unit, unless the device has none.
-func (c collection) reading(d *prometheus.Desc, v *int64, unit float64, labels ...string) {
+func (c collection) reading(name, help string, v *int64, unit float64) {
 	if v != nil {
-		c.gauge(d, float64(*v)*unit, labels...)
+		c.add(name, help, float64(*v)*unit)
 	}
 }
 
 // run passes on what concerns the whole run.
 func (c collection) run(r *Run) {
 	i := r.info
-	c.gauge(runInfo, 1, label(i.Name), i.Version, i.Method, i.Problem, i.DType, strconv.Itoa(i.NX), strconv.Itoa(i.NY),
-		strconv.Itoa(i.Ranks))
-	c.gauge(tolerance, i.Tolerance)
-	c.gauge(maxIterations, float64(i.MaxIterations))
+	c.with("name", label(i.Name), "version", i.Version, "method", i.Method, "problem", i.Problem, "dtype", i.DType,
+		"nx", strconv.Itoa(i.NX), "ny", strconv.Itoa(i.NY), "ranks", strconv.Itoa(i.Ranks)).
+		add("run_info", "The run that is served.", 1)
+	c.add("tolerance", "Norm at which the run ends.", i.Tolerance)
+	c.add("max_iterations", "The most iterations that the run does.", float64(i.MaxIterations))
 	if p := r.progress; p != nil {
 		if !math.IsNaN(float64(p.Norm)) {
-			c.gauge(norm, float64(p.Norm))
+			c.add("norm", "L2 norm of the newest iteration in the run's progress.", float64(p.Norm))
 		}
 		if p.End > 0 {
-			c.gauge(expected, float64(p.End))
-			c.gauge(remaining, p.Left.Seconds())
+			c.add("expected_iterations", "Estimate of all iterations of the run.", float64(p.End))
+			c.add("remaining_seconds", "Estimate of the time until the last iteration.", p.Left.Seconds())
 		}
 	}
 	if len(r.ranks) > 0 && r.ranks[0] != nil && r.ranks[0].Checkpoints != nil {
 		k := r.ranks[0].Checkpoints
-		c.counter(saved, float64(k.Written))
-		c.counter(unsaved, float64(k.Failed))
+		c.add("checkpoints_written_total", "Checkpoints written.", float64(k.Written))
+		c.add("checkpoints_failed_total", "Checkpoints that failed.", float64(k.Failed))
 		if k.Written > 0 {
-			c.gauge(savedBytes, float64(k.Bytes))
-			c.gauge(savedTime, k.Seconds)
-			c.gauge(savedSweeps, float64(k.Sweeps))
+			c.add("checkpoint_size_bytes", "Size of the newest checkpoint.", float64(k.Bytes))
+			c.add("checkpoint_duration_seconds", "Time that the newest checkpoint took.", k.Seconds)
+			c.add("checkpoint_iterations", "Iterations that the newest checkpoint holds.", float64(k.Sweeps))
 		}
 	}
 }
 
 // whole passes on what is known where all ranks are told of.
 func (c collection) whole(r *Run) {
-	c.counter(restarts, float64(r.begun-1))
+	c.add("restarts_total", "Restarts of the run by the launcher.", float64(r.begun-1))
 	lags := stats.Lagging(r.ranks)
 	for rank, s := range r.ranks {
 		if s != nil {
-			c.gauge(lagging, flag(slices.Contains(lags, rank)), strconv.Itoa(rank))
+			c.with("rank", strconv.Itoa(rank)).add("rank_lagging", "1 if the other ranks wait for this one, else 0.",
+				flag(slices.Contains(lags, rank)))
 		}
 	}
 }
 
 // rank passes on what a rank has told.
 func (c collection) rank(number int, s *stats.Rank, at time.Time) {
-	rank := strconv.Itoa(number)
-	c.gauge(rankInfo, 1, rank, label(s.Host), label(s.Backend), label(s.Device))
-	c.gauge(seen, float64(at.UnixMilli())/1e3, rank)
-	c.counter(iterations, float64(s.Sweeps), rank)
-	c.counter(updates, s.Updates, rank)
-	c.counter(elapsed, s.Elapsed, rank)
+	c = c.with("rank", strconv.Itoa(number))
+	c.with("host", label(s.Host), "backend", label(s.Backend), "device", label(s.Device)).
+		add("rank_info", "Where a rank runs.", 1)
+	c.add("rank_seen_timestamp_seconds", "When the newest statistics of the rank arrived.", float64(at.UnixMilli())/1e3)
+	c.add("iterations_total", "Sweeps, or cycles of multigrid, with those before a restart.", float64(s.Sweeps))
+	c.add("point_updates_total", "Updates of points of the rank's stripe.", s.Updates)
+	c.add("sweeping_seconds_total", "Time since the first sweep of the rank.", s.Elapsed)
 	if s.HaloWait != nil {
-		c.counter(haloWait, *s.HaloWait, rank)
+		c.add("halo_wait_seconds_total", "Time in which the rank sent rows and waited for rows.", *s.HaloWait)
 	}
-	c.counter(normWait, s.NormWait, rank)
-	c.counter(refused, float64(s.RefusedMessages), rank)
-	c.gauge(fieldBytes, float64(s.Memory.Field), rank)
-	c.gauge(resident, float64(s.Memory.Resident), rank)
-	c.gauge(peak, float64(s.Memory.Peak), rank)
+	c.add("norm_wait_seconds_total", "Time in which the rank sent sums and waited for sums.", s.NormWait)
+	c.add("refused_messages_total", "Messages over NATS that were not sealed for this run.", float64(s.RefusedMessages))
+	c.add("field_memory_bytes", "Memory in which the rank sweeps, on its device.", float64(s.Memory.Field))
+	c.add("resident_memory_bytes", "Resident memory of the rank's process.", float64(s.Memory.Resident))
+	c.add("peak_resident_memory_bytes", "The most resident memory of the rank's process.", float64(s.Memory.Peak))
 	for _, h := range s.Halos {
-		at := []string{rank, label(h.Side), label(h.Transport)}
-		for d, n := range map[*prometheus.Desc]uint64{haloSent: h.Sent, haloReceived: h.Received, haloAsked: h.Asked,
-			haloResent: h.Resent, haloTwice: h.Duplicates, haloRefused: h.Refused, haloLost: h.Lost} {
-			c.counter(d, float64(n), at...)
-		}
+		c := c.with("side", label(h.Side), "transport", label(h.Transport))
+		c.add("halo_sent_bytes_total", "Bytes of rows sent to a neighbour.", float64(h.Sent))
+		c.add("halo_received_bytes_total", "Bytes of rows received from a neighbour.", float64(h.Received))
+		c.add("halo_requests_total", "Requests for rows that did not arrive.", float64(h.Asked))
+		c.add("halo_resent_frames_total", "Frames sent again.", float64(h.Resent))
+		c.add("halo_duplicate_frames_total", "Frames received again.", float64(h.Duplicates))
+		c.add("halo_refused_total", "Frames, and connections over TCP, that were refused.", float64(h.Refused))
+		c.add("halo_lost_total", "Frames, and sockets over TCP, that were lost.", float64(h.Lost))
 	}
 	if s.GPU != nil {
-		c.gpu(rank, s.GPU)
+		c.with("gpu", strconv.Itoa(s.GPU.Index)).gpu(s.GPU)
 	}
 }
 
 // gpu passes on the readings of a rank's GPU.
-func (c collection) gpu(rank string, g *stats.GPU) {
-	index := strconv.Itoa(g.Index)
-	c.gauge(gpuInfo, 1, rank, index, label(g.Name), label(g.UUID))
-	c.reading(gpuTemperature, g.Celsius, 1, rank, index)
-	c.reading(gpuPower, g.Milliwatts, 1e-3, rank, index)
-	c.reading(gpuMemory, g.UsedBytes, 1, rank, index)
-	c.reading(gpuClock, g.SMClock, 1e6, rank, index)
-	c.gauge(gpuLimited, flag(len(g.Throttled) > 0), rank, index)
-	for kind, n := range map[string]*int64{"corrected": g.Corrected, "uncorrected": g.Uncorrected} {
-		if n != nil {
-			c.counter(gpuErrors, float64(*n), rank, index, kind)
-		}
-	}
+func (c collection) gpu(g *stats.GPU) {
+	c.with("name", label(g.Name), "uuid", label(g.UUID)).add("gpu_info", "The GPU of a rank.", 1)
+	c.reading("gpu_temperature_celsius", "Temperature of the rank's GPU.", g.Celsius, 1)
+	c.reading("gpu_power_watts", "Power that the rank's GPU draws.", g.Milliwatts, 1e-3)
+	c.reading("gpu_memory_used_bytes", "Memory of the rank's GPU in use, by all processes.", g.UsedBytes, 1)
+	c.reading("gpu_sm_clock_hertz", "Clock of the rank's GPU.", g.SMClock, 1e6)
+	c.add("gpu_clock_limited", "1 if the clocks are lower than they could be under load.", flag(len(g.Throttled) > 0))
+	const errors = "Errors of the GPU's memory since its driver was loaded."
+	c.with("kind", "corrected").reading("gpu_ecc_errors_total", errors, g.Corrected, 1)
+	c.with("kind", "uncorrected").reading("gpu_ecc_errors_total", errors, g.Uncorrected, 1)
 }
 
 func flag(is bool) float64 {

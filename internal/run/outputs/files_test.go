@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -16,16 +17,22 @@ import (
 	"jacobi/solver"
 )
 
-// smallOutputs returns outputs of a rank alone, without files.
-func smallOutputs(t *testing.T) *Outputs {
+// smallOutputs returns outputs of a rank alone, without files. set has further keys.
+func smallOutputs(t *testing.T, set ...string) *Outputs {
 	t.Helper()
-	c, err := configs.Load(configs.Options{Set: []string{"grid.nx=66", "grid.ny=98", "output.dir=" + t.TempDir()}})
+	set = append([]string{"grid.nx=66", "grid.ny=98", "output.dir=" + t.TempDir()}, set...)
+	c, err := configs.Load(configs.Options{Set: set})
 	must(t, err)
 	p, err := problem.New(t.Context(), c)
 	must(t, err)
-	t.Cleanup(func() { _ = p.Close() })
-	return &Outputs{Options: Options{Config: c, Log: zap.NewNop(), Problem: p, Layout: solver.Layout{Mesh: p.Mesh()}},
-		id: roster.Identity{RunID: "run", Size: 1}}
+	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
+		LocalSize: 1}}, time.Minute)
+	must(t, err)
+	t.Cleanup(func() { _ = p.Close(); comm.Close() })
+	m := p.Mesh()
+	return &Outputs{id: comm.Self().Identity, Options: Options{Config: c, Log: zap.NewNop(), Comm: comm, Problem: p,
+		Timeout: time.Minute, Layout: solver.Layout{Mesh: m, Stripe: m.Interior()},
+		OnClose: func(do func() error) { t.Cleanup(func() { _ = do() }) }}}
 }
 
 // fullPlace is an output.Place that has no room for one file.

@@ -18,8 +18,6 @@ import (
 	logged "go.uber.org/zap/zaptest/observer"
 
 	"jacobi/configs"
-	"jacobi/internal/compute/problem"
-	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/view"
 	"jacobi/solver"
@@ -51,34 +49,20 @@ type sampled struct {
 
 func newSampled(t *testing.T, dir string, set ...string) *sampled {
 	t.Helper()
-	set = append([]string{"grid.nx=66", "grid.ny=98", "grid.width=32.5", "problem.top=1", "output.dir=" + dir}, set...)
-	c, err := configs.Load(configs.Options{Set: set})
+	o := smallOutputs(t, append([]string{"grid.width=32.5", "problem.top=1", "output.dir=" + dir}, set...)...)
+	held, _, err := output.Hold(o.Config.Output, "test")
 	must(t, err)
-	p, err := problem.New(t.Context(), c)
-	must(t, err)
-	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
-		LocalSize: 1}}, time.Minute)
-	must(t, err)
-	held, _, err := output.Hold(c.Output, "test")
-	must(t, err)
-	m := p.Mesh()
-	field, beside := plane{m}, edges{}
+	m := o.Layout.Mesh
+	field := plane{m}
+	o.edges = edges{}
 	for _, iy := range []int{0, m.NY - 1} {
-		beside[iy] = make([]byte, m.RowBytes())
-		_ = field.Row(iy, beside[iy])
+		o.edges[iy] = make([]byte, m.RowBytes())
+		_ = field.Row(iy, o.edges[iy])
 	}
 	core, logs := logged.New(zap.WarnLevel)
-	s := &sampled{&Outputs{id: comm.Self().Identity, edges: beside,
-		place: held,
-		Options: Options{Config: c, Log: zap.New(core), Comm: comm, Problem: p, Timeout: time.Minute, Field: field,
-			Layout:  solver.Layout{Mesh: m, Stripe: m.Interior()},
-			OnClose: func(do func() error) { t.Cleanup(func() { _ = do() }) }}}, held, logs}
-	t.Cleanup(func() {
-		s.Abort()
-		_, _ = held.Close(), p.Close()
-		comm.Close()
-	})
-	return s
+	o.place, o.Field, o.Log = held, field, zap.New(core)
+	t.Cleanup(func() { o.Abort(); _ = held.Close() })
+	return &sampled{o, held, logs}
 }
 
 // run has the observers sample the field after the given sweeps, and finish after the last of them. It returns the
@@ -248,12 +232,7 @@ func TestWaitForAnObserverEnds(t *testing.T) {
 
 // Rank 0 asks for samples while a viewer wants some, no more often than their cost allows.
 func TestSamplesForViewersAreBounded(t *testing.T) {
-	comm, err := roster.Join(t.Context(), nil, roster.Member{Identity: roster.Identity{RunID: "test", Size: 1,
-		LocalSize: 1}}, time.Second)
-	must(t, err)
-	defer comm.Close()
 	o := smallOutputs(t)
-	o.Comm = comm
 	v, err := o.openViewers()
 	must(t, err)
 	now := time.Now()
