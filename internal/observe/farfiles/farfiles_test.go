@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"jacobi/configs"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
@@ -22,7 +21,7 @@ import (
 
 const run = "r1"
 
-func serve(t *testing.T, conn Conn) (string, func()) {
+func serve(t *testing.T, conn pubsub.Conn) (string, func()) {
 	t.Helper()
 	dir := t.TempDir()
 	o := configs.Output{Dir: dir, Field: "field.npy", History: "history.csv", Probes: "a=[1,1]",
@@ -31,7 +30,7 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
-	stop, err := Serve(Options{Conn: conn, RunID: run, Dir: held, Log: zaptest.NewLogger(t)})
+	stop, err := Serve(conn, run, held)
 	must(t, err)
 	end := sync.OnceFunc(func() {
 		stop()
@@ -44,7 +43,7 @@ func serve(t *testing.T, conn Conn) (string, func()) {
 }
 
 // eager finds the place, with a short first wait.
-func eager(t *testing.T, conn Conn, dir string) *Place {
+func eager(t *testing.T, conn pubsub.Conn, dir string) *Place {
 	t.Helper()
 	p, err := find(&Place{ctx: t.Context(), conn: conn, runID: run, dir: dir, limit: 30 * time.Second,
 		first: 5 * time.Millisecond})

@@ -94,7 +94,7 @@ func decode(b []byte) (r request, err error) {
 // and puts them in place. A rank that sees the directory writes its bytes into the files, any other one sends them.
 type Place struct {
 	ctx   context.Context // of the rank's part in the run; ends all waits
-	conn  Conn
+	conn  pubsub.Conn
 	runID string
 	dir   string // output.dir, on this machine, which may be another directory
 	limit time.Duration
@@ -106,7 +106,7 @@ type Place struct {
 
 // Find returns the directory that a run's server holds, once the server has answered. dir is output.dir of this rank.
 // ctx ends all later waits for the server; limit bounds each of them.
-func Find(ctx context.Context, conn Conn, runID, dir string, limit time.Duration) (*Place, error) {
+func Find(ctx context.Context, conn pubsub.Conn, runID, dir string, limit time.Duration) (*Place, error) {
 	return find(&Place{ctx: ctx, conn: conn, runID: runID, dir: dir, limit: limit, first: firstAsk})
 }
 

@@ -8,36 +8,18 @@ import (
 	"os"
 	"sync"
 
-	"go.uber.org/zap"
-
 	"jacobi/configs"
 	"jacobi/internal/base/pubsub"
-	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
 )
-
-// Conn is the part of a connection to NATS that this package needs.
-type Conn interface {
-	pubsub.Publisher
-	wire.Asker
-	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
-	MaxPayload() int64
-}
-
-// Options are the arguments of Serve.
-type Options struct {
-	Conn  Conn
-	RunID string
-	Dir   *output.Held
-	Log   *zap.Logger
-}
 
 // Subject returns the subject on which the files of a run are served.
 func Subject(runID string) string { return "jacobi." + runID + ".files" }
 
 // server serves one run.
 type server struct {
-	Options
+	conn pubsub.Conn
+	dir  *output.Held
 	host string
 
 	mu    sync.Mutex
@@ -46,15 +28,15 @@ type server struct {
 	ended bool
 }
 
-// Serve lets the ranks of a run write their files into o.Dir until stop is called. After stop returns, it changes
-// nothing there. o.Dir removes incomplete files.
-func Serve(o Options) (stop func(), err error) {
+// Serve lets the ranks of a run write their files into dir until stop is called. After stop returns, it changes nothing
+// there. dir removes incomplete files.
+func Serve(conn pubsub.Conn, runID string, dir *output.Held) (stop func(), err error) {
 	fail := func(err error) (func(), error) { return nil, fmt.Errorf("serve output.dir: %w", err) }
-	s := &server{Options: o, open: map[string]output.File{}}
+	s := &server{conn: conn, dir: dir, open: map[string]output.File{}}
 	if s.host, err = os.Hostname(); err != nil {
 		return fail(err)
 	}
-	sub, err := o.Conn.Subscribe(Subject(o.RunID), s.receive) // ranks that ask before the server has it ask again
+	sub, err := conn.Subscribe(Subject(runID), s.receive) // ranks that ask before the server has it ask again
 	if err != nil {
 		return fail(err)
 	}
@@ -83,7 +65,7 @@ func (s *server) receive(m pubsub.Message) {
 		a.Error, a.Full = err.Error(), output.IsFull(err)
 	}
 	if b, err := json.Marshal(a); err == nil && m.Reply != "" {
-		_ = s.Conn.Publish(m.Reply, b) // a rank that misses it asks again
+		_ = s.conn.Publish(m.Reply, b) // a rank that misses it asks again
 	}
 }
 
@@ -97,11 +79,11 @@ func (s *server) do(r request) (a answer, err error) {
 	}
 	switch r.Op {
 	case opLook:
-		a = answer{Host: s.host, Stage: s.Dir.Stage(), Loose: s.Dir.Loose}
+		a = answer{Host: s.host, Stage: s.dir.Stage(), Loose: s.dir.Loose}
 	case opCreate:
 		if s.open[r.File] == nil {
 			var f output.File
-			if f, err = s.Dir.Create(r.File, r.Size); err == nil {
+			if f, err = s.dir.Create(r.File, r.Size); err == nil {
 				s.open[r.File] = f
 			}
 		}
@@ -114,21 +96,21 @@ func (s *server) do(r request) (a answer, err error) {
 			delete(s.open, r.File)
 			_ = f.Close() // nobody wants its bytes
 		}
-		err = s.Dir.Remove(r.File)
+		err = s.dir.Remove(r.File)
 	case opPut:
 		if err = s.complete(r.File); err == nil {
-			err = s.Dir.Put(r.File)
+			err = s.dir.Put(r.File)
 		}
 	case opCommit:
 		if err = s.complete(r.Files...); err == nil {
-			err = s.Dir.Commit(r.Files)
+			err = s.dir.Commit(r.Files)
 		}
 	case opTrim:
-		err = s.Dir.TrimSeries(r.Sweeps)
+		err = s.dir.TrimSeries(r.Sweeps)
 	case opGrow:
 		if s.open[configs.ProbesFile] == nil {
 			var f output.File
-			if f, s.grown, err = s.Dir.GrowProbes(r.Sweeps); err == nil {
+			if f, s.grown, err = s.dir.GrowProbes(r.Sweeps); err == nil {
 				s.open[configs.ProbesFile] = f
 			}
 		}
@@ -147,7 +129,7 @@ func (s *server) write(r request) (err error) {
 	}
 	f := s.open[r.File]
 	if f == nil {
-		if f, _, err = s.Dir.Open(r.File); err != nil {
+		if f, _, err = s.dir.Open(r.File); err != nil {
 			return err
 		}
 		s.open[r.File] = f

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/observe/farfiles"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/checkpoint"
@@ -51,9 +50,9 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 }
 
 // serve lets the ranks write files in output.dir over NATS.
-func (h *holdings) serve(conn farfiles.Conn, runID string, log *zap.Logger) (err error) {
+func (h *holdings) serve(conn pubsub.Conn, runID string) (err error) {
 	if h.out != nil {
-		h.stop, err = farfiles.Serve(farfiles.Options{Conn: conn, RunID: runID, Dir: h.out, Log: log})
+		h.stop, err = farfiles.Serve(conn, runID, h.out)
 	}
 	return err
 }

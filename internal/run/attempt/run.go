@@ -122,7 +122,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		}
 		defer stop()
 	}
-	if err := dirs.serve(link.Conn, runID, log); err != nil {
+	if err := dirs.serve(link.Conn, runID); err != nil {
 		return end, err
 	}
 	if err := link.Permitted(ctx); err != nil {

@@ -220,7 +220,7 @@ func (o *Outputs) hold() error {
 	if o.Conn == nil {
 		return nil
 	}
-	stop, err := farfiles.Serve(farfiles.Options{Conn: o.Conn, RunID: o.id.RunID, Dir: held, Log: o.Log})
+	stop, err := farfiles.Serve(o.Conn, o.id.RunID, held)
 	if err != nil {
 		return err
 	}
