@@ -17,29 +17,37 @@ import (
 	"jacobi/internal/base/parallel"
 )
 
-// maxFrames bounds the frames of an animation, and so its size.
-const maxFrames = 100
+// MaxFrames bounds the frames of an animation, and so its size.
+const MaxFrames = 100
 
-// Pace decides which samples are frames of an animation: all of them, as long as they are few, then every second,
-// every fourth and so on. It is the same on all ranks.
+// Pace decides which samples are kept: all of them, as long as they are few, then every second, every fourth and so on.
+// It is the same on all ranks.
 type Pace struct {
 	samples int // seen so far
-	step    int // samples from one frame to the next; 0 counts as 1
-	frames  int // of the samples seen so far
+	step    int // samples from one that is kept to the next; 0 counts as 1
+	kept    int // of the samples seen so far
 }
 
-// Next reports whether the next sample is a frame. thin reports that every second one of the earlier frames, the second
-// one first, is to be left out before.
-func (p *Pace) Next() (frame, thin bool) {
+// Next reports whether the next sample is one of those, at most of which are kept; that number is even. thin reports
+// that Thin is to be called with the earlier ones before.
+func (p *Pace) Next(most int) (keep, thin bool) {
 	p.step = max(1, p.step)
-	if frame = p.samples%p.step == 0; frame {
-		if p.frames == maxFrames {
-			thin, p.step, p.frames = true, 2*p.step, maxFrames/2
+	if keep = p.samples%p.step == 0; keep {
+		if p.kept == most {
+			thin, p.step, p.kept = true, 2*p.step, most/2
 		}
-		p.frames++
+		p.kept++
 	}
 	p.samples++
-	return frame, thin
+	return keep, thin
+}
+
+// Thin leaves out every second one of s, the second one first.
+func Thin[T any](s []T) []T {
+	for i := range (len(s) + 1) / 2 {
+		s[i] = s[2*i]
+	}
+	return s[:(len(s)+1)/2]
 }
 
 // Animation is the field at several times, on one colour scale for all of them. One rank holds it.
@@ -72,10 +80,7 @@ func (a *Animation) Add(sweeps int, norm float64, t *Thumbnail, thin bool) error
 		}
 	}
 	if thin {
-		for i := range (len(a.frames) + 1) / 2 {
-			a.frames[i] = a.frames[2*i]
-		}
-		a.frames = a.frames[:(len(a.frames)+1)/2]
+		a.frames = Thin(a.frames)
 	}
 	f := frame{sweeps: sweeps, norm: norm, min: t.min, max: t.max}
 	for _, line := range cells {

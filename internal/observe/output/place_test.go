@@ -108,20 +108,17 @@ func TestCommit(t *testing.T) {
 
 // If one file cannot get its name, no file is replaced, and what is complete stays for the next run.
 func TestCommitAllOrNothing(t *testing.T) {
-	for want, fault := range map[string]func(path string) error{
-		"exists and is no regular file":  func(path string) error { return os.Mkdir(path, 0o777) },
-		"exists and is no regular file ": func(path string) error { return unix.Mkfifo(path, 0o666) },
-	} {
+	for _, fault := range []func(path string, mode uint32) error{unix.Mkdir, unix.Mkfifo} {
 		o := outputs(t.TempDir())
 		must(t, os.WriteFile(filepath.Join(o.Dir, "field.npy"), []byte("old"), 0o666))
 		h := hold(t, o)
 		names := []string{"field.npy", "report.json"}
 		staged(t, h, names...)
 		path := filepath.Join(o.Dir, "report.json")
-		must(t, fault(path))
-		want = fmt.Sprintf("put the outputs in place: %s %s; %s has none of the files of run run; the rest "+
-			"(field.npy, report.json) is complete and lies in %s. The next run in %s completes that", path,
-			strings.TrimSpace(want), o.Dir, h.path(""), o.Dir)
+		must(t, fault(path, 0o777))
+		want := fmt.Sprintf("put the outputs in place: %s exists and is no regular file; %s has none of the files of "+
+			"run run; the rest (field.npy, report.json) is complete and lies in %s. The next run in %s completes that",
+			path, o.Dir, h.path(""), o.Dir)
 		for range 2 {
 			if err := h.Commit(names); err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)

@@ -193,17 +193,14 @@ func TestPace(t *testing.T) {
 	var p Pace
 	var frames []int
 	for sample := range 1000 {
-		frame, thin := p.Next()
+		frame, thin := p.Next(MaxFrames)
 		if thin {
-			for i := range len(frames) / 2 {
-				frames[i] = frames[2*i]
-			}
-			frames = frames[:len(frames)/2]
+			frames = Thin(frames)
 		}
 		if frame {
 			frames = append(frames, sample)
 		}
-		if len(frames) > maxFrames || sample < maxFrames && len(frames) != sample+1 {
+		if len(frames) > MaxFrames || sample < MaxFrames && len(frames) != sample+1 {
 			t.Fatalf("%d frames of %d samples", len(frames), sample+1)
 		}
 	}

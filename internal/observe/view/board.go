@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
 )
 
 // Board holds the newest state of each topic. Its methods may be called by several goroutines. Set does not wait for
@@ -95,8 +96,7 @@ const maxPoints = 2048
 // always among them. A Track is used by one goroutine at a time.
 type Track struct {
 	points []Point
-	stride int // one norm in stride is kept
-	skip   int // norms to leave out before the next one that is kept
+	pace   output.Pace
 	last   Point
 	any    bool
 }
@@ -104,21 +104,13 @@ type Track struct {
 // Add takes the norm of an iteration, which must be later than those before.
 func (t *Track) Add(iteration int, norm float64) {
 	t.last, t.any = Point{iteration, roster.Number(norm)}, true
-	if t.stride == 0 {
-		t.stride = 1
+	keep, thin := t.pace.Next(maxPoints)
+	if thin {
+		t.points = output.Thin(t.points)
 	}
-	if t.skip > 0 {
-		t.skip--
-		return
+	if keep {
+		t.points = append(t.points, t.last)
 	}
-	if len(t.points) == maxPoints {
-		for i := range maxPoints / 2 {
-			t.points[i] = t.points[2*i]
-		}
-		t.points, t.stride = t.points[:maxPoints/2], 2*t.stride
-	}
-	t.points = append(t.points, t.last)
-	t.skip = t.stride - 1
 }
 
 // Points returns a copy of what is kept, in the order of iterations.

@@ -281,7 +281,7 @@ type film struct {
 }
 
 func (f *film) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
-	frame, thin := f.pace.Next()
+	frame, thin := f.pace.Next(output.MaxFrames)
 	if !frame {
 		return nil, nil
 	}

@@ -2,10 +2,8 @@ package traceread
 
 import (
 	"os"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // twoRanks returns the trace that the test of the writer writes.
@@ -16,38 +14,6 @@ func twoRanks(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// A reader finds the ranks, their tracks, what encloses what, and an arrow each way.
-func TestWriterIsRead(t *testing.T) {
-	got, err := Read(strings.NewReader(twoRanks(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var depths []int
-	for _, s := range got.Ranks[0].Tracks["solver"] {
-		depths = append(depths, s.Depth)
-	}
-	if !reflect.DeepEqual(depths, []int{0, 1, 1, 0}) {
-		t.Errorf("depths %v", depths)
-	}
-	if sums := got.Ranks[0].Sum(); sums["compute"] != 7501 || sums["link"] != 1110 || sums["pass"] != 8001 {
-		t.Errorf("sums %v", sums)
-	}
-	var arrows []string
-	for _, a := range got.Arrows {
-		if a.From.Name != "send" || a.To.Name != "receive" || a.From.Args["exchange"] != a.To.Args["exchange"] {
-			t.Errorf("arrow %+v", a)
-		}
-		arrows = append(arrows, a.FromTrack+" > "+a.ToTrack)
-	}
-	if want := []string{"link to rank 1 (bottom) > link to rank 0 (top)",
-		"link to rank 0 (top) > link to rank 1 (bottom)"}; !reflect.DeepEqual(arrows, want) {
-		t.Errorf("arrows %q, want %q", arrows, want)
-	}
-	if c := got.About.Clocks[1]; c.Host != "b" || c.Before.Ahead != int64(time.Millisecond) {
-		t.Errorf("clock %+v", c)
-	}
 }
 
 // The reader of the tests refuses what viewers misread.
