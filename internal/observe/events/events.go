@@ -2,6 +2,7 @@
 package events
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"sync"
@@ -83,11 +84,8 @@ type End struct {
 
 // ProgressOf returns the progress that e tells.
 func ProgressOf(e roster.Event) *Progress {
-	p := &Progress{Step: e.Step, Iterations: e.Sweeps, MaxIterations: e.MaxSweeps, Expected: e.End,
+	p := &Progress{Step: cmp.Or(e.Step, "sweep"), Iterations: e.Sweeps, MaxIterations: e.MaxSweeps, Expected: e.End,
 		Elapsed: e.Elapsed.Seconds(), Norm: known(e.Norm), GLUPs: known(e.GLUPs)}
-	if p.Step == "" {
-		p.Step = "sweep"
-	}
 	if e.End > 0 {
 		p.Left = new(e.Left.Seconds())
 	}

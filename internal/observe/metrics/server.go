@@ -55,8 +55,11 @@ func ListenNode(address string, node *Node) (*Server, error) {
 // listen serves what at address, the value of option.
 func listen(option, address string, what prometheus.Collector) (*Server, error) {
 	l, err := net.Listen("tcp", address)
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // without the address, which stands before
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", option, address, withoutOp(err))
+		return nil, fmt.Errorf("%s %q: %w", option, address, err)
 	}
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(what); err != nil {
@@ -79,14 +82,6 @@ func listen(option, address string, what prometheus.Collector) (*Server, error) 
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
 	s.serving.Go(func() { _ = s.http.Serve(l) }) // ends with Close
 	return s, nil
-}
-
-// withoutOp returns the cause of a failed net.Listen, without "listen tcp" and the address.
-func withoutOp(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Err
-	}
-	return err
 }
 
 // Run returns the Run that is served.

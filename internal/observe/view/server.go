@@ -74,11 +74,10 @@ func Listen(address string) (*Server, error) {
 		return nil, fmt.Errorf("view.listen %q: %w", address, err)
 	}
 	listener, err := net.Listen("tcp", address)
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // without the address, which stands before
+	}
 	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			err = op.Err // without the address, which stands before
-		}
 		return nil, fmt.Errorf("view.listen %q: %w", address, err)
 	}
 	host, _, _ := net.SplitHostPort(address) // net.Listen has accepted it
