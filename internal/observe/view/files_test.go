@@ -42,11 +42,27 @@ func field(name string, nx, ny int) string {
 	return string(append(b, format.Tail...))
 }
 
+// opened returns the source and the board of a finished run with these files.
+func opened(t *testing.T, files map[string]string) (*Files, *Board) {
+	t.Helper()
+	b := NewBoard()
+	f, err := Open(t.Context(), write(t, files), b)
+	must(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f, b
+}
+
+// whole returns the frame of a whole mesh of 5 x 3 points.
+func whole(t *testing.T, f *Files) *Frame {
+	t.Helper()
+	frame, err := f.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
+	must(t, err)
+	return frame
+}
+
 func TestFramesOfFiles(t *testing.T) {
 	for _, name := range []string{"field.npy", "u.vti"} {
-		f, err := Open(t.Context(), write(t, map[string]string{name: field(name, 500, 300)}), NewBoard())
-		must(t, err)
-		defer f.Close()
+		f, _ := opened(t, map[string]string{name: field(name, 500, 300)})
 		for _, w := range []Window{
 			{X1: 500, Y1: 300, Cols: 500, Rows: 300},
 			{X1: 500, Y1: 300, Cols: 7, Rows: 5},
@@ -109,14 +125,9 @@ func TestFilesOfTheProblem(t *testing.T) {
 		if name == "missing" {
 			a += ".npy"
 		}
-		b := NewBoard()
-		f, err := Open(t.Context(), write(t, map[string]string{"field.npy": field("field.npy", 5, 3),
-			"report.json": configured(t, a, c.change)}), b)
-		must(t, err)
-		frame, err := f.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
-		if err = errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		f, b := opened(t, map[string]string{"field.npy": field("field.npy", 5, 3),
+			"report.json": configured(t, a, c.change)})
+		frame := whole(t, f)
 		var said struct{ Data []string }
 		must(t, json.Unmarshal(b.topics[TopicWarnings].message, &said))
 		var want []string
@@ -139,13 +150,9 @@ func TestFloat32FilesOfFloat64Runs(t *testing.T) {
 	head, rows := text[:len(text)-15*8], []byte(text[len(text)-15*8:])
 	rows, err := output.Float32(rows[:0], rows)
 	must(t, err)
-	dir := write(t, map[string]string{"field.npy": strings.Replace(head, "<f8", "<f4", 1) + string(rows),
+	f, _ := opened(t, map[string]string{"field.npy": strings.Replace(head, "<f8", "<f4", 1) + string(rows),
 		"report.json": report(t, func(*output.Report) {})})
-	f, err := Open(t.Context(), dir, NewBoard())
-	must(t, err)
-	defer f.Close()
-	frame, err := f.Frame(t.Context(), Window{X1: 5, Y1: 3, Cols: 5, Rows: 3}, 0)
-	must(t, err)
+	frame := whole(t, f)
 	if v := frame.Values[14]; frame.DType != solver.Float32 || v != float64(float32(2.004)) {
 		t.Errorf("the last value is %v of %v, want %v of float32", v, frame.DType, float32(2.004))
 	}
@@ -282,13 +289,7 @@ func TestWarningsOfFiles(t *testing.T) {
 		if name == "no field" {
 			files["report.json"] = report(t, func(r *output.Report) { r.Files = r.Files[1:] })
 		}
-		b := NewBoard()
-		f, err := Open(t.Context(), write(t, files), b)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		defer f.Close()
+		_, b := opened(t, files)
 		if got, want := string(b.topics[TopicWarnings].message), `{"topic":"warnings","data":`+c.want+`}`; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -327,13 +328,10 @@ func TestToleranceOfFiles(t *testing.T) {
 		want                      string
 	}{{1e-3, 0.5, 4, "2"}, {3, 0.5, 4, "3"}, {0, 0.5, 4, "2"}, {0, 0, 0, "0"},
 		{0, 1e300, 1e300, "1.7976931348623157e+308"}} {
-		b := NewBoard()
-		f, err := Open(t.Context(), write(t, map[string]string{"history.csv": "0,1e30\n",
-			"field.npy": field("field.npy", 5, 3), "report.json": report(t, func(r *output.Report) {
+		_, b := opened(t, map[string]string{"history.csv": "0,1e30\n", "field.npy": field("field.npy", 5, 3),
+			"report.json": report(t, func(r *output.Report) {
 				r.Tolerance, r.RelativeTolerance, r.Base = c.tolerance, c.relative, c.base
-			})}), b)
-		must(t, err)
-		defer f.Close()
+			})})
 		if got := string(b.topics[TopicRun].message); !strings.Contains(got, `"tolerance":`+c.want+`,`) {
 			t.Errorf("%+v: %s", c, got)
 		}
