@@ -2,21 +2,12 @@ package cuda
 
 import (
 	"context"
-	_ "embed"
 	"encoding/binary"
 	"fmt"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
-)
-
-// The kernels of conjugate gradients, as those in kernel.go.
-var (
-	//go:embed kernels/search.ptx.gz
-	cgPTX []byte
-	//go:embed kernels/search_90.cubin.gz
-	cg90 []byte
 )
 
 // The numbers of kernels/dot.cuh and kernels/search.cuh.
@@ -67,14 +58,8 @@ type CG struct {
 	arrived *driver.Event // of the sums
 	bytes   int64
 
-	multiply, change *driver.Function
-	products         *productSums
-	step             *step
-	productArgs      *driver.Args
-	stepArgs         *driver.Args
-	productBlocks    int
-	stepBlocks       int
-	weighted         call // the kernel of the products of a weighted operator
+	multiply, change call
+	step             *step // of change
 }
 
 // NewCG allocates the CG of levels.
@@ -95,12 +80,8 @@ func newCG(v *Levels, ptx bool) (*CG, error) {
 // open allocates the arrays and loads the kernels.
 func (s *CG) open(ptx bool) (err error) {
 	v, d := s.levels, s.levels.dev
-	code := cgPTX
-	if !ptx && hopper(d.gpu) {
-		code = cg90
-	}
 	var m *driver.Module
-	if m, err = d.context.Load(code); err != nil {
+	if m, err = d.context.Load(code{cgPTX, cg90}.on(d.gpu, ptx)); err != nil {
 		return err
 	}
 	s.x, s.p = v.levels[0].u, v.levels[0].u
@@ -119,9 +100,9 @@ func (s *CG) open(ptx bool) (err error) {
 		return err
 	}
 	if v.weighted != nil {
-		s.weighted, err = v.weighted.productsOf(s)
+		s.multiply, err = v.weighted.productsOf(s)
 	} else {
-		err = s.prepareProducts(m)
+		s.multiply, err = s.productsFrom(m)
 	}
 	if err != nil {
 		return err
@@ -129,22 +110,23 @@ func (s *CG) open(ptx bool) (err error) {
 	return s.prepareStep(m)
 }
 
-// prepareProducts sets up the kernel of the products.
-func (s *CG) prepareProducts(m *driver.Module) (err error) {
+// productsFrom returns the kernel of the products.
+func (s *CG) productsFrom(m *driver.Module) (c call, err error) {
 	v, l := s.levels, s.levels.levels[0]
 	name := "search_products"
 	if l.hasB {
 		name = "search_products_source"
 	}
-	if s.multiply, err = m.Function(name); err != nil {
-		return err
+	c = call{threads: productWarps * warpSize, shared: productShared}
+	if c.f, err = m.Function(name); err != nil {
+		return c, err
 	}
-	if err := s.multiply.SetDynamicShared(productShared); err != nil {
-		return err
+	if err := c.f.SetDynamicShared(c.shared); err != nil {
+		return c, err
 	}
-	held, err := s.multiply.BlocksPerSM(productWarps*warpSize, productShared)
+	held, err := c.f.BlocksPerSM(c.threads, c.shared)
 	if err != nil {
-		return err
+		return c, err
 	}
 	a := &productSums{
 		u: l.u.origin(), x: s.x.origin(), p: s.p.origin(), b: l.b.origin(), sums: s.sums, h: l.Scale, q: l.Blend,
@@ -159,9 +141,9 @@ func (s *CG) prepareProducts(m *driver.Module) (err error) {
 	groups := (l.own.Hi+solver.GroupRows-1)/solver.GroupRows - l.own.Lo/solver.GroupRows
 	segments := min(groups, max(1, max(held, 1)*v.dev.gpu.SMs*productWarps/strips))
 	a.strips, a.segments = int32(strips), int32(segments)
-	s.products, s.productBlocks = a, (strips*segments+productWarps-1)/productWarps
-	s.productArgs, err = s.multiply.Args(a)
-	return err
+	c.blocks = (strips*segments + productWarps - 1) / productWarps
+	c.args, err = c.f.Args(a)
+	return c, err
 }
 
 // dotShift is DotUnit.shift in kernels/dot.cuh.
@@ -182,7 +164,8 @@ func halves(n int, low, high solver.Wall) [2]int32 {
 // prepareStep sets up the kernel of the step, which changes all rows that are held.
 func (s *CG) prepareStep(m *driver.Module) (err error) {
 	l := s.levels.levels[0]
-	if s.change, err = m.Function("search_step"); err != nil {
+	s.change.threads = stepThreads
+	if s.change.f, err = m.Function("search_step"); err != nil {
 		return err
 	}
 	rows := l.u.rows
@@ -191,8 +174,8 @@ func (s *CG) prepareStep(m *driver.Module) (err error) {
 		lo: int32(rows.Lo), hi: int32(rows.Hi), strips: int32((l.Mesh.NX + 2*stepThreads - 1) / (2 * stepThreads)),
 		segment: stepRows,
 	}
-	s.stepBlocks = int(s.step.strips) * ((rows.Rows() + stepRows - 1) / stepRows)
-	s.stepArgs, err = s.change.Args(s.step)
+	s.change.blocks = int(s.step.strips) * ((rows.Rows() + stepRows - 1) / stepRows)
+	s.change.args, err = s.change.f.Args(s.step)
 	return err
 }
 
@@ -242,12 +225,7 @@ func (s *CG) launchProducts() error {
 		return err
 	}
 	m := s.levels.dev.times.begin(stream, solver.Work{Kind: solver.WorkCG})
-	multiply := s.weighted
-	if s.levels.weighted == nil {
-		multiply = call{f: s.multiply, args: s.productArgs, blocks: s.productBlocks, threads: productWarps * warpSize,
-			shared: productShared}
-	}
-	if err := multiply.launch(stream); err != nil {
+	if err := s.multiply.launch(stream); err != nil {
 		return err
 	}
 	m.end()
@@ -281,7 +259,7 @@ func (s *CG) Step(ctx context.Context, a, b float64) error {
 	}
 	s.step.a, s.step.b = a, b
 	defer s.levels.dev.times.begin(s.levels.stream, solver.Work{Kind: solver.WorkCG}).end()
-	return s.change.Launch(s.levels.stream, driver.Dim{X: s.stepBlocks}, driver.Dim{X: stepThreads}, 0, s.stepArgs)
+	return s.change.launch(s.levels.stream)
 }
 
 // CopyRows implements multigrid.CG.

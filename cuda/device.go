@@ -43,8 +43,8 @@ type device struct {
 	closers []func() error
 }
 
-// loadModule opens the GPU with a module image.
-func (d *device) loadModule(image []byte) (err error) {
+// retain opens the GPU.
+func (d *device) retain() (err error) {
 	if d.context, err = d.gpu.Retain(driver.ScheduleAuto); err != nil {
 		return err
 	}
@@ -53,13 +53,21 @@ func (d *device) loadModule(image []byte) (err error) {
 		return err
 	}
 	d.onClose(d.context.Unbind)
+	return nil
+}
+
+// loadModule opens the GPU with a module image.
+func (d *device) loadModule(image []byte) (err error) {
+	if err := d.retain(); err != nil {
+		return err
+	}
 	d.module, err = d.context.Load(image)
 	return err
 }
 
 // open opens the GPU and allocates the fields. After an error the caller closes the device too.
 func (d *device) open(ptx bool) (err error) {
-	if err := d.loadModule(image(d.layout, d.gpu, ptx)); err != nil {
+	if err := d.loadModule(sweepsOf(d.layout).on(d.gpu, ptx)); err != nil {
 		return err
 	}
 	if err := d.openStreams(); err != nil {
@@ -269,63 +277,38 @@ const (
 // returns the fastest of several tries. The rate is the roofline of a pass of one sweep. CopyRate allocates up to 2 GiB
 // of the GPU's memory and frees it.
 func CopyRate(ctx context.Context, gpu *driver.Device) (float64, error) {
-	c, err := gpu.Retain(driver.ScheduleAuto)
-	if err != nil {
-		return 0, fmt.Errorf("copy rate of %v: %w", gpu, err)
-	}
-	if err := c.Bind(); err != nil {
-		return 0, errors.Join(fmt.Errorf("copy rate of %v: %w", gpu, err), c.Close())
-	}
-	r := &copyRun{context: c}
-	rate, err := r.measure(ctx)
-	if err := errors.Join(err, r.close(), c.Unbind(), c.Close()); err != nil {
+	d := &device{gpu: gpu}
+	rate, err := d.copyRate(ctx)
+	if err := errors.Join(err, d.close()); err != nil {
 		return 0, fmt.Errorf("copy rate of %v: %w", gpu, err)
 	}
 	return rate, nil
 }
 
-// copyRun holds the resources of a measurement.
-type copyRun struct {
-	context *driver.Context
-	closers []func() error
-}
-
-func (r *copyRun) close() error {
-	var errs []error
-	for _, f := range r.closers {
-		errs = append(errs, f())
+func (d *device) copyRate(ctx context.Context) (rate float64, err error) {
+	if err := d.retain(); err != nil {
+		return 0, err
 	}
-	return errors.Join(errs...)
-}
-
-func (r *copyRun) measure(ctx context.Context) (rate float64, err error) {
-	free, _, err := r.context.Memory()
+	free, _, err := d.context.Memory()
 	if err != nil {
 		return 0, err
 	}
+	stream, err := d.context.NewStream(0)
+	if err != nil {
+		return 0, err
+	}
+	d.onClose(stream.Close)
 	bytes := min(copyBytes, free/4)
 	var field [2]driver.DevicePtr
-	for i := range field {
-		p, err := r.context.Alloc(bytes)
-		if err != nil {
-			return 0, err
-		}
-		r.closers = append(r.closers, func() error { return r.context.Free(p) })
-		field[i] = p
-	}
-	stream, err := r.context.NewStream(0)
-	if err != nil {
-		return 0, err
-	}
-	r.closers = append(r.closers, stream.Close)
 	var mark [2]*driver.Event
-	for i := range mark {
-		if mark[i], err = r.context.NewEvent(true); err != nil {
+	for i := range field {
+		if field[i], err = d.alloc(bytes); err != nil {
 			return 0, err
 		}
-		r.closers = append(r.closers, mark[i].Close)
-	}
-	for i := range field {
+		if mark[i], err = d.context.NewEvent(true); err != nil {
+			return 0, err
+		}
+		d.onClose(mark[i].Close)
 		if err := stream.Fill(field[i], 1, int(bytes)); err != nil {
 			return 0, err
 		}

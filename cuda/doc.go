@@ -14,7 +14,7 @@
 //	sums.go       from the kernel's counters to solver.Sum
 //	exchange.go   rows stored by kernels, copied to a peer, or over links by the host
 //
-// probemodule.go has the kernels of launcher probe.
+// module.go has the code of all kernels, of launcher probe, too.
 //
 // Beside all this stands multigrid.Device, with a module of kernels of its own:
 //

@@ -130,7 +130,7 @@ func (v *Levels) launchFull(ctx context.Context, name string, blocks int, argume
 		return err
 	}
 	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkInterpolate}).end()
-	return f.Launch(v.stream, driver.Dim{X: blocks}, driver.Dim{X: fullThreads}, 0, args)
+	return call{f: f, args: args, blocks: blocks, threads: fullThreads}.launch(v.stream)
 }
 
 // fixedOrigin returns where the bits of row 0 are or would be, and the words of a row; 0 without fixed points inside.

@@ -1,52 +1,12 @@
 package cuda
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 )
-
-// The kernels without and with terms, and those of weighted points: PTX for any GPU of compute capability 8.0 and up,
-// and machine code for 9.0. All are packed by gzip.
-var (
-	//go:embed kernels/sweep.ptx.gz
-	sweepPTX []byte
-	//go:embed kernels/sweep_90.cubin.gz
-	sweep90 []byte
-	//go:embed kernels/terms.ptx.gz
-	termsPTX []byte
-	//go:embed kernels/terms_90.cubin.gz
-	terms90 []byte
-	//go:embed kernels/weighted.ptx.gz
-	weightedPTX []byte
-	//go:embed kernels/weighted_90.cubin.gz
-	weighted90 []byte
-)
-
-// image returns the kernels for a layout and a GPU, as PTX if ptx is set. The machine code loads at once and is up to
-// 7% faster than what drivers of CUDA 13 compile from the PTX; see docs/notebook/gpu-deep-kernel.md.
-func image(l solver.Layout, d *driver.Device, ptx bool) []byte {
-	machine := !ptx && hopper(d)
-	switch {
-	case plain(l) && machine:
-		return sweep90
-	case plain(l):
-		return sweepPTX
-	case l.Operator.Weighted && machine:
-		return weighted90
-	case l.Operator.Weighted:
-		return weightedPTX
-	case machine:
-		return terms90
-	}
-	return termsPTX
-}
-
-// hopper reports whether a GPU runs the machine code.
-func hopper(d *driver.Device) bool { return d.Major == 9 && d.Minor == 0 }
 
 // pass is the argument of every sweep kernel, with the names of struct Pass in kernels/pass.cuh. Row numbers are
 // global.

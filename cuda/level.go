@@ -19,7 +19,7 @@ type level struct {
 	hasB     bool
 	fixed    driver.DevicePtr // bits of the fixed points in the rows of u; 0 if there are none inside the mesh
 	tables   tables           // between this level and the next one
-	down, up *smoothing
+	down, up call
 }
 
 // slack is how much kernels read beyond an array, at most.

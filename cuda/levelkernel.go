@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -12,21 +11,6 @@ import (
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
-
-// The multigrid kernels, as those in kernel.go.
-var (
-	//go:embed kernels/multigrid.ptx.gz
-	multigridPTX []byte
-	//go:embed kernels/multigrid_90.cubin.gz
-	multigrid90 []byte
-)
-
-func levelsImage(d *driver.Device, ptx bool) []byte {
-	if !ptx && hopper(d) {
-		return multigrid90
-	}
-	return multigridPTX
-}
 
 // smooth is the argument of the kernels down_* and up_*, and of those in tiles: struct Smooth in
 // kernels/multigrid_level.cuh.
@@ -199,18 +183,6 @@ func withFixed(shapes []smoothShape) []smoothShape {
 	return all
 }
 
-// smoothing is a kernel with its arguments for a level.
-type smoothing struct {
-	kernel *smoothKernel
-	args   *driver.Args
-	blocks int
-}
-
-func (s *smoothing) launch(stream *driver.Stream) error {
-	return s.kernel.f.Launch(stream, driver.Dim{X: s.blocks}, driver.Dim{X: s.kernel.warps * warpSize},
-		s.kernel.blockBytes(), s.args)
-}
-
 // prepare uploads the tables between a level and the next one and sets up their kernels.
 func (v *Levels) prepare(l, next *level) error {
 	tables, err := v.upload(l, next)
@@ -226,7 +198,7 @@ func (v *Levels) prepare(l, next *level) error {
 }
 
 // smoothingWith returns kernel k with its arguments for a level.
-func (v *Levels) smoothingWith(l, next *level, t tables, k *smoothKernel) (*smoothing, error) {
+func (v *Levels) smoothingWith(l, next *level, t tables, k *smoothKernel) (call, error) {
 	if l.Mesh.DType == solver.Float64 {
 		return newSmoothing[float64](v, l, next, t, k)
 	}
@@ -288,7 +260,7 @@ func uploadTable[T any](d *device, table []T) (driver.DevicePtr, error) {
 }
 
 // newSmoothing returns a kernel with its arguments for a level.
-func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *smoothKernel) (*smoothing, error) {
+func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *smoothKernel) (call, error) {
 	size := l.Mesh.DType.Size()
 	s := &smooth[F]{
 		b: l.b.origin(), sums: v.counts, bias: biases(v.layout.Magnitude), scale: 1,
@@ -330,10 +302,7 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 	s.strips, s.segments, s.outerSegments = int32(c.strips), int32(c.segments), int32(c.outerSegments)
 	s.tileRows = int32(c.tileRows)
 	args, err := k.f.Args(s)
-	if err != nil {
-		return nil, err
-	}
-	return &smoothing{kernel: k, args: args, blocks: c.blocks}, nil
+	return call{f: k.f, args: args, blocks: c.blocks, threads: k.warps * warpSize, shared: k.blockBytes()}, err
 }
 
 // restricts returns the rows of a level whose right-hand side this rank computes.

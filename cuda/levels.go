@@ -21,7 +21,7 @@ type Levels struct {
 	stream   *driver.Stream
 	kernels  map[string]*smoothKernel
 	levels   []*level // those below the tail of one block
-	tail     *tail
+	tail     call
 	window   levelWindow        // into which other ranks write; without memory unless OpenWindow was called
 	counts   driver.DevicePtr   // the words of the sum of the last Down(0)
 	pinned   *driver.HostMemory // their copy
@@ -33,15 +33,15 @@ type Levels struct {
 
 // NewLevels opens a GPU and allocates the levels.
 func NewLevels(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
+	shapes := smoothShapes
 	if l.Plan.Weighted {
-		return newLevels(d, l, o, weightedImage, nil)
+		shapes = nil
 	}
-	return newLevels(d, l, o, levelsImage, smoothShapes)
+	return newLevels(d, l, o, levelsCode(l.Plan.Weighted), shapes)
 }
 
 // newLevels is NewLevels with a module of kernels of the given shapes.
-func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driver.Device, bool) []byte,
-	shapes []smoothShape) (*Levels, error) {
+func newLevels(d *driver.Driver, l multigrid.Layout, o Options, kernels code, shapes []smoothShape) (*Levels, error) {
 	v := &Levels{layout: l, kernels: map[string]*smoothKernel{}}
 	if err := v.checkLayout(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, image func(*driv
 	}
 	gpu := &devices[o.Device]
 	v.dev = &device{gpu: gpu, timeout: o.Timeout}
-	if err := v.open(image(gpu, o.PTX), shapes); err != nil {
+	if err := v.open(kernels.on(gpu, o.PTX), shapes); err != nil {
 		err = fmt.Errorf("cuda levels on device %d (%s): %w", o.Device, v.dev.gpu.Name, err)
 		return nil, errors.Join(err, v.Close())
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 	"jacobi/solver/multigrid/leveltest"
@@ -77,7 +76,7 @@ func BenchmarkLevelVariants(b *testing.B) {
 			b.Fatal(err)
 		}
 		open := func(l multigrid.Layout) (*Levels, error) {
-			return newLevels(gpu, l, Options{}, func(*driver.Device, bool) []byte { return image }, shapes)
+			return newLevels(gpu, l, Options{}, code{image, image}, shapes)
 		}
 		b.Run(filepath.Base(file), func(b *testing.B) {
 			for _, s := range shapes {

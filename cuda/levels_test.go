@@ -33,7 +33,7 @@ type newer func(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error
 
 // openStreamed opens levels without the kernels in tiles.
 func openStreamed(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
-	return newLevels(d, l, o, levelsImage, slices.DeleteFunc(slices.Clone(smoothShapes),
+	return newLevels(d, l, o, levelsCode(false), slices.DeleteFunc(slices.Clone(smoothShapes),
 		func(s smoothShape) bool { return s.rows > 0 }))
 }
 

@@ -36,13 +36,6 @@ const (
 // gather costs less than dividing the larger levels saves.
 const TailPoints = 1100 * 1100
 
-// tail is the kernel for the coarsest levels with its arguments.
-type tail struct {
-	f      *driver.Function
-	args   *driver.Args
-	shared int
-}
-
 // tailStart returns the first level that one block does: all from there on fit into its shared memory, or it is the
 // coarsest one.
 func tailStart(l multigrid.Layout) int {
@@ -67,7 +60,7 @@ func valuesOf(levels []multigrid.Level) (n int) {
 }
 
 // openTail sets up the kernel for the levels from first on.
-func (v *Levels) openTail(first int) (*tail, error) {
+func (v *Levels) openTail(first int) (c call, err error) {
 	levels := v.layout.Plan.Levels[first:]
 	top := v.levels[first]
 	a := &tailArg{b: top.b.base, u: top.u.base, count: int32(len(levels)), values: int32(valuesOf(levels))}
@@ -76,18 +69,17 @@ func (v *Levels) openTail(first int) (*tail, error) {
 		t := &a.levels[i]
 		*t = tailLevel{h: float32(l.Scale), q: float32(l.Blend), gain: float32(l.Gain), points: int32(len(all[i].at))}
 		if err := all[i].upload(v.dev, t); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
-	var err error
 	if a.outside, err = uploadTable(v.dev, all[0].outside(top)); err != nil {
-		return nil, err
+		return c, err
 	}
 	if a.weights, err = uploadTable(v.dev, tailWeights()); err != nil {
-		return nil, err
+		return c, err
 	}
 	if a.coarsest, err = v.openCoarsest(&all[len(all)-1]); err != nil {
-		return nil, err
+		return c, err
 	}
 	return v.loadTail(a)
 }
@@ -105,31 +97,27 @@ func tailWeights() []float32 {
 }
 
 // loadTail returns the kernel with its arguments, and allocates memory if the arrays do not fit into that of a block.
-func (v *Levels) loadTail(a *tailArg) (k *tail, err error) {
-	k = &tail{shared: 3 * 4 * tailValues}
+func (v *Levels) loadTail(a *tailArg) (c call, err error) {
+	c = call{blocks: 1, threads: tailThreads, shared: 3 * 4 * tailValues}
 	name := "tail"
 	if a.values > tailValues {
-		k.shared, name = 0, "tail_large"
+		c.shared, name = 0, "tail_large"
 		if a.memory, err = v.dev.alloc(3 * 4 * int64(a.values)); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
-	if k.f, err = v.dev.module.Function(name); err != nil {
-		return nil, err
+	if c.f, err = v.dev.module.Function(name); err != nil {
+		return c, err
 	}
-	if k.shared > v.dev.gpu.SharedBytes {
-		return nil, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, k.shared,
+	if c.shared > v.dev.gpu.SharedBytes {
+		return c, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, c.shared,
 			v.dev.gpu.SharedBytes)
 	}
-	if err := k.f.SetDynamicShared(k.shared); err != nil {
-		return nil, err
+	if err := c.f.SetDynamicShared(c.shared); err != nil {
+		return c, err
 	}
-	k.args, err = k.f.Args(a)
-	return k, err
-}
-
-func (t *tail) launch(s *driver.Stream) error {
-	return t.f.Launch(s, driver.Dim{X: 1}, driver.Dim{X: tailThreads}, t.shared, t.args)
+	c.args, err = c.f.Args(a)
+	return c, err
 }
 
 // tailMemory returns the bytes of GPU memory that the tail from level first on takes besides the arrays of that level.

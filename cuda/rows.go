@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 
@@ -109,14 +108,6 @@ func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
 	}, nil
 }
 
-// The kernels that move rows between windows, as those in kernel.go.
-var (
-	//go:embed kernels/zone.ptx.gz
-	zonePTX []byte
-	//go:embed kernels/zone_90.cubin.gz
-	zone90 []byte
-)
-
 const (
 	mostMoves   = 8 // of a launch
 	moveThreads = 256
@@ -147,13 +138,9 @@ type moveKernels struct {
 }
 
 func newMoveKernels(d *device) (*moveKernels, error) {
-	image := zonePTX
-	if hopper(d.gpu) {
-		image = zone90
-	}
 	k := &moveKernels{pushArg: new(moves), takeArg: new(moves)}
 	var err error
-	if k.module, err = d.context.Load(image); err != nil {
+	if k.module, err = d.context.Load(code{zonePTX, zone90}.on(d.gpu, false)); err != nil {
 		return nil, err
 	}
 	if k.push, err = k.module.Function("push_zones"); err != nil {

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 
@@ -9,21 +8,6 @@ import (
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
-
-// The kernels of a weighted operator's levels, as those in kernel.go.
-var (
-	//go:embed kernels/weighted_levels.ptx.gz
-	weightedLevelsPTX []byte
-	//go:embed kernels/weighted_levels_90.cubin.gz
-	weightedLevels90 []byte
-)
-
-func weightedImage(d *driver.Device, ptx bool) []byte {
-	if !ptx && hopper(d) {
-		return weightedLevels90
-	}
-	return weightedLevelsPTX
-}
 
 // weightedKernels are the names of the kernels.
 var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighted_coarsen_f32",
@@ -341,28 +325,4 @@ func blocksOf(columns int, rows solver.Stripe, stepX, stepY int) (strips, blocks
 	strips = (columns + stepX - 1) / stepX
 	first := solver.FloorDiv(rows.Lo, solver.GroupRows) * solver.GroupRows
 	return strips, strips * ((rows.Hi - first + stepY - 1) / stepY)
-}
-
-// call is a kernel with its argument.
-type call struct {
-	f                       *driver.Function
-	args                    *driver.Args
-	blocks, threads, shared int
-}
-
-func (c call) launch(s *driver.Stream) error {
-	if c.blocks == 0 {
-		return nil
-	}
-	return c.f.Launch(s, driver.Dim{X: c.blocks}, driver.Dim{X: c.threads}, c.shared, c.args)
-}
-
-// launchAll puts calls into a stream.
-func launchAll(s *driver.Stream, calls []call) error {
-	for _, c := range calls {
-		if err := c.launch(s); err != nil {
-			return err
-		}
-	}
-	return nil
 }

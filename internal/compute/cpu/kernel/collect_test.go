@@ -95,3 +95,20 @@ func sameOrder[F float](t *testing.T, k Kernel) {
 		}
 	}
 }
+
+// index returns the place of a column in a row of blocks.
+func index(column, lanes int) int {
+	q := column / 4
+	return q/lanes*4*lanes + column%4*lanes + q%lanes
+}
+
+// aligned returns n zeros at a multiple of MaxVector.
+func aligned[V float | byte](n int) []V {
+	v := make([]V, n+MaxVector)
+	for uintptr(unsafe.Pointer(unsafe.SliceData(v)))%MaxVector != 0 {
+		v = v[1:]
+	}
+	return v[:n]
+}
+
+func pointer[V any](v []V) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(v)) }
