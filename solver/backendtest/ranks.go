@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"jacobi/solver"
+	"jacobi/solver/exchangetest"
 )
 
 // field is a random initial field with some values of much smaller magnitude, denormal numbers among them.
@@ -96,8 +97,9 @@ func open(c Case, f *field, op solver.Operator, factory Factory) (*ranks, error)
 	for i, s := range stripes {
 		b, err := factory(solver.Layout{
 			Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Magnitude: magnitude(op, f.largest), Operator: op,
-			Norms:     c.Norms,
-			Neighbour: [2]bool{r.neighbour(i, solver.Top) >= 0, r.neighbour(i, solver.Bottom) >= 0},
+			Norms: c.Norms,
+			Neighbour: [2]bool{exchangetest.Neighbour(c.Mesh, c.Ranks, i, solver.Top) >= 0,
+				exchangetest.Neighbour(c.Mesh, c.Ranks, i, solver.Bottom) >= 0},
 		})
 		if err == nil {
 			r.backends = append(r.backends, b)
@@ -108,21 +110,6 @@ func open(c Case, f *field, op solver.Operator, factory Factory) (*ranks, error)
 		}
 	}
 	return r, nil
-}
-
-// neighbour returns the rank beyond a side of rank i, or -1 if there is none.
-func (r *ranks) neighbour(i int, side solver.Side) int {
-	n := i - 1
-	if side == solver.Bottom {
-		n = i + 1
-	}
-	if r.mesh.PeriodicRows() {
-		return (n + len(r.stripes)) % len(r.stripes)
-	}
-	if n == len(r.stripes) {
-		return -1
-	}
-	return n
 }
 
 // pass does pass b on all ranks, followed by an exchange of edges if exchange is set. It returns the sums over all
@@ -145,7 +132,7 @@ func (r *ranks) pass(b solver.Pass, exchange bool) ([]solver.Sum, error) {
 				return nil, fmt.Errorf("rank %d: edges: %w", i, err)
 			}
 			for _, side := range []solver.Side{solver.Top, solver.Bottom} {
-				to := r.neighbour(i, side)
+				to := exchangetest.Neighbour(r.mesh, len(r.stripes), i, side)
 				if to < 0 {
 					continue
 				}

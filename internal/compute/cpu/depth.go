@@ -179,14 +179,15 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 	if stream := streamCopy(); stream != nil {
 		kinds = append(kinds, stream)
 	}
-	comm := newCopyTeam(threads)
-	defer comm.close()
-	part := func(i int) (dst, src []byte) {
-		lo, hi := pages*i/threads*page, pages*(i+1)/threads*page
-		return fields[0][lo:hi], fields[1][lo:hi]
+	each := func(do func(dst, src []byte)) {
+		var busy sync.WaitGroup
+		for i := range threads {
+			lo, hi := pages*i/threads*page, pages*(i+1)/threads*page
+			busy.Go(func() { do(fields[0][lo:hi], fields[1][lo:hi]) })
+		}
+		busy.Wait()
 	}
-	comm.each(func(i int) {
-		dst, src := part(i)
+	each(func(dst, src []byte) {
 		clear(dst)
 		clear(src)
 	})
@@ -197,8 +198,7 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 			return 0, context.Cause(ctx)
 		}
 		start := time.Now()
-		comm.each(func(i int) {
-			dst, src := part(i)
+		each(func(dst, src []byte) {
 			for range passes {
 				kinds[try%len(kinds)](dst, src)
 			}
@@ -206,40 +206,4 @@ func CopyRate(ctx context.Context, bytes, threads int) (rate float64, err error)
 		rate = max(rate, 2*float64(passes)*float64(pages*page)/time.Since(start).Seconds())
 	}
 	return rate, nil
-}
-
-// copyTeam is a set of goroutines that run a function together.
-type copyTeam struct {
-	work []chan func(i int)
-	busy sync.WaitGroup
-}
-
-func newCopyTeam(threads int) *copyTeam {
-	t := &copyTeam{}
-	for i := range threads {
-		work := make(chan func(int))
-		t.work = append(t.work, work)
-		go func() {
-			for f := range work {
-				f(i)
-				t.busy.Done()
-			}
-		}()
-	}
-	return t
-}
-
-// each calls f(i) on every goroutine, where i is its number, and waits for all calls.
-func (t *copyTeam) each(f func(i int)) {
-	t.busy.Add(len(t.work))
-	for _, w := range t.work {
-		w <- f
-	}
-	t.busy.Wait()
-}
-
-func (t *copyTeam) close() {
-	for _, w := range t.work {
-		close(w)
-	}
 }

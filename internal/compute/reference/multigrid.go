@@ -164,6 +164,25 @@ func (j *Jacobi) defect() []float64 {
 	return d
 }
 
+// Defect returns d of a field of the finest mesh, with or without the source, as it counts in scalar products: half on
+// a Neumann wall, and a quarter where two meet.
+func (m *Multigrid) Defect(v []float64, source bool) []float64 {
+	j := *m.levels[0]
+	if j.field = v; !source {
+		j.source = make([]float64, len(v))
+	}
+	d, nx, ny := j.defect(), j.mesh.NX, j.mesh.NY
+	for i := range d { // 0 on other walls
+		if x := i % nx; x == 0 || x == nx-1 {
+			d[i] /= 2
+		}
+		if y := i / nx; y == 0 || y == ny-1 {
+			d[i] /= 2
+		}
+	}
+	return d
+}
+
 // restrict sets the right-hand side of the next level.
 func (m *Multigrid) restrict(level int, defect []float64) {
 	m.restrictTo(level, defect, m.levels[level+1])

@@ -236,6 +236,19 @@ func (l *weightedLevel) defect() []float64 {
 	return d
 }
 
+// Defect returns C d of a field of the finest mesh, with or without the source.
+func (m *Weighted) Defect(v []float64, source bool) []float64 {
+	l := *m.levels[0]
+	if l.field = v; !source {
+		l.b = make([]float64, len(v))
+	}
+	d := l.defect()
+	for i := range d {
+		d[i] = float64(l.centre[i] * d[i])
+	}
+	return d
+}
+
 // sweep does one weighted sweep and returns d.
 func (l *weightedLevel) sweep(w float64) []float64 {
 	d, w := l.defect(), l.round(w)

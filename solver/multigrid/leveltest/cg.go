@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -48,10 +47,14 @@ func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 		return err
 	}
 	defer ranks.close()
-	if err := ranks.setUp(ctx, nil); err != nil {
+	cycles, err := newOracle(c, plan, op, v)
+	if err != nil {
+		return err
+	}
+	if err := ranks.setUp(ctx, cycles); err != nil {
 		return fmt.Errorf("set-up: %w", err)
 	}
-	o := &cgOracle{values: v, op: op.General(), source: c.Source, p: make([]float64, len(v.field))}
+	o := &cgOracle{values: v, cycles: cycles, p: make([]float64, len(v.field))}
 	for k, s := range accelerators {
 		var direction solver.RowSource // the last rank begins with a direction of 0 that was saved
 		if k == len(accelerators)-1 {
@@ -166,8 +169,7 @@ func (r *ranks) comparesDirection(ctx context.Context, accelerators []multigrid.
 // cgOracle computes products and steps in the plainest way.
 type cgOracle struct {
 	values values
-	op     solver.Operator
-	source bool
+	cycles oracle
 	p      []float64
 }
 
@@ -185,54 +187,13 @@ func (o *cgOracle) repeat(f []float64) {
 	}
 }
 
-// defect returns d of v, halved on Neumann walls or times C, and 0 where no sweep updates.
-func (o *cgOracle) defect(v []float64, source bool) []float64 {
-	m := o.values.mesh
-	if o.op.Weighted {
-		return o.op.Values.(*coefficients).residual(v, source)
-	}
-	d := make([]float64, len(v))
-	rows := m.Interior()
-	lo, hi := m.InteriorColumns()
-	mirror := func(i, n int) (int, int) {
-		if i == 0 {
-			return 1, 1
-		}
-		if i == n-1 {
-			return n - 2, n - 2
-		}
-		return i - 1, i + 1
-	}
-	for y := rows.Lo; y < rows.Hi; y++ {
-		for x := lo; x < hi; x++ {
-			west, east := mirror(x, m.NX)
-			north, south := mirror(y, m.NY)
-			var values reference.Values
-			if source {
-				values[solver.Source] = 0.01 * o.values.field[y*m.NX+x]
-			}
-			r := reference.Update(solver.Float64, o.op, v[y*m.NX+west], v[y*m.NX+east], v[north*m.NX+x],
-				v[south*m.NX+x], values)
-			r -= v[y*m.NX+x]
-			if x == 0 || x == m.NX-1 {
-				r /= 2
-			}
-			if y == 0 || y == m.NY-1 {
-				r /= 2
-			}
-			d[y*m.NX+x] = r
-		}
-	}
-	return d
-}
-
 // products returns the sums for the field x before a cycle and the field u after it.
 func (o *cgOracle) products(x, u []float64) (sums multigrid.Products) {
 	z := make([]float64, len(x))
 	for i := range z {
 		z[i] = u[i] - x[i]
 	}
-	dz, dp, dx := o.defect(z, false), o.defect(o.p, false), o.defect(x, o.source)
+	dz, dp, dx := o.cycles.Defect(z, false), o.cycles.Defect(o.p, false), o.cycles.Defect(x, true)
 	for i, f := range [][2][]float64{{z, dz}, {z, dp}, {o.p, dp}, {z, dx}, {o.p, dx}} {
 		o.add(&sums[i], f[0], f[1])
 	}

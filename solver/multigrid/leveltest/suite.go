@@ -10,6 +10,7 @@ import (
 
 	"jacobi/internal/compute/reference"
 	"jacobi/solver"
+	"jacobi/solver/exchangetest"
 	"jacobi/solver/multigrid"
 )
 
@@ -145,6 +146,14 @@ type oracle interface {
 	Cycle() solver.Sum
 	Rows(level int, s solver.Stripe) []byte
 	RightSide(level int, s solver.Stripe) []byte
+	Defect(v []float64, source bool) []float64
+}
+
+func newOracle(c Case, p *multigrid.Plan, op solver.Operator, v values) (oracle, error) {
+	if op.Weighted {
+		return reference.NewWeighted(p, op, v, c.Magnitude)
+	}
+	return reference.NewMultigrid(p, op, v, c.Magnitude)
 }
 
 // problem returns the levels of a case, its operator with all rows, and the initial field.
@@ -178,17 +187,11 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 		return err
 	}
 	defer ranks.close()
-	if op.Weighted {
-		weighted, err := reference.NewWeighted(plan, op, values, c.Magnitude)
-		if err != nil {
-			return err
-		}
-		if err := ranks.setUp(ctx, weighted); err != nil {
-			return fmt.Errorf("set-up: %w", err)
-		}
-		oracle = weighted
-	} else if oracle, err = reference.NewMultigrid(plan, op, values, c.Magnitude); err != nil {
+	if oracle, err = newOracle(c, plan, op, values); err != nil {
 		return err
+	}
+	if err := ranks.setUp(ctx, oracle); err != nil {
+		return fmt.Errorf("set-up: %w", err)
 	}
 	for k := range cycles {
 		if err := ranks.down(ctx); err != nil {
@@ -283,12 +286,22 @@ func (r *ranks) down(ctx context.Context) error {
 	return r.gather(ctx, multigrid.RightSide)
 }
 
+// grid returns the mesh of a rank.
+func (r *ranks) grid(k int) *multigrid.Grid {
+	return &multigrid.Grid{Device: r.devices[k], Layout: r.layouts[k], Stripes: r.stripes, Rank: k}
+}
+
 // gather gives every rank an array of the agglomerated level.
 func (r *ranks) gather(ctx context.Context, a multigrid.Array) error {
 	for from := range r.devices {
+		b := r.grid(from).Blocks(a)
+		block := make([]byte, b.BlockBytes()[from])
+		if err := b.CopyBlock(ctx, block); err != nil {
+			return fmt.Errorf("rank %d: copy rows: %w", from, err)
+		}
 		for to := range r.devices {
-			if err := r.copy(ctx, r.agglomerated, a, from, to, r.layouts[from].AgglomeratedRows(), 0); err != nil {
-				return err
+			if err := r.grid(to).Blocks(a).SetBlock(ctx, from, block); err != nil {
+				return fmt.Errorf("rank %d: set rows: %w", to, err)
 			}
 		}
 	}
@@ -320,38 +333,22 @@ func (r *ranks) up(ctx context.Context) error {
 // swap fills the halos of a level.
 func (r *ranks) swap(ctx context.Context, level int, a multigrid.Array) error {
 	n := len(r.devices)
-	m := r.plan.Levels[level].Mesh
 	for k := range r.devices {
-		s := r.stripes[level][k]
-		if r.layouts[k].Neighbour[solver.Bottom] {
-			shift := 0
-			if k == n-1 {
-				shift = m.NY - 2
+		from := multigrid.Halo{Grid: r.grid(k), Level: level, Array: a}
+		for i, bytes := range from.HaloBytes() {
+			if bytes == 0 {
+				continue
 			}
-			below := r.stripes[level][(k+1)%n]
-			mine := solver.Stripe{Lo: s.Hi - multigrid.HaloDepth, Hi: s.Hi}
-			theirs := solver.Stripe{Lo: below.Lo, Hi: below.Lo + multigrid.HaloDepth}
-			if err := r.copy(ctx, level, a, k, (k+1)%n, mine, -shift); err != nil {
-				return err
+			side, rows := solver.Side(i), make([]byte, bytes)
+			to := exchangetest.Neighbour(r.plan.Levels[0].Mesh, n, k, side)
+			halo := multigrid.Halo{Grid: r.grid(to), Level: level, Array: a}
+			if err := from.CopyEdge(ctx, side, rows); err != nil {
+				return fmt.Errorf("rank %d: copy rows: %w", k, err)
 			}
-			if err := r.copy(ctx, level, a, (k+1)%n, k, theirs, shift); err != nil {
-				return err
+			if err := halo.SetHalo(ctx, side.Opposite(), rows); err != nil {
+				return fmt.Errorf("rank %d: set rows: %w", to, err)
 			}
 		}
-	}
-	return nil
-}
-
-// copy copies rows of one rank to another one, which has them shift rows further down.
-func (r *ranks) copy(ctx context.Context, level int, a multigrid.Array, from, to int, s solver.Stripe,
-	shift int) error {
-	buf := make([]byte, s.Rows()*r.plan.RowBytes(level, a))
-	if err := r.devices[from].CopyRows(ctx, level, a, s, buf); err != nil {
-		return fmt.Errorf("rank %d: copy rows: %w", from, err)
-	}
-	s = solver.Stripe{Lo: s.Lo + shift, Hi: s.Hi + shift}
-	if err := r.devices[to].SetRows(ctx, level, a, s, buf); err != nil {
-		return fmt.Errorf("rank %d: set rows: %w", to, err)
 	}
 	return nil
 }

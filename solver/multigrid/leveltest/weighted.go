@@ -179,41 +179,10 @@ func (k *coefficients) ValueRow(iy int, v solver.Value, dst []byte) error {
 	return nil
 }
 
-// residual returns C d of a field, by the definition, 0 where no sweep updates.
-func (k *coefficients) residual(v []float64, withSource bool) []float64 {
-	m := k.mesh
-	r := make([]float64, len(v))
-	rows := m.Interior()
-	lo, hi := m.InteriorColumns()
-	value := func(f []float64, y, x int) float64 {
-		if i, ok := k.at(y, x); ok {
-			return f[i]
-		}
-		return 0
-	}
-	for y := rows.Lo; y < rows.Hi; y++ {
-		for x := lo; x < hi; x++ {
-			i := y*m.NX + x
-			c, t := k.centre[i], 0.0
-			if c == 0 {
-				continue
-			}
-			if withSource && k.source {
-				t = c * (0.01 * k.field[i])
-			}
-			t = math.FMA(k.south[i], value(v, y+1, x), t)
-			t = math.FMA(value(k.south, y-1, x), value(v, y-1, x), t)
-			t = math.FMA(k.east[i], value(v, y, x+1), t)
-			t = math.FMA(value(k.east, y, x-1), value(v, y, x-1), t)
-			r[i] = c * math.FMA(1/c, t, -v[i])
-		}
-	}
-	return r
-}
-
-// setUp computes the levels of a weighted operator. Unless oracle is nil, it compares their stencils.
-func (r *ranks) setUp(ctx context.Context, oracle *reference.Weighted) error {
-	if !r.plan.Weighted {
+// setUp computes the levels of a weighted operator and compares their stencils with the oracle.
+func (r *ranks) setUp(ctx context.Context, o oracle) error {
+	oracle, ok := o.(*reference.Weighted)
+	if !ok {
 		return nil
 	}
 	each := func(do func(d multigrid.Device) error) error {
@@ -260,9 +229,6 @@ func (r *ranks) shareArray(ctx context.Context, level int, a multigrid.Array, or
 		s := l.AgglomeratedRows()
 		if level < r.agglomerated {
 			s = r.stripes[level][k]
-		}
-		if oracle == nil {
-			continue
 		}
 		err := r.compareRows(ctx, k, level, a, s, func(level int, s solver.Stripe) []byte {
 			return oracle.Stencil(level, a, s)
