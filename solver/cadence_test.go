@@ -134,43 +134,6 @@ func TestRunStopsBeforeItsFirstNorm(t *testing.T) {
 	}
 }
 
-// A run with norms of some sweeps goes on from any saved state to the same end.
-func TestRunWithNormsOfSomeSweepsGoesOn(t *testing.T) {
-	f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64}, value: bump}
-	all, _ := wanted(t, f, 0, 60)
-	for _, every := range []int{3, 8} {
-		o := options{Goal: solver.Goal{Tolerance: all[44]}, MaxIterations: 60, SaveEvery: 1,
-			Norms: solver.EveryNth(every)}
-		norms, field := wantedEvery(t, f, every, all[44], 60)
-		saved, h := savingRun(t, f, 3, 2, solver.Limits{MaxSweeps: 1}, o, nil)
-		if !slices.Equal(saved.norms, norms) || !bytes.Equal(saved.field, field) {
-			t.Fatalf("every %d: saving changed the answer", every)
-		}
-		for at := range h.states {
-			if at > saved.result.Iterations {
-				continue // the run ended before this state
-			}
-			done := o.Norms.In(at)
-			for _, c := range everyCases {
-				o := o
-				o.Start = solver.Start{Iterations: at, Norms: norms[:done]}
-				out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o,
-					func(_ int, _ *options, p *plain) {
-						if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
-							t.Fatal(err)
-						}
-					})
-				noErrors(t, errs)
-				if out.result.Iterations != saved.result.Iterations || out.result.Norm != saved.result.Norm ||
-					!slices.Equal(out.norms, norms[done:]) || !bytes.Equal(out.field, field) {
-					t.Errorf("every %d, %+v, on from %d: %+v, %d norms; want %+v", every, c, at, out.result,
-						len(out.norms), saved.result)
-				}
-			}
-		}
-	}
-}
-
 // Where norms are due at ends of passes alone, a run that goes on from a state between them does one short pass and
 // then whole ones. So all norms but those of the short pass are due at ends of passes again.
 func TestPassesGetInStepWithNorms(t *testing.T) {

@@ -92,50 +92,52 @@ func savingRun(t *testing.T, f formula, ranks, depth int, limits solver.Limits, 
 	return out, h
 }
 
-// A run that continues from any saved state comes to the same end, for any ranks, depth, pass length and lag.
+// A run that continues from any saved state comes to the same end, for any ranks, depth, pass length and lag, and with
+// norms of some sweeps.
 func TestRunGoesOnFromASavedState(t *testing.T) {
-	for _, periodic := range []bool{false, true} {
-		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Walls: solver.WrapRows(periodic)},
+	for i, c := range []struct {
+		every, k int // norms, and the sweep whose norm is the tolerance
+		periodic bool
+	}{{1, 9, false}, {1, 30, true}, {1, 44, false}, {1, 58, true}, {3, 44, false}, {8, 44, true}} {
+		f := formula{mesh: solver.Mesh{NX: 21, NY: 67, DType: solver.Float64, Walls: solver.WrapRows(c.periodic)},
 			value: bump}
 		all, _ := wanted(t, f, 0, 60)
 		fields := wantedFields(t, f, 60)
-		for i, k := range []int{9, 30, 44, 58} {
-			o := options{Goal: solver.Goal{Tolerance: all[k]}, MaxIterations: 60, SaveEvery: 1}
-			norms, field := wanted(t, f, all[k], 60)
-			saved, h := savingRun(t, f, 3, 2, solver.Limits{MaxSweeps: 1}, o, nil)
-			if !slices.Equal(saved.norms, norms) || !bytes.Equal(saved.field, field) {
-				t.Fatalf("periodic %v, k %d: saving changed the answer", periodic, k)
+		o := options{Goal: solver.Goal{Tolerance: all[c.k]}, MaxIterations: 60, SaveEvery: 1,
+			Norms: solver.EveryNth(c.every)}
+		norms, field := wantedEvery(t, f, c.every, all[c.k], 60)
+		saved, h := savingRun(t, f, 3, 2, solver.Limits{MaxSweeps: 1}, o, nil)
+		if !slices.Equal(saved.norms, norms) || !bytes.Equal(saved.field, field) {
+			t.Fatalf("%+v: saving changed the answer", c)
+		}
+		if len(h.states) < c.k/4 {
+			t.Errorf("%+v: only %d states were saved", c, len(h.states))
+		}
+		for at := range h.states {
+			if !bytes.Equal(h.field(at), fields[at]) {
+				t.Fatalf("%+v: the state saved after %d sweeps is not the field of then", c, at)
 			}
-			for at := range h.states {
-				if !bytes.Equal(h.field(at), fields[at]) {
-					t.Fatalf("periodic %v: the state saved after %d sweeps is not the field of then", periodic, at)
-				}
-				if at > len(norms) || at%4 != i {
-					continue // the run ended before this state, or the next k goes on from such states
-				}
-				for _, c := range []struct{ ranks, depth, pass, lag int }{{1, 8, 8, 0}, {4, 8, 8, 1}, {3, 7, 2, 1},
-					{2, 1, 1, 0}} {
-					for _, last := range []int{solver.StopNorms, at} {
-						o := o
-						o.Start = solver.Start{Iterations: at, Norms: norms[at-min(at, last) : at]}
-						out, errs := runRanks(t, f, c.ranks, c.depth, solver.Limits{MaxSweeps: c.pass, Lag: c.lag}, o,
-							func(_ int, _ *options, p *plain) {
-								if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
-									t.Fatal(err)
-								}
-							})
-						noErrors(t, errs)
-						if out.result.Iterations != len(norms) || out.result.Norm != norms[len(norms)-1] ||
-							out.result.Reason != saved.result.Reason ||
-							!slices.Equal(out.norms, norms[at:]) || !bytes.Equal(out.field, field) {
-							t.Errorf("periodic %v, k %d, %+v, on from %d: %+v, %d norms; want %d sweeps", periodic, k,
-								c, at, out.result, len(out.norms), len(norms))
+			if at > saved.result.Iterations || at%3 != i%3 {
+				continue // the run ended before this state, or other cases go on from such states
+			}
+			done := o.Norms.In(at)
+			for k, r := range everyCases {
+				last := []int{done, min(done, solver.StopNorms)}[k%2]
+				o := o
+				o.Start = solver.Start{Iterations: at, Norms: norms[done-last : done]}
+				out, errs := runRanks(t, f, r.ranks, r.depth, solver.Limits{MaxSweeps: r.pass, Lag: r.lag}, o,
+					func(_ int, _ *options, p *plain) {
+						if err := p.Load(t.Context(), rows{f, h.field(at)}); err != nil {
+							t.Fatal(err)
 						}
-					}
+					})
+				noErrors(t, errs)
+				if out.result.Iterations != saved.result.Iterations || out.result.Norm != saved.result.Norm ||
+					out.result.Reason != saved.result.Reason || !slices.Equal(out.norms, norms[done:]) ||
+					!bytes.Equal(out.field, field) {
+					t.Errorf("%+v, %+v, on from %d: %+v, %d norms; want %+v", c, r, at, out.result, len(out.norms),
+						saved.result)
 				}
-			}
-			if len(h.states) < k/4 {
-				t.Errorf("k %d: only %d states were saved", k, len(h.states))
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -82,31 +81,6 @@ func TestPeerAccess(t *testing.T) {
 	checkError(t, c.EnablePeer(peer), ErrPeerAccessUnsupported, "cuCtxEnablePeerAccess: "+
 		"peer access is not supported between these two devices (CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)")
 	check(t, peer.Close())
-}
-
-func TestCopies(t *testing.T) {
-	c := fake(t)
-	s, h, p := must(c.NewStream(-5))(t), must(c.AllocHost(64))(t), must(c.Alloc(64))(t)
-	check(t, s.Fill(p, 0xee, 64))
-	copy(h.Bytes(), "ABCDEFGHIJ")
-	check(t, s.Copy2D((p+1).Rows(8), h.Rows(2, 3), 3, 2)) // dense on the host, pitched on the device
-	check(t, s.CopyOnDevice(p+20, p+1, 3))
-	check(t, s.CopyToDevice(p+24, h, 9, 1))
-	check(t, s.Fill32(p+28, 0x61626364, 1))
-	check(t, s.CopyFromDevice(h, 32, p, 32))
-	want := "\xeeCDE\xee\xee\xee\xee\xeeFGH" + strings.Repeat("\xee", 8) + "CDE\xeeJ\xee\xee\xeedcba"
-	if got := string(h.Bytes()[32:]); got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	check(t, c.CopyToDevice(p, []byte("Go")))
-	got := make([]byte, 4)
-	check(t, c.CopyFromDevice(got, p))
-	if string(got) != "GoDE" {
-		t.Errorf("got %q", got)
-	}
-	check(t, s.Close())
-	check(t, c.Free(p))
-	check(t, h.Free())
 }
 
 func TestCopiesStayInsideHostMemory(t *testing.T) {
@@ -270,26 +244,6 @@ func TestArgs(t *testing.T) {
 	must(f.Args(&p, &a, &b))(t)
 	old := must(must(fake(t, "-DVERSION=12030").Load([]byte("good")))(t).Function("sum"))(t)
 	must(old.Args(&p))(t) // this driver does not tell the arguments of a kernel
-}
-
-func TestLaunch(t *testing.T) {
-	c := fake(t)
-	f := must(must(c.Load([]byte("good")))(t).Function("sum"))(t)
-	s, h := must(c.NewStream(0))(t), must(c.AllocHost(64))(t)
-	p, a, b := h.Device(), int32(3), 0.5
-	args := must(f.Args(&p, &a, &b))(t)
-	check(t, f.Launch(s, Dim{2, 3, 4}, Dim{X: 32}, 48, args))
-	a = 4 // the next launch passes the new value
-	h2 := must(c.AllocHost(64))(t)
-	p = h2.Device()
-	check(t, f.Launch(s, Dim{2, 3, 4}, Dim{5, 6, 7}, 0, args))
-	for i, want := range [][8]float64{{3.5, 2, 3, 4, 32, 1, 1, 48}, {4.5, 2, 3, 4, 5, 6, 7, 0}} {
-		var got [8]float64
-		must(binary.Decode([]*HostMemory{h, h2}[i].Bytes(), binary.NativeEndian, &got))(t)
-		if got != want {
-			t.Errorf("launch %d: got %v, want %v", i, got, want)
-		}
-	}
 }
 
 func TestAFailedKernelLosesTheContext(t *testing.T) {
