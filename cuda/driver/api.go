@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unsafe"
 
@@ -55,106 +56,89 @@ func (d *Driver) do(f *function, args ...uintptr) error {
 	return nil
 }
 
-// api holds the functions that this package calls.
+// api holds the functions that this package calls, with their symbols. The suffix is that of CUDA 12.0, MinVersion.
 type api struct {
-	init, driverGetVersion, getErrorName, getErrorString function
+	driverGetVersion function `cu:"cuDriverGetVersion"`
+	getErrorName     function `cu:"cuGetErrorName"`
+	getErrorString   function `cu:"cuGetErrorString"`
+	init             function `cu:"cuInit"`
 
-	deviceGetCount, deviceGet, deviceGetName, deviceGetUUID, deviceGetPCIBusID, deviceGetAttribute, deviceTotalMem,
-	deviceCanAccessPeer function
+	deviceCanAccessPeer function `cu:"cuDeviceCanAccessPeer"`
+	deviceGet           function `cu:"cuDeviceGet"`
+	deviceGetAttribute  function `cu:"cuDeviceGetAttribute"`
+	deviceGetCount      function `cu:"cuDeviceGetCount"`
+	deviceGetName       function `cu:"cuDeviceGetName"`
+	deviceGetPCIBusID   function `cu:"cuDeviceGetPCIBusId"`
+	deviceGetUUID       function `cu:"cuDeviceGetUuid_v2"`
+	deviceTotalMem      function `cu:"cuDeviceTotalMem_v2"`
 
-	primaryCtxRetain, primaryCtxRelease, primaryCtxSetFlags, ctxSetCurrent, ctxGetCurrent, ctxSynchronize,
-	ctxEnablePeerAccess,
-	ctxGetStreamPriorityRange function
+	ctxEnablePeerAccess       function `cu:"cuCtxEnablePeerAccess"`
+	ctxGetCurrent             function `cu:"cuCtxGetCurrent"`
+	ctxGetStreamPriorityRange function `cu:"cuCtxGetStreamPriorityRange"`
+	ctxSetCurrent             function `cu:"cuCtxSetCurrent"`
+	ctxSynchronize            function `cu:"cuCtxSynchronize"`
+	primaryCtxRelease         function `cu:"cuDevicePrimaryCtxRelease_v2"`
+	primaryCtxRetain          function `cu:"cuDevicePrimaryCtxRetain"`
+	primaryCtxSetFlags        function `cu:"cuDevicePrimaryCtxSetFlags_v2"`
 
-	memGetInfo, memAlloc, memFree, memHostAlloc, memFreeHost, memHostRegister, memHostUnregister,
-	memHostGetDevicePointer, memcpyHtoD, memcpyDtoH, memcpyHtoDAsync, memcpyDtoHAsync, memcpyDtoDAsync, memcpy2DAsync,
-	memcpyPeerAsync, memsetD8Async, memsetD32Async function
+	memAlloc                function `cu:"cuMemAlloc_v2"`
+	memFreeHost             function `cu:"cuMemFreeHost"`
+	memFree                 function `cu:"cuMemFree_v2"`
+	memGetInfo              function `cu:"cuMemGetInfo_v2"`
+	memHostAlloc            function `cu:"cuMemHostAlloc"`
+	memHostGetDevicePointer function `cu:"cuMemHostGetDevicePointer_v2"`
+	memHostRegister         function `cu:"cuMemHostRegister_v2"`
+	memHostUnregister       function `cu:"cuMemHostUnregister"`
+	memcpy2DAsync           function `cu:"cuMemcpy2DAsync_v2"`
+	memcpyDtoDAsync         function `cu:"cuMemcpyDtoDAsync_v2"`
+	memcpyDtoHAsync         function `cu:"cuMemcpyDtoHAsync_v2"`
+	memcpyDtoH              function `cu:"cuMemcpyDtoH_v2"`
+	memcpyHtoDAsync         function `cu:"cuMemcpyHtoDAsync_v2"`
+	memcpyHtoD              function `cu:"cuMemcpyHtoD_v2"`
+	memcpyPeerAsync         function `cu:"cuMemcpyPeerAsync"`
+	memsetD32Async          function `cu:"cuMemsetD32Async"`
+	memsetD8Async           function `cu:"cuMemsetD8Async"`
 
-	ipcGetMemHandle, ipcOpenMemHandle, ipcCloseMemHandle function
+	ipcCloseMemHandle function `cu:"cuIpcCloseMemHandle"`
+	ipcGetMemHandle   function `cu:"cuIpcGetMemHandle"`
+	ipcOpenMemHandle  function `cu:"cuIpcOpenMemHandle_v2"`
 
-	streamCreate, streamDestroy, streamSynchronize, streamQuery, streamWaitEvent, streamWaitValue32,
-	streamWriteValue32 function
+	streamCreate       function `cu:"cuStreamCreateWithPriority"`
+	streamDestroy      function `cu:"cuStreamDestroy_v2"`
+	streamQuery        function `cu:"cuStreamQuery"`
+	streamSynchronize  function `cu:"cuStreamSynchronize"`
+	streamWaitEvent    function `cu:"cuStreamWaitEvent"`
+	streamWaitValue32  function `cu:"cuStreamWaitValue32_v2"`
+	streamWriteValue32 function `cu:"cuStreamWriteValue32_v2"`
 
-	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventQuery, eventElapsedTime function
+	eventCreate      function `cu:"cuEventCreate"`
+	eventDestroy     function `cu:"cuEventDestroy_v2"`
+	eventElapsedTime function `cu:"cuEventElapsedTime"`
+	eventQuery       function `cu:"cuEventQuery"`
+	eventRecord      function `cu:"cuEventRecord"`
+	eventSynchronize function `cu:"cuEventSynchronize"`
 
-	moduleLoadDataEx, moduleGetFunction, funcSetAttribute, funcGetParamInfo, occupancyMaxBlocks,
-	launchKernel function
+	funcSetAttribute   function `cu:"cuFuncSetAttribute"`
+	launchKernel       function `cu:"cuLaunchKernel"`
+	moduleGetFunction  function `cu:"cuModuleGetFunction"`
+	moduleLoadDataEx   function `cu:"cuModuleLoadDataEx"`
+	occupancyMaxBlocks function `cu:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
+
+	// The address of a function that came after MinVersion is 0 where it is missing.
+	funcGetParamInfo function `cu:"cuFuncGetParamInfo,optional"` // 12.4
 }
 
-// names pairs the functions with their symbols. The suffix is that of CUDA 12.0, MinVersion.
-func (a *api) names() map[string]*function {
-	return map[string]*function{
-		"cuInit":             &a.init,
-		"cuDriverGetVersion": &a.driverGetVersion,
-		"cuGetErrorName":     &a.getErrorName,
-		"cuGetErrorString":   &a.getErrorString,
-
-		"cuDeviceGetCount":      &a.deviceGetCount,
-		"cuDeviceGet":           &a.deviceGet,
-		"cuDeviceGetName":       &a.deviceGetName,
-		"cuDeviceGetUuid_v2":    &a.deviceGetUUID,
-		"cuDeviceGetPCIBusId":   &a.deviceGetPCIBusID,
-		"cuDeviceGetAttribute":  &a.deviceGetAttribute,
-		"cuDeviceTotalMem_v2":   &a.deviceTotalMem,
-		"cuDeviceCanAccessPeer": &a.deviceCanAccessPeer,
-
-		"cuDevicePrimaryCtxRetain":      &a.primaryCtxRetain,
-		"cuDevicePrimaryCtxRelease_v2":  &a.primaryCtxRelease,
-		"cuDevicePrimaryCtxSetFlags_v2": &a.primaryCtxSetFlags,
-		"cuCtxGetCurrent":               &a.ctxGetCurrent,
-		"cuCtxSetCurrent":               &a.ctxSetCurrent,
-		"cuCtxSynchronize":              &a.ctxSynchronize,
-		"cuCtxEnablePeerAccess":         &a.ctxEnablePeerAccess,
-		"cuCtxGetStreamPriorityRange":   &a.ctxGetStreamPriorityRange,
-
-		"cuMemGetInfo_v2":              &a.memGetInfo,
-		"cuMemAlloc_v2":                &a.memAlloc,
-		"cuMemFree_v2":                 &a.memFree,
-		"cuMemHostAlloc":               &a.memHostAlloc,
-		"cuMemFreeHost":                &a.memFreeHost,
-		"cuMemHostRegister_v2":         &a.memHostRegister,
-		"cuMemHostUnregister":          &a.memHostUnregister,
-		"cuMemHostGetDevicePointer_v2": &a.memHostGetDevicePointer,
-		"cuMemcpyHtoD_v2":              &a.memcpyHtoD,
-		"cuMemcpyDtoH_v2":              &a.memcpyDtoH,
-		"cuMemcpyHtoDAsync_v2":         &a.memcpyHtoDAsync,
-		"cuMemcpyDtoHAsync_v2":         &a.memcpyDtoHAsync,
-		"cuMemcpyDtoDAsync_v2":         &a.memcpyDtoDAsync,
-		"cuMemcpy2DAsync_v2":           &a.memcpy2DAsync,
-		"cuMemcpyPeerAsync":            &a.memcpyPeerAsync,
-		"cuMemsetD8Async":              &a.memsetD8Async,
-		"cuMemsetD32Async":             &a.memsetD32Async,
-
-		"cuIpcGetMemHandle":     &a.ipcGetMemHandle,
-		"cuIpcOpenMemHandle_v2": &a.ipcOpenMemHandle,
-		"cuIpcCloseMemHandle":   &a.ipcCloseMemHandle,
-
-		"cuStreamCreateWithPriority": &a.streamCreate,
-		"cuStreamDestroy_v2":         &a.streamDestroy,
-		"cuStreamSynchronize":        &a.streamSynchronize,
-		"cuStreamQuery":              &a.streamQuery,
-		"cuStreamWaitEvent":          &a.streamWaitEvent,
-		"cuStreamWaitValue32_v2":     &a.streamWaitValue32,
-		"cuStreamWriteValue32_v2":    &a.streamWriteValue32,
-
-		"cuEventCreate":      &a.eventCreate,
-		"cuEventDestroy_v2":  &a.eventDestroy,
-		"cuEventRecord":      &a.eventRecord,
-		"cuEventSynchronize": &a.eventSynchronize,
-		"cuEventQuery":       &a.eventQuery,
-		"cuEventElapsedTime": &a.eventElapsedTime,
-
-		"cuModuleLoadDataEx":                          &a.moduleLoadDataEx,
-		"cuModuleGetFunction":                         &a.moduleGetFunction,
-		"cuFuncSetAttribute":                          &a.funcSetAttribute,
-		"cuLaunchKernel":                              &a.launchKernel,
-		"cuOccupancyMaxActiveBlocksPerMultiprocessor": &a.occupancyMaxBlocks,
+// lookUp looks all functions up in a library.
+func (a *api) lookUp(lib uintptr) error {
+	all := reflect.ValueOf(a).Elem()
+	for i := range all.NumField() {
+		symbol, optional := strings.CutSuffix(all.Type().Field(i).Tag.Get("cu"), ",optional")
+		f := (*function)(all.Field(i).Addr().UnsafePointer())
+		if err := f.lookUp(lib, symbol); err != nil && !optional {
+			return err
+		}
 	}
-}
-
-// optional pairs the functions that came after MinVersion with their symbols. The address of a missing one is 0.
-func (a *api) optional() map[string]*function {
-	return map[string]*function{"cuFuncGetParamInfo": &a.funcGetParamInfo} // 12.4
+	return nil
 }
 
 // lookUp looks name up in a library.

@@ -3,9 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"sync"
 	"unsafe"
 
@@ -301,14 +299,8 @@ func open(name string) (*Driver, error) {
 		return nil, fmt.Errorf("%w: %s is for CUDA %v; at least %v is needed", ErrDriverTooOld, name, d.version,
 			MinVersion)
 	}
-	functions := d.api.names()
-	for _, symbol := range slices.Sorted(maps.Keys(functions)) {
-		if err := functions[symbol].lookUp(lib, symbol); err != nil {
-			return nil, fmt.Errorf("%w: %s, for CUDA %v: %w", ErrDriverTooOld, name, d.version, err)
-		}
-	}
-	for symbol, f := range d.api.optional() {
-		_ = f.lookUp(lib, symbol)
+	if err := d.api.lookUp(lib); err != nil {
+		return nil, fmt.Errorf("%w: %s, for CUDA %v: %w", ErrDriverTooOld, name, d.version, err)
 	}
 	purego.RegisterFunc(&d.ipcOpen, d.api.ipcOpenMemHandle.addr)
 	if err := d.call(&d.api.init, 0); err != nil {
