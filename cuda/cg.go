@@ -164,18 +164,14 @@ func halves(n int, low, high solver.Wall) [2]int32 {
 // prepareStep sets up the kernel of the step, which changes all rows that are held.
 func (s *CG) prepareStep(m *driver.Module) (err error) {
 	l := s.levels.levels[0]
-	s.change.threads = stepThreads
-	if s.change.f, err = m.Function("search_step"); err != nil {
-		return err
-	}
 	rows := l.u.rows
 	s.step = &step{
 		u: l.u.origin(), x: s.x.origin(), p: s.p.origin(), pitch: int32(l.u.pitch / 8), nx: int32(l.Mesh.NX),
 		lo: int32(rows.Lo), hi: int32(rows.Hi), strips: int32((l.Mesh.NX + 2*stepThreads - 1) / (2 * stepThreads)),
 		segment: stepRows,
 	}
+	s.change, err = newCall(m, "search_step", s.step, stepThreads)
 	s.change.blocks = int(s.step.strips) * ((rows.Rows() + stepRows - 1) / stepRows)
-	s.change.args, err = s.change.f.Args(s.step)
 	return err
 }
 

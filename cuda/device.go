@@ -175,20 +175,29 @@ type Options struct {
 	PTX     bool          // let the driver compile the kernels even if there is machine code for the GPU
 }
 
+// gpu returns the GPU.
+func (o Options) gpu(d *driver.Driver) (*driver.Device, error) {
+	devices, err := d.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if o.Device < 0 || o.Device >= len(devices) {
+		return nil, fmt.Errorf("device %d: there are %d", o.Device, len(devices))
+	}
+	return &devices[o.Device], nil
+}
+
 // New opens the GPU and allocates the fields.
 func New(d *driver.Driver, l solver.Layout, o Options) (*Backend, error) {
 	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
 	}
-	devices, err := d.Devices()
+	gpu, err := o.gpu(d)
 	if err != nil {
 		return nil, fmt.Errorf("cuda backend: %w", err)
 	}
-	if o.Device < 0 || o.Device >= len(devices) {
-		return nil, fmt.Errorf("cuda backend: device %d: there are %d", o.Device, len(devices))
-	}
 	b := &Backend{
-		dev:  &device{layout: l, gpu: &devices[o.Device], timeout: o.Timeout},
+		dev:  &device{layout: l, gpu: gpu, timeout: o.Timeout},
 		sole: o.Sole, bias: biases(l.Magnitude),
 	}
 	b.connect(alone{}, math.MaxInt)

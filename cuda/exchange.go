@@ -223,12 +223,11 @@ func (c *peerCopy) wait(_ context.Context, n solver.ExchangeNumber) error {
 // of several sweeps waits for halos and hands rows on itself. For a pass of one sweep, one more kernel writes the rows
 // of both sides and another waits for both halos. See kernels/exchange.cu.
 type peerStores struct {
-	dev                 *device
-	peers               []*peer // none if the rank is its own neighbour
-	push, await         *driver.Function
-	pushArg             *push
-	awaitArg            *await
-	pushArgs, awaitArgs *driver.Args
+	dev         *device
+	peers       []*peer // none if the rank is its own neighbour
+	push, await call
+	pushArg     *push
+	awaitArg    *await
 
 	handed  solver.ExchangeNumber // the newest exchange whose rows a pass hands on
 	awaited solver.ExchangeNumber // the exchange whose rows no work in the streams waits for yet; 0: none
@@ -261,16 +260,10 @@ const (
 func newPeerStores(dev *device, peers []*peer) (*peerStores, error) {
 	d := &peerStores{dev: dev, peers: peers, pushArg: new(push), awaitArg: new(await)}
 	var err error
-	if d.push, err = dev.module.Function("push_rows"); err != nil {
+	if d.push, err = newCall(dev.module, "push_rows", d.pushArg, pushThreads); err != nil {
 		return nil, err
 	}
-	if d.await, err = dev.module.Function("await_rows"); err != nil {
-		return nil, err
-	}
-	if d.pushArgs, err = d.push.Args(d.pushArg); err != nil {
-		return nil, err
-	}
-	d.awaitArgs, err = d.await.Args(d.awaitArg)
+	d.await, err = newCall(dev.module, "await_rows", d.awaitArg, warpSize)
 	return d, err
 }
 
@@ -322,7 +315,7 @@ func (d *peerStores) post(_ context.Context, n solver.ExchangeNumber) error {
 	*d.pushArg = push{sides: d.sides(), number: uint32(n), units: units}
 	defer d.dev.times.begin(d.dev.fast, solver.Work{Kind: solver.WorkHandOn, Number: uint64(n),
 		Rows: d.dev.layout.Depth}).end()
-	return d.push.Launch(d.dev.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.pushArgs)
+	return d.push.f.Launch(d.dev.fast, driver.Dim{X: pushBlocks, Y: 2}, driver.Dim{X: pushThreads}, 0, d.push.args)
 }
 
 // wait implements path. It leaves the waiting to the next work that reads halos.
@@ -344,5 +337,6 @@ func (d *peerStores) settle() error {
 		a.came[p.side] = d.dev.flags.came(p.side)
 	}
 	*d.awaitArg, d.awaited = a, 0
-	return d.await.Launch(d.dev.fast, driver.Dim{}, driver.Dim{X: 32}, 0, d.awaitArgs)
+	d.await.blocks = 1
+	return d.await.launch(d.dev.fast)
 }

@@ -121,16 +121,13 @@ func (v *Levels) launchFull(ctx context.Context, name string, blocks int, argume
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	f, err := v.dev.module.Function(name)
+	c, err := newCall(v.dev.module, name, argument, fullThreads)
 	if err != nil {
 		return err
 	}
-	args, err := f.Args(argument)
-	if err != nil {
-		return err
-	}
+	c.blocks = blocks
 	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkInterpolate}).end()
-	return call{f: f, args: args, blocks: blocks, threads: fullThreads}.launch(v.stream)
+	return c.launch(v.stream)
 }
 
 // fixedOrigin returns where the bits of row 0 are or would be, and the words of a row; 0 without fixed points inside.

@@ -228,35 +228,30 @@ func (v *Levels) kernelOf(l *level, up bool) *smoothKernel {
 // tables are the tables between a level and the next one, on the device.
 type tables struct{ restricted, taps, rowTaps, betweenRows, betweenColumns driver.DevicePtr }
 
-func (v *Levels) upload(l, next *level) (t tables, err error) {
-	m, c := l.Mesh, next.Mesh
-	if t.restricted, err = uploadTable(v.dev, restrictedRows(l.Y, m.NY)); err != nil {
-		return t, err
-	}
-	if t.taps, err = uploadTable(v.dev, tapsOf(l.X, m.NX, c.NX)); err != nil {
-		return t, err
-	}
-	if t.rowTaps, err = uploadTable(v.dev, tapsOf(l.Y, m.NY, c.NY)); err != nil {
-		return t, err
-	}
-	if t.betweenRows, err = uploadTable(v.dev, betweenPoints(l.Y, m.NY)); err != nil {
-		return t, err
-	}
-	t.betweenColumns, err = uploadTable(v.dev, betweenPoints(l.X, m.NX))
-	return t, err
+func (v *Levels) upload(l, next *level) (tables, error) {
+	m, c, u := l.Mesh, next.Mesh, uploads{dev: v.dev}
+	t := tables{restricted: table(&u, restrictedRows(l.Y, m.NY)), taps: table(&u, tapsOf(l.X, m.NX, c.NX)),
+		rowTaps: table(&u, tapsOf(l.Y, m.NY, c.NY)), betweenRows: table(&u, betweenPoints(l.Y, m.NY)),
+		betweenColumns: table(&u, betweenPoints(l.X, m.NX))}
+	return t, u.err
 }
 
-// uploadTable copies a table to the device. It returns 0 for an empty one.
-func uploadTable[T any](d *device, table []T) (driver.DevicePtr, error) {
-	if len(table) == 0 {
-		return 0, nil
+// uploads copies tables to a device until one fails.
+type uploads struct {
+	dev *device
+	err error
+}
+
+// table copies a table to the device. It returns 0 for an empty one, and after an error.
+func table[T any](u *uploads, values []T) (p driver.DevicePtr) {
+	if len(values) == 0 || u.err != nil {
+		return 0
 	}
-	n := len(table) * int(unsafe.Sizeof(table[0]))
-	p, err := d.alloc(int64(n))
-	if err != nil {
-		return 0, err
+	n := len(values) * int(unsafe.Sizeof(values[0]))
+	if p, u.err = u.dev.alloc(int64(n)); u.err == nil {
+		u.err = u.dev.context.CopyToDevice(p, unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), n))
 	}
-	return p, d.context.CopyToDevice(p, unsafe.Slice((*byte)(unsafe.Pointer(&table[0])), n))
+	return p
 }
 
 // newSmoothing returns a kernel with its arguments for a level.

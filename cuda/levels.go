@@ -46,14 +46,10 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, kernels code, sh
 	if err := v.checkLayout(); err != nil {
 		return nil, err
 	}
-	devices, err := d.Devices()
+	gpu, err := o.gpu(d)
 	if err != nil {
 		return nil, fmt.Errorf("cuda levels: %w", err)
 	}
-	if o.Device < 0 || o.Device >= len(devices) {
-		return nil, fmt.Errorf("cuda levels: device %d: there are %d", o.Device, len(devices))
-	}
-	gpu := &devices[o.Device]
 	v.dev = &device{gpu: gpu, timeout: o.Timeout}
 	if err := v.open(kernels.on(gpu, o.PTX), shapes); err != nil {
 		err = fmt.Errorf("cuda levels on device %d (%s): %w", o.Device, v.dev.gpu.Name, err)
@@ -124,9 +120,9 @@ func (v *Levels) openLevels() error {
 			return fmt.Errorf("level %d: %w", i, err)
 		}
 		if v.layout.Fixed != nil && i < first {
-			var err error
-			if l.fixed, err = uploadTable(v.dev, l.fixedBits(v.layout.Fixed[i])); err != nil {
-				return fmt.Errorf("level %d: fixed points: %w", i, err)
+			u := uploads{dev: v.dev}
+			if l.fixed = table(&u, l.fixedBits(v.layout.Fixed[i])); u.err != nil {
+				return fmt.Errorf("level %d: fixed points: %w", i, u.err)
 			}
 		}
 		v.levels = append(v.levels, l)

@@ -64,19 +64,14 @@ func (v *Levels) openTail(first int) (c call, err error) {
 	levels := v.layout.Plan.Levels[first:]
 	top := v.levels[first]
 	a := &tailArg{b: top.b.base, u: top.u.base, count: int32(len(levels)), values: int32(valuesOf(levels))}
-	all := newTailTables(v.layout, first)
+	all, u := newTailTables(v.layout, first), uploads{dev: v.dev}
 	for i, l := range levels {
 		t := &a.levels[i]
 		*t = tailLevel{h: float32(l.Scale), q: float32(l.Blend), gain: float32(l.Gain), points: int32(len(all[i].at))}
-		if err := all[i].upload(v.dev, t); err != nil {
-			return c, err
-		}
+		all[i].upload(&u, t)
 	}
-	if a.outside, err = uploadTable(v.dev, all[0].outside(top)); err != nil {
-		return c, err
-	}
-	if a.weights, err = uploadTable(v.dev, tailWeights()); err != nil {
-		return c, err
+	if a.outside, a.weights = table(&u, all[0].outside(top)), table(&u, tailWeights()); u.err != nil {
+		return c, u.err
 	}
 	if a.coarsest, err = v.openCoarsest(&all[len(all)-1]); err != nil {
 		return c, err
@@ -98,26 +93,22 @@ func tailWeights() []float32 {
 
 // loadTail returns the kernel with its arguments, and allocates memory if the arrays do not fit into that of a block.
 func (v *Levels) loadTail(a *tailArg) (c call, err error) {
-	c = call{blocks: 1, threads: tailThreads, shared: 3 * 4 * tailValues}
-	name := "tail"
+	name, shared := "tail", 3*4*tailValues
 	if a.values > tailValues {
-		c.shared, name = 0, "tail_large"
+		name, shared = "tail_large", 0
 		if a.memory, err = v.dev.alloc(3 * 4 * int64(a.values)); err != nil {
 			return c, err
 		}
 	}
-	if c.f, err = v.dev.module.Function(name); err != nil {
-		return c, err
-	}
-	if c.shared > v.dev.gpu.SharedBytes {
-		return c, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, c.shared,
+	if shared > v.dev.gpu.SharedBytes {
+		return c, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, shared,
 			v.dev.gpu.SharedBytes)
 	}
-	if err := c.f.SetDynamicShared(c.shared); err != nil {
+	if c, err = newCall(v.dev.module, name, a, tailThreads); err != nil {
 		return c, err
 	}
-	c.args, err = c.f.Args(a)
-	return c, err
+	c.blocks, c.shared = 1, shared
+	return c, c.f.SetDynamicShared(shared)
 }
 
 // tailMemory returns the bytes of GPU memory that the tail from level first on takes besides the arrays of that level.
@@ -149,23 +140,12 @@ func (v *Levels) openCoarsest(t *tailTables) (a coarsestArg, err error) {
 	if err != nil {
 		return a, err
 	}
-	a = coarsestArg{along: d.Low(0), high: d.High(0), low: d.Low(d.Blocks - 1), slots: int32(d.Slots),
-		blocks: int32(d.Blocks), chain: int32(d.Chain)}
-	if a.inverse, err = uploadTable(v.dev, d.Inverse); err != nil {
-		return a, err
-	}
-	if a.ring, err = uploadTable(v.dev, d.Ring); err != nil {
-		return a, err
-	}
 	free, slot := coarsestSlots(d, t)
-	if a.free, err = uploadTable(v.dev, free); err != nil {
-		return a, err
-	}
-	if a.slot, err = uploadTable(v.dev, slot); err != nil {
-		return a, err
-	}
-	a.x, err = uploadTable(v.dev, make([]float64, d.Blocks*d.Slots))
-	return a, err
+	u := uploads{dev: v.dev}
+	a = coarsestArg{inverse: table(&u, d.Inverse), ring: table(&u, d.Ring), free: table(&u, free),
+		slot: table(&u, slot), x: table(&u, make([]float64, d.Blocks*d.Slots)), along: d.Low(0), high: d.High(0),
+		low: d.Low(d.Blocks - 1), slots: int32(d.Slots), blocks: int32(d.Blocks), chain: int32(d.Chain)}
+	return a, u.err
 }
 
 // coarsestSlots returns a bit for each slot of the blocks that is free, and for each point of t its slot.
@@ -316,18 +296,9 @@ func (t *tailTables) correct(l multigrid.Level, coarse solver.Mesh, first int) {
 }
 
 // upload copies the tables to the device and sets them in l.
-func (t *tailTables) upload(d *device, l *tailLevel) (err error) {
-	if l.at, err = uploadTable(d, t.at); err != nil {
-		return err
-	}
-	if l.around, err = uploadTable(d, t.around); err != nil {
-		return err
-	}
-	if l.restricting, err = uploadTable(d, t.restricting); err != nil {
-		return err
-	}
-	l.correcting, err = uploadTable(d, t.correcting)
-	return err
+func (t *tailTables) upload(u *uploads, l *tailLevel) {
+	l.at, l.around = table(u, t.at), table(u, t.around)
+	l.restricting, l.correcting = table(u, t.restricting), table(u, t.correcting)
 }
 
 // bytes returns the memory that upload allocates.

@@ -85,6 +85,16 @@ type call struct {
 	blocks, threads, shared int
 }
 
+// newCall returns a kernel of a module with its argument, for blocks of some threads.
+func newCall(m *driver.Module, name string, argument any, threads int) (c call, err error) {
+	c.threads = threads
+	if c.f, err = m.Function(name); err != nil {
+		return c, err
+	}
+	c.args, err = c.f.Args(argument)
+	return c, err
+}
+
 func (c call) launch(s *driver.Stream) error {
 	if c.blocks == 0 {
 		return nil

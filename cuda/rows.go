@@ -131,51 +131,43 @@ type moves struct {
 
 // moveKernels moves rows between windows by kernels that wait, of a rank that has its GPU to itself.
 type moveKernels struct {
-	module             *driver.Module
-	push, take         *driver.Function
-	pushArg, takeArg   *moves
-	pushArgs, takeArgs *driver.Args
+	push, take       call
+	pushArg, takeArg *moves
 }
 
 func newMoveKernels(d *device) (*moveKernels, error) {
 	k := &moveKernels{pushArg: new(moves), takeArg: new(moves)}
-	var err error
-	if k.module, err = d.context.Load(code{zonePTX, zone90}.on(d.gpu, false)); err != nil {
+	m, err := d.context.Load(code{zonePTX, zone90}.on(d.gpu, false))
+	if err != nil {
 		return nil, err
 	}
-	if k.push, err = k.module.Function("push_zones"); err != nil {
+	if k.push, err = newCall(m, "push_zones", k.pushArg, moveThreads); err != nil {
 		return nil, err
 	}
-	if k.take, err = k.module.Function("take_zone"); err != nil {
-		return nil, err
-	}
-	if k.pushArgs, err = k.push.Args(k.pushArg); err != nil {
-		return nil, err
-	}
-	k.takeArgs, err = k.take.Args(k.takeArg)
+	k.take, err = newCall(m, "take_zone", k.takeArg, moveThreads)
 	return k, err
 }
 
 // write implements rowMover.
 func (k *moveKernels) write(s *driver.Stream, n uint32, all []move) error {
-	return launchMoves(s, k.push, k.pushArgs, k.pushArg, n, all)
+	return launchMoves(s, k.push, k.pushArg, n, all)
 }
 
 // read implements rowMover.
 func (k *moveKernels) read(s *driver.Stream, n uint32, all []move) error {
-	return launchMoves(s, k.take, k.takeArgs, k.takeArg, n, all)
+	return launchMoves(s, k.take, k.takeArg, n, all)
 }
 
 // launchMoves launches a kernel for at most mostMoves moves at a time.
-func launchMoves(s *driver.Stream, f *driver.Function, args *driver.Args, a *moves, n uint32, all []move) error {
+func launchMoves(s *driver.Stream, c call, a *moves, n uint32, all []move) error {
 	for len(all) > 0 {
 		*a = moves{number: n, blocks: 1}
 		count := copy(a.moves[:], all)
 		for _, m := range all[:count] {
 			a.blocks = max(a.blocks, min(moveBlocks, (m.units+moveThreads-1)/moveThreads))
 		}
-		err := f.Launch(s, driver.Dim{X: count * int(a.blocks)}, driver.Dim{X: moveThreads}, 0, args)
-		if err != nil {
+		c.blocks = count * int(a.blocks)
+		if err := c.launch(s); err != nil {
 			return err
 		}
 		all = all[count:]

@@ -213,12 +213,9 @@ func (w *weighted) openCoarsest() (*weightedCoarsest, error) {
 			return nil, err
 		}
 	}
-	var err error
-	if a.place, err = uploadTable(w.dev, places); err != nil {
-		return nil, err
-	}
-	if a.copies, err = uploadTable(w.dev, copies); err != nil {
-		return nil, err
+	u := uploads{dev: w.dev}
+	if a.place, a.copies = table(&u, places), table(&u, copies); u.err != nil {
+		return nil, u.err
 	}
 	f := w.functions["weighted_coarsest"]
 	args, err := f.Args(a)

@@ -132,9 +132,9 @@ func (v *Levels) openWeighted() error {
 		return fmt.Errorf("to set up levels: %w", err)
 	}
 	if v.layout.Fixed != nil {
-		var err error
-		if w.fixed, err = uploadTable(v.dev, v.levels[0].fixedBits(v.layout.Fixed[0])); err != nil {
-			return fmt.Errorf("fixed points: %w", err)
+		u := uploads{dev: v.dev}
+		if w.fixed = table(&u, v.levels[0].fixedBits(v.layout.Fixed[0])); u.err != nil {
+			return fmt.Errorf("fixed points: %w", u.err)
 		}
 	}
 	for i := range last {

@@ -45,13 +45,7 @@ func (w *weighted) transfers(level int) error {
 	next := w.levels[level+1]
 	g := newGrid(next)
 	rows := solver.Stripe{Lo: int(g.top), Hi: int(g.bottom)}
-	shared := setupBytes(level)
-	if level == 0 {
-		a := argOf[float64](w, level)
-		return runTiles(w, typed("transfer", level), a, next, rows, setupColumns, setupRows, shared)
-	}
-	a := argOf[float32](w, level)
-	return runTiles(w, typed("transfer", level), a, next, rows, setupColumns, setupRows, shared)
+	return w.tiles("transfer", level, next, rows, setupColumns, setupRows, setupBytes(level))
 }
 
 // scale computes h of rows of a level and, if wanted, the scaling g.
@@ -88,11 +82,16 @@ func (v *Levels) Coarsen(ctx context.Context, level int) error {
 
 func (w *weighted) coarsen(level int) error {
 	next := w.levels[level+1]
-	rows, columns, step, shared := w.restricts(next), setupColumns-2, setupRows-1, setupBytes(level)+setupPointsBytes
-	if level == 0 {
-		return runTiles(w, typed("coarsen", level), argOf[float64](w, level), next, rows, columns, step, shared)
+	return w.tiles("coarsen", level, next, w.restricts(next), setupColumns-2, setupRows-1,
+		setupBytes(level)+setupPointsBytes)
+}
+
+// tiles is runTiles for a kernel of either type.
+func (w *weighted) tiles(name string, from int, next *level, rows solver.Stripe, stepX, stepY, shared int) error {
+	if from == 0 {
+		return runTiles(w, typed(name, from), argOf[float64](w, from), next, rows, stepX, stepY, shared)
 	}
-	return runTiles(w, typed("coarsen", level), argOf[float32](w, level), next, rows, columns, step, shared)
+	return runTiles(w, typed(name, from), argOf[float32](w, from), next, rows, stepX, stepY, shared)
 }
 
 // runTiles launches a kernel of the set-up whose blocks have some columns and rows of a level of their own.
