@@ -3,7 +3,7 @@
 //	kernels/      CUDA C++, PTX that the driver compiles for the GPU it finds, and machine code for Hopper
 //	driver/       the CUDA driver API, opened at run time
 //	device.go     a stripe on a GPU: memory, streams; opening and closing
-//	rows.go       rows between host and device; copies.go: the buffers for them
+//	rows.go       rows between host and device
 //	window.go     memory into which other ranks write, and the words by which ranks wait for each other
 //	timeline.go   when the work in streams was done, for traces
 //	kernel.go     a pass of a sweep kernel over some rows; terms.go: the values of its operator

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"jacobi/cuda/driver"
 	"jacobi/internal/base/parallel"
@@ -106,109 +107,6 @@ func (b *Backend) Pin(memory []byte) (unpin func() error, err error) {
 		b.dev.target = nil
 		return errors.Join(b.dev.release(), h.Free()) // after a failure a stream may wait for a neighbour
 	}, nil
-}
-
-const (
-	mostMoves   = 8 // of a launch
-	moveThreads = 256
-	moveBlocks  = 64 // of a move: enough to saturate the links between two GPUs
-	moveUnit    = 16 // bytes
-)
-
-// move is rows in one piece: struct Move in kernels/zone.cu.
-type move struct {
-	from, to, word, blocks driver.DevicePtr
-	units                  uint32
-	_                      uint32
-}
-
-// moves is the argument of push_zones and take_zone: struct Moves.
-type moves struct {
-	moves  [mostMoves]move
-	number uint32
-	blocks uint32
-}
-
-// moveKernels moves rows between windows by kernels that wait, of a rank that has its GPU to itself.
-type moveKernels struct {
-	push, take       call
-	pushArg, takeArg *moves
-}
-
-func newMoveKernels(d *device) (*moveKernels, error) {
-	k := &moveKernels{pushArg: new(moves), takeArg: new(moves)}
-	m, err := d.context.Load(code{zonePTX, zone90}.on(d.gpu, false))
-	if err != nil {
-		return nil, err
-	}
-	if k.push, err = newCall(m, "push_zones", k.pushArg, moveThreads); err != nil {
-		return nil, err
-	}
-	k.take, err = newCall(m, "take_zone", k.takeArg, moveThreads)
-	return k, err
-}
-
-// write implements rowMover.
-func (k *moveKernels) write(s *driver.Stream, n uint32, all []move) error {
-	return launchMoves(s, k.push, k.pushArg, n, all)
-}
-
-// read implements rowMover.
-func (k *moveKernels) read(s *driver.Stream, n uint32, all []move) error {
-	return launchMoves(s, k.take, k.takeArg, n, all)
-}
-
-// launchMoves launches a kernel for at most mostMoves moves at a time.
-func launchMoves(s *driver.Stream, c call, a *moves, n uint32, all []move) error {
-	for len(all) > 0 {
-		*a = moves{number: n, blocks: 1}
-		count := copy(a.moves[:], all)
-		for _, m := range all[:count] {
-			a.blocks = max(a.blocks, min(moveBlocks, (m.units+moveThreads-1)/moveThreads))
-		}
-		c.blocks = count * int(a.blocks)
-		if err := c.launch(s); err != nil {
-			return err
-		}
-		all = all[count:]
-	}
-	return nil
-}
-
-// rowMover moves rows between windows in a stream. n is the number of the exchange or gather.
-type rowMover interface {
-	// write writes rows into the windows of other ranks and then sets their words to n.
-	write(s *driver.Stream, n uint32, all []move) error
-	// read waits until the own words have reached n, and copies rows out of the own window.
-	read(s *driver.Stream, n uint32, all []move) error
-}
-
-// moveCopies moves rows by copies and memory operations of the stream: no kernel waits, so ranks may share a GPU.
-type moveCopies struct{}
-
-func (moveCopies) write(s *driver.Stream, n uint32, all []move) error {
-	for _, m := range all {
-		if err := errors.Join(m.copy(s), s.WriteValue(m.word, n)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (moveCopies) read(s *driver.Stream, n uint32, all []move) error {
-	for _, m := range all {
-		if err := errors.Join(s.WaitValue(m.word, n), m.copy(s)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m move) copy(s *driver.Stream) error {
-	if m.units == 0 {
-		return nil
-	}
-	return s.CopyOnDevice(m.to, m.from, moveUnit*int(m.units))
 }
 
 // upload is an array on the device and where its rows come from.
@@ -328,4 +226,52 @@ func (d *device) put(s *driver.Stream, to field, runs []solver.Stripe, offset, w
 		runs, offset = runs[n:], offset+n*width
 	}
 	return nil
+}
+
+// copyOut copies rows of f to dst after the earlier work of the stream, and waits.
+func (d *device) copyOut(ctx context.Context, s *driver.Stream, f field, rows solver.Stripe, dst []byte) error {
+	width := d.layout.Mesh.RowBytes()
+	if at, ok := d.inPinned(dst); ok {
+		m := d.times.begin(s, solver.Work{Kind: solver.WorkToHost, Rows: rows.Rows()})
+		if err := s.Copy2D(d.target.Rows(at, width), f.at(rows.Lo).Rows(f.pitch), width, rows.Rows()); err != nil {
+			return err
+		}
+		m.end()
+		return d.awaitAll(ctx, s)
+	}
+	chunk := len(d.staging.Bytes()) / width
+	for lo := rows.Lo; lo < rows.Hi; lo += chunk {
+		n := min(chunk, rows.Hi-lo)
+		m := d.times.begin(s, solver.Work{Kind: solver.WorkToHost, Rows: n})
+		if err := s.Copy2D(d.staging.Rows(0, width), f.at(lo).Rows(f.pitch), width, n); err != nil {
+			return err
+		}
+		m.end()
+		if err := d.awaitAll(ctx, s); err != nil {
+			return err
+		}
+		copy(dst[(lo-rows.Lo)*width:], d.staging.Bytes()[:n*width])
+	}
+	return nil
+}
+
+// stage copies the first n rows of the staging memory to rows [lo, lo+n) of f, in the fast stream, and waits.
+func (d *device) stage(ctx context.Context, f field, lo, n int) error {
+	width := d.layout.Mesh.RowBytes()
+	m := d.times.begin(d.fast, solver.Work{Kind: solver.WorkFromHost, Rows: n})
+	if err := d.fast.Copy2D(f.at(lo).Rows(f.pitch), d.staging.Rows(0, width), width, n); err != nil {
+		return err
+	}
+	m.end()
+	return d.awaitAll(ctx, d.fast)
+}
+
+// inPinned returns the offset of dst in the pinned memory; ok is false if dst does not lie in it.
+func (d *device) inPinned(dst []byte) (at int, ok bool) {
+	if d.target == nil || len(dst) == 0 {
+		return 0, false
+	}
+	memory := d.target.Bytes()
+	at = int(uintptr(unsafe.Pointer(&dst[0])) - uintptr(unsafe.Pointer(&memory[0])))
+	return at, at >= 0 && at+len(dst) <= len(memory)
 }

@@ -8,6 +8,7 @@ import (
 
 	"jacobi/solver"
 	"jacobi/solver/exchangetest"
+	"jacobi/solver/jacobi"
 )
 
 // slow is a backend on a device: launches return at once, and Sums returns when the device has swept the pass.
@@ -62,4 +63,83 @@ func TestTimesTellTheDeviceFromTheOthers(t *testing.T) {
 			t.Errorf("steps %v, want the same", shares)
 		}
 	})
+}
+
+// slowRows is a backend whose copies and sweeps take time.
+type slowRows struct{ *plain }
+
+func (s slowRows) CopyEdge(ctx context.Context, side solver.Side, dst []byte) error {
+	time.Sleep(3 * time.Millisecond)
+	return s.plain.CopyEdge(ctx, side, dst)
+}
+
+func (s slowRows) SetHalo(ctx context.Context, side solver.Side, src []byte) error {
+	time.Sleep(5 * time.Millisecond)
+	return s.plain.SetHalo(ctx, side, src)
+}
+
+func (s slowRows) Interior(ctx context.Context, p solver.Pass) error {
+	time.Sleep(7 * time.Millisecond)
+	return s.plain.Interior(ctx, p)
+}
+
+// timedLink is a slow link to the rank itself, which is told how long copies take and when the rank swept.
+type timedLink struct {
+	rows             []byte
+	out, back, swept time.Duration
+}
+
+func (l *timedLink) Send(_ context.Context, _ solver.ExchangeNumber, rows []byte) error {
+	time.Sleep(time.Second)
+	l.rows = append(l.rows[:0], rows...)
+	return nil
+}
+
+func (l *timedLink) Recv(_ context.Context, _ solver.ExchangeNumber, rows []byte) error {
+	time.Sleep(time.Second)
+	copy(rows, l.rows)
+	return nil
+}
+
+func (l *timedLink) CopiedEdge(d time.Duration) { l.out += d }
+func (l *timedLink) CopiedHalo(d time.Duration) { l.back += d }
+func (l *timedLink) Swept(from, to time.Time)   { l.swept += to.Sub(from) }
+
+// A link that asks for it learns how long its own side's copies take, without the time of the link itself, and how long
+// the rank swept between Post and Wait.
+func TestLinkLearnsOfCopies(t *testing.T) {
+	for name, background := range map[string]bool{"in turn": false, "background": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := formula{mesh: solver.Mesh{NX: 8, NY: 20, DType: solver.Float64}, value: bump}
+				l := solver.Layout{Mesh: f.mesh, Stripe: solver.Stripe{Lo: 1, Hi: 8}, Depth: 2,
+					Neighbour: [2]bool{solver.Bottom: true}}
+				p := newPlain(t, l, solver.Limits{MaxSweeps: 2})
+				if err := p.Load(t.Context(), f); err != nil {
+					t.Fatal(err)
+				}
+				link := new(timedLink)
+				x := solver.NewHostExchange([2]solver.RowLink{solver.Bottom: link},
+					solver.HostOptions{Background: background})
+				engine, err := jacobi.New(slowRows{p}, x, &solver.Watch{},
+					jacobi.Options{Depth: 2, MaxSweeps: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 4 { // with 3 exchanges
+					if _, err := engine.Advance(t.Context(), 8, 8); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := 21 * time.Millisecond
+				if background {
+					want = 0
+				}
+				if link.out != 9*time.Millisecond || link.back != 15*time.Millisecond || link.swept != want {
+					t.Errorf("copies of %v and %v, swept for %v; want 9ms, 15ms and %v", link.out, link.back,
+						link.swept, want)
+				}
+			})
+		})
+	}
 }
