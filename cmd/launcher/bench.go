@@ -22,7 +22,6 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/base/show"
-	"jacobi/internal/base/style"
 	"jacobi/internal/compute/device"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
@@ -394,12 +393,12 @@ func (b *bench) once(ctx, told context.Context, p *plan.Plan) (output.Report, er
 // failed reports a failure of one case, which ends the benchmark.
 func (b *bench) failed(p *plan.Plan, err error) error {
 	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.Mesh.NX, p.Mesh.NY, english.Plural(len(p.Ranks), "rank", ""), err))
-	return launch.ExitError{Code: launch.ExitFailed}
+	return exit(launch.ExitFailed)
 }
 
 // progress shows a bar on a terminal. Elsewhere the line that follows each run suffices.
 func (b *bench) progress(p *plan.Plan) attempt.Progress {
-	if style.IsTerminal(b.screen.stderr) && !b.screen.quiet && !b.screen.json {
+	if b.screen.barred() {
 		return newProgress(b.screen, p.Config.Solver, len(p.Ranks))
 	}
 	return noProgress{}

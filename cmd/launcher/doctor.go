@@ -107,11 +107,10 @@ func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
 	if look.Width > 0 {
 		b.columns = min(look.Width, doctorColumns)
 	}
-	if d.Run != "" {
-		b.paragraph("", d.Run)
-	}
-	if d.Faster != "" {
-		b.paragraph("", d.Faster)
+	for _, text := range []string{d.Run, d.Faster} {
+		if text != "" {
+			b.paragraph("", text)
+		}
 	}
 	for _, n := range d.Nodes {
 		b.node(n)
@@ -141,11 +140,15 @@ func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
 				bytesText(p.Needed), bytesText(p.Available)))
 		}
 	}
-	for _, f := range d.Warnings {
-		b.finding("warning: ", look.Yellow, f)
-	}
-	for _, f := range d.Faults {
-		b.finding("fault: ", look.Red, f)
+	for _, list := range []struct {
+		what   string
+		colour func(string) string
+		all    []doctor.Finding
+	}{{"warning: ", look.Yellow, d.Warnings}, {"fault: ", look.Red, d.Faults}} {
+		for _, f := range list.all {
+			b.coloured(list.what, f.What, list.colour)
+			b.paragraph("  to do: ", f.Do)
+		}
 	}
 	verdict := look.Green("The run would start.")
 	if !d.Starts {
@@ -154,11 +157,6 @@ func printDiagnosis(w io.Writer, d doctor.Diagnosis) error {
 	fmt.Fprintln(&b, verdict)
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-func (b *page) finding(what string, colour func(string) string, f doctor.Finding) {
-	b.coloured(what, f.What, colour)
-	b.paragraph("  to do: ", f.Do)
 }
 
 func (b *page) node(n doctor.Node) {

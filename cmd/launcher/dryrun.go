@@ -60,11 +60,10 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 	for _, text := range warnings {
 		fmt.Fprintf(&b, "# Warning: %s\n", text)
 	}
-	where := ""
+	where, pictures := "", ""
 	if len(p.Names()) > 1 {
 		where = " on this machine"
 	}
-	pictures := ""
 	if bytes := p.PicturesHere(); bytes > 0 {
 		pictures = fmt.Sprintf(", %s to read the picture of the problem", bytesText(bytes))
 	}
@@ -109,21 +108,16 @@ func rankTable(p *plan.Plan) ([]byte, error) {
 		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(),
 			bytesText(p.Memory[r]))
 		if p.Choices != nil {
-			fmt.Fprint(t, gpuColumns(p, r))
+			if c := p.Choices[r]; c != nil {
+				fmt.Fprintf(t, "\t%d\t%s\t%s\t%s", c.Index, c.Name, c.UUID, c.Why)
+			} else {
+				fmt.Fprint(t, "\t\t\t\tchosen on its host")
+			}
 		}
 		fmt.Fprintln(t)
 	}
 	err := t.Flush()
 	return table.Bytes(), err
-}
-
-// gpuColumns returns the columns of the table that describe the GPU of rank r.
-func gpuColumns(p *plan.Plan, r int) string {
-	c := p.Choices[r]
-	if c == nil {
-		return "\t\t\t\tchosen on its host"
-	}
-	return fmt.Sprintf("\t%d\t%s\t%s\t%s", c.Index, c.Name, c.UUID, c.Why)
 }
 
 func bytesText(n int64) string { return humanize.IBytes(uint64(n)) }

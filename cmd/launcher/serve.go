@@ -171,7 +171,6 @@ type serving struct {
 
 var errCancelled = errors.New("the request was cancelled")
 
-// newServing returns what does requests on ranks.
 func newServing(base *configs.Base, ranks int) *serving {
 	return &serving{base: base, room: maxOpen * ranks, more: make(chan struct{}, 1),
 		over: make(chan struct{}), open: map[int]*request{}}
@@ -232,10 +231,8 @@ func (s *serving) give(ctx context.Context) (study.Job, bool, error) {
 
 // job returns the job of a request. One that cannot be done has a fault.
 func (s *serving) job(r *request) study.Job {
-	job := study.Job{Wanted: r.wanted, Hash: r.hash, Progress: r.progress, Fault: r.fault}
-	if job.Fault == nil {
-		job.Fault = context.Cause(r.wanted)
-	}
+	job := study.Job{Wanted: r.wanted, Hash: r.hash, Progress: r.progress,
+		Fault: cmp.Or(r.fault, context.Cause(r.wanted))}
 	if job.Fault == nil {
 		job.Config, job.Fault = s.config(r.keys)
 	}
@@ -260,11 +257,8 @@ func (s *serving) config(tree map[string]any) (c configs.Config, err error) {
 	if err != nil {
 		return c, err
 	}
-	return s.base.With(keys, "request", noFile)
+	return s.base.With(keys, "request", func(string) string { return "" }) // keys of no file
 }
-
-// noFile says that keys come from no file.
-func noFile(string) string { return "" }
 
 // checkPaths refuses files of a problem that are not in the directory in which this process was started.
 func checkPaths(keys study.Keys) error {

@@ -241,18 +241,18 @@ func refuseStart(runs []study.Keys) error {
 
 // give returns the next run that may begin. A run that cannot has its line at once.
 func (s *studying) give(context.Context) (study.Job, bool, error) {
-	for ; s.next <= len(s.Runs); s.next++ {
-		if s.table.Done[s.next] {
-			continue
-		}
-		job, err := s.Job(s.next)
+	for s.table.Done[s.next] {
 		s.next++
-		if err != nil {
-			return study.Job{ID: s.next - 1, Fault: err}, true, nil
-		}
-		return job, true, nil
 	}
-	return study.Job{}, false, nil
+	if s.next > len(s.Runs) {
+		return study.Job{}, false, nil
+	}
+	job, err := s.Job(s.next)
+	if err != nil {
+		job = study.Job{ID: s.next, Fault: err}
+	}
+	s.next++
+	return job, true, nil
 }
 
 // warn shows a warning about a run, each at the first run that has it.
