@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -40,19 +39,6 @@ func (k key) interval(text string) (Interval, bool) {
 	}
 	d, err := time.ParseDuration(text)
 	return Interval{Time: d}, k.timed() && err == nil && d > 0
-}
-
-// intervals returns the keys that are intervals.
-func (c *Config) intervals() []keyedInterval {
-	return []keyedInterval{{"output.every", &c.Output.Every}, {"output.probes_every", &c.Output.ProbesEvery},
-		{"output.animation_every", &c.Output.AnimationEvery},
-		{"checkpoint.every", &c.Checkpoint.Every}}
-}
-
-// keyedInterval is the value of a key.
-type keyedInterval struct {
-	key   string
-	every *Interval
 }
 
 // bucketPrefix marks a bucket in a value that may also name a directory.
@@ -104,13 +90,13 @@ func FieldKeys(c Config) (map[string]string, error) {
 	return fields, nil
 }
 
-// maxBucket bounds the length of the name of a bucket. A pattern that bounds it takes long to compile, in each process.
-const maxBucket = 200
-
-var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-
 // isBucket reports whether JetStream allows a name for a bucket.
-func isBucket(name string) bool { return len(name) <= maxBucket && bucketName.MatchString(name) }
+func isBucket(name string) bool {
+	strange := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	}
+	return name != "" && len(name) <= 200 && !strings.ContainsFunc(name, strange)
+}
 
 func (v *validator) checkpoint(c Checkpoint, n NATS) {
 	switch {
@@ -122,18 +108,17 @@ func (v *validator) checkpoint(c Checkpoint, n NATS) {
 	if strings.HasPrefix(c.Dir, bucketPrefix) {
 		v.fault("checkpoint.dir %q: must be a directory; checkpoint.nats takes a bucket", c.Dir)
 	}
-	if c.NATS != "" && !isBucket(c.NATS) {
-		v.fault("checkpoint.nats %q: 1 to 200 letters, digits, - and _ are allowed", c.NATS)
-	}
-	if _, bucket := SplitPlace(c.Resume); strings.HasPrefix(c.Resume, bucketPrefix) && !isBucket(bucket) {
-		v.fault("checkpoint.resume %q: after %s 1 to 200 letters, digits, - and _ are allowed", c.Resume, bucketPrefix)
-	}
 	_, resumed := SplitPlace(c.Resume)
-	for _, b := range []struct{ key, bucket string }{{"checkpoint.nats", c.NATS}, {"checkpoint.resume", resumed}} {
-		if b.bucket != "" && n.URL == "" {
-			v.fault("%s %q: nats.url has to name a server with JetStream; the launcher's own keeps nothing", b.key,
-				b.bucket)
+	for _, b := range []struct {
+		key, value, bucket string
+		used               bool
+	}{{"checkpoint.nats", c.NATS, c.NATS, c.NATS != ""},
+		{"checkpoint.resume", c.Resume, resumed, strings.HasPrefix(c.Resume, bucketPrefix)}} {
+		switch {
+		case b.used && !isBucket(b.bucket):
+			v.fault("%s %q: a bucket has 1 to 200 letters, digits, - and _", b.key, b.value)
+		case b.used && n.URL == "":
+			v.fault("%s %q: nats.url has to name a server with JetStream", b.key, b.value)
 		}
 	}
-	v.atLeast("checkpoint.keep", c.Keep, 1)
 }

@@ -22,7 +22,7 @@ func TestInterval(t *testing.T) {
 	}
 	for _, c := range []struct{ file, text string }{{"run.yaml", "checkpoint: {every: 100}"},
 		{"run.toml", "[checkpoint]\nevery = 100\n"}, {"run.json", `{"checkpoint": {"every": "100"}}`}} {
-		got, err := merge(Options{File: c.file}, []byte(c.text))
+		got, err := mergeConfig(Options{File: c.file}, []byte(c.text))
 		if err != nil || got.Checkpoint.Every != (Interval{Sweeps: 100}) {
 			t.Errorf("%s: %+v, %v", c.file, got.Checkpoint, err)
 		}

@@ -1,9 +1,12 @@
 package configs
 
 import (
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // passed passes c to another process.
@@ -75,5 +78,218 @@ func TestHash(t *testing.T) {
 	}
 	if got, want := Hash(Default()), "9e96424167bc9838f432aa5a7e18fb351232e6431e1ec2b5f3b84b23e0cd0918"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
+	}
+}
+
+// odd is a configuration in which every key differs from its default.
+var odd = Config{
+	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute, Balance: "3, 1.5,1e1"},
+	Grid: Grid{NX: 100, NY: 200, DType: "float64", Named: "float64", Width: 2.5, Height: 5},
+	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
+		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Drawing: "board.png",
+		Colours: "#b87333 name=strip value=1; #ffffff", Coefficient: "2",
+		Screening: "0.25"},
+	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
+		MaxIterations: 12345678, NormEvery: 7, Start: "full"},
+	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
+		Direct: Direct{Listen: ":47000", Encrypt: "never"}},
+	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
+	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
+	Output: Output{
+		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
+		Contours: 7, Every: Interval{Sweeps: 30}, Float32: true, Gradient: true,
+		Materials: true, Trace: "t.json",
+		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
+		Animation: "f.gif", AnimationEvery: Interval{Sweeps: 9},
+	},
+	Trace:   Trace{Passes: 7, From: 20, To: 30},
+	Metrics: Metrics{Listen: "[::1]:9464", Linger: 90 * time.Minute},
+	View:    View{Listen: "localhost:1"},
+	Log:     Log{Level: "debug", Format: "json"},
+
+	Checkpoint: Checkpoint{Every: Interval{Time: 90 * time.Minute}, NATS: "bucket_1", Keep: 5, Resume: "nats:bucket_0"},
+}
+
+func TestRoundTrip(t *testing.T) {
+	named := Default()
+	named.Solver.Why, named.Solver.DefaultTolerance, named.Grid.Named = "", false, "float32"
+	for _, c := range []Config{named, odd} {
+		y, err := YAML(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mustMerge(t, "run.yaml", string(y), Options{}); got != c {
+			t.Errorf("YAML:\n%s\ngot %+v", y, got)
+		}
+		j, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mustMerge(t, "run.json", string(j), Options{}); got != c {
+			t.Errorf("JSON:\n%s\ngot %+v", j, got)
+		}
+		c.NATS = NATS{"nats://user:secret@host", "user", "password", "file.creds", "seed", "ca.pem", "cert.pem",
+			"key.pem", Inline("a\nsecret\n"), 4222, "gate", "/tmp"}
+		c.Solver.Why, c.Solver.DefaultTolerance = "a reason", true
+		if got, err := passed(c); err != nil || got != c {
+			t.Errorf("passed on: %+v, %v, want %+v", got, err, c)
+		}
+	}
+}
+
+func TestYAMLText(t *testing.T) {
+	want := `run:
+  name: ""
+  ranks: 1
+  liveness: 10s
+  balance: equal
+grid:
+  nx: 16384
+  ny: 16384
+  dtype: float32
+  width: 1
+  height: auto
+problem:
+  preset: gtc2019
+  left: ""
+  right: ""
+  top: ""
+  bottom: ""
+  initial: ""
+  source: ""
+  fixed: ""
+  drawing: ""
+  colours: ""
+  coefficient: ""
+  screening: ""
+solver:
+  method: jacobi
+  acceleration: auto
+  # no tolerance is named: tolerance 1e-08
+  max_iterations: 1000
+  norm_every: 1
+  start: initial
+halo:
+  transport: auto
+  depth: auto
+  timeout: 30s
+  compress: auto
+  direct:
+    listen: ""
+    encrypt: auto
+device:
+  backend: auto
+  threads: 0
+  kernel: auto
+  select: round-robin
+  pin: true
+  mps: auto
+nats:
+  url: nats://hidden@host:4222
+  user: ""
+  password_file: ""
+  creds: hidden
+  nkey: ""
+  ca: hidden
+  cert: /etc/cert.pem
+  key: hidden
+  secret_file: hidden
+  port: 0
+  advertise: ""
+  rendezvous: ""
+output:
+  dir: out
+  field: field.npy
+  picture: field.png
+  history: history.csv
+  report: report.json
+  trace: ""
+  picture_scale: auto
+  contours: 0
+  results: true
+  gradient: false
+  materials: false
+  float32: false
+  every: ""
+  probes: ""
+  probes_every: ""
+  animation: ""
+  animation_every: ""
+trace:
+  passes: 500
+  from: 0
+  to: 0
+checkpoint:
+  every: ""
+  dir: ""
+  nats: ""
+  keep: 2
+  resume: ""
+metrics:
+  listen: ""
+  linger: 0s
+view:
+  listen: ""
+log:
+  level: info
+  format: console
+`
+	c := Default()
+	c.NATS = NATS{URL: "nats://user:secret@host:4222", Creds: "/home/user/secret.creds", CA: Inline("PEM"),
+		Cert: "/etc/cert.pem", Key: "/etc/key.pem",
+		SecretFile: Inline("secret")}
+	if got, err := YAML(c); err != nil || string(got) != want {
+		t.Errorf("got\n%s%v", got, err)
+	}
+}
+
+func TestSecretsStayHidden(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                                       "",
+		"nats://host:4222":                       "nats://host:4222",
+		"nats://user:hunter2@host:4222":          "nats://hidden@host:4222",
+		"nats://hunter2@host":                    "nats://hidden@host",
+		"nats://a, nats://u:hunter2@b,tls://c:1": "nats://a,nats://hidden@b,tls://c:1",
+		"nats://u:hun,ter2@b":                    "hidden",
+		"nats://u:hunter2%zz@b":                  "hidden",
+		"u:hunter2@b":                            "hidden",
+	} {
+		c := Default()
+		c.NATS = NATS{URL: url, PasswordFile: "hunter2", Creds: "hunter2", NKey: "hunter2", CA: Inline("hunter2"),
+			Key: "hunter2", SecretFile: Inline("hunter2")}
+		if got := Redacted(c).NATS; got.URL != want || got.Creds != "hidden" {
+			t.Errorf("%s: %#v", url, got)
+		}
+		j, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := YAML(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		invalid := c
+		invalid.NATS.URL = strings.Replace(url, "nats:", "http:", 1)
+		for _, text := range []string{string(j), string(y), fmt.Sprintf("%v %+v %#v", c, c, c),
+			fmt.Sprint(Validate(c), Validate(invalid))} {
+			if strings.Contains(text, "hunter2") || strings.Contains(text, "ter2@") {
+				t.Errorf("%s: %s", url, text)
+			}
+		}
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		30 * time.Second: "30s", 10 * time.Minute: "10m", 2 * time.Hour: "2h", 90 * time.Minute: "1h30m",
+		time.Hour + time.Second: "1h0m1s",
+		1500 * time.Millisecond: "1.5s", 0: "0s", 10 * time.Hour: "10h", 70 * time.Second: "1m10s",
+	} {
+		if got := formatDuration(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+		if back, err := time.ParseDuration(want); err != nil || back != d {
+			t.Errorf("%s: %v, %v", want, back, err)
+		}
 	}
 }

@@ -7,21 +7,14 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"jacobi/internal/base/npy"
 	"jacobi/internal/base/regular"
 )
-
-// inputs are the keys that may name a file which a run reads.
-var inputs = []string{"problem.left", "problem.right", "problem.top", "problem.bottom", "problem.initial",
-	"problem.source", "problem.fixed", "problem.drawing", "problem.coefficient", "problem.screening",
-	"nats.password_file", "nats.creds", "nats.nkey", "nats.ca", "nats.cert", "nats.key", "nats.secret_file"}
 
 // besideOf returns the directory of the file at path, in which the files that it names are looked for first; "" for the
 // working directory.
@@ -34,8 +27,8 @@ func besideOf(path string) string {
 
 // path returns text, the value of a key, or the path of the file that it names if that lies in the directory of the
 // source. The others mean files in the working directory.
-func (o origin) path(key, text string) string {
-	if o.dir == "" || !slices.Contains(inputs, key) || !namesFile(key, text) || filepath.IsAbs(text) {
+func (o origin) path(k key, text string) string {
+	if o.dir == "" || !k.namesFile(text) || filepath.IsAbs(text) {
 		return text
 	}
 	there := filepath.Join(o.dir, text)
@@ -45,10 +38,10 @@ func (o origin) path(key, text string) string {
 	return there
 }
 
-// namesFile reports whether text as the value of an input names a file, and is not an expression.
-func namesFile(key, text string) bool {
+// namesFile reports whether text as the value of k names a file that the run reads, and is not an expression.
+func (k key) namesFile(text string) bool {
 	ending := strings.ToLower(filepath.Ext(text))
-	return text != "" && (!strings.HasPrefix(key, "problem.") || ending == ".npy" || ending == ".png")
+	return text != "" && (k.kind == filePath || k.kind == expression && (ending == ".npy" || ending == ".png"))
 }
 
 // Missing returns err. If it says that an input of the problem does not exist, it also says where those of the run file
@@ -90,7 +83,7 @@ func (c Config) Anywhere() (Config, error) {
 // inputs returns the keys of the problem that name a file.
 func (c Config) inputs() (list []key) {
 	for _, k := range keys() {
-		if strings.HasPrefix(k.name, "problem.") && slices.Contains(inputs, k.name) && namesFile(k.name, k.text(c)) {
+		if k.kind == expression && k.namesFile(k.text(c)) {
 			list = append(list, k)
 		}
 	}
@@ -101,50 +94,39 @@ func (c Config) inputs() (list []key) {
 // an array. If there is none, or it cannot be read, ok is false; opening the problem says why.
 func (p Problem) size() (size image.Point, ok bool) {
 	for _, name := range []string{p.Drawing, p.Fixed, p.Coefficient, p.Source, p.Initial, p.Screening} {
-		var read func(io.Reader) (image.Point, error)
-		switch strings.ToLower(filepath.Ext(name)) {
-		case ".png":
-			read = pictureSize
-		case ".npy":
-			read = arraySize
-		default:
-			continue
-		}
-		if f, err := regular.Open(name); err == nil {
-			defer f.Close()
-			size, err = read(bufio.NewReader(f))
-			return size, err == nil
+		if size, found := sizeOf(name); found {
+			return size, size.X > 0
 		}
 	}
-	x, y := lineSize(p.Top, p.Bottom), lineSize(p.Left, p.Right)
+	line := func(sides ...string) int {
+		for _, name := range sides {
+			if size, found := sizeOf(name); found && size.X == 0 {
+				return size.Y
+			}
+		}
+		return 0
+	}
+	x, y := line(p.Top, p.Bottom), line(p.Left, p.Right)
 	return image.Pt(cmp.Or(x, y), cmp.Or(y, x)), x+y > 0
 }
 
-// lineSize returns the number of values in the first array of those of two sides; 0 without one.
-func lineSize(sides ...string) (points int) {
-	for _, name := range sides {
-		if !strings.EqualFold(filepath.Ext(name), ".npy") {
-			continue
-		}
-		if f, err := regular.Open(name); err == nil {
-			defer f.Close()
-			h, _ := npy.ReadHeader(bufio.NewReader(f)) // opening the problem says what is wrong
-			_, _ = fmt.Sscanf(h.Shape, "(%d,)", &points)
-			return points
-		}
+// sizeOf returns the pixels of a picture, the columns and rows of an array, or 0 columns and the rows of one that is a
+// line; 0 and 0 where the file is none. found reports whether there is such a file.
+func sizeOf(name string) (size image.Point, found bool) {
+	ending := strings.ToLower(filepath.Ext(name))
+	if ending != ".png" && ending != ".npy" {
+		return size, false
 	}
-	return 0
-}
-
-func pictureSize(r io.Reader) (image.Point, error) {
-	c, err := png.DecodeConfig(r)
-	return image.Pt(c.Width, c.Height), err
-}
-
-func arraySize(r io.Reader) (size image.Point, err error) {
-	h, err := npy.ReadHeader(r)
-	if err == nil {
-		_, err = fmt.Sscanf(h.Shape, "(%d, %d)", &size.Y, &size.X)
+	f, err := regular.Open(name)
+	if err != nil {
+		return size, false
 	}
-	return size, err
+	defer f.Close()
+	if ending == ".png" {
+		c, _ := png.DecodeConfig(bufio.NewReader(f)) // opening the problem says what is wrong
+		return image.Pt(c.Width, c.Height), true
+	}
+	h, _ := npy.ReadHeader(bufio.NewReader(f))
+	_, _ = fmt.Sscanf(h.Shape, "(%d, %d)", &size.Y, &size.X)
+	return size, true
 }

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,80 +12,73 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"jacobi/internal/base/show"
+	"jacobi/internal/base/suggest"
 )
 
-// kind is the kind of values that a key takes.
-type kind uint8
+// kind is the kind of values that a key takes: that of its tag, or else that of its type.
+type kind string
 
 const (
-	text kind = iota
-	integer
-	number
-	boolean
-	duration
-	depth      // an integer >= 1, or auto
-	length     // a number, or auto
-	expression // text, or a number, which becomes its shortest text
-	interval   // sweeps or a duration
-	colours    // text, or a section of colours, which becomes text
+	text       kind = "string"
+	integer    kind = "int"
+	number     kind = "float64"
+	boolean    kind = "bool"
+	duration   kind = "Duration"
+	interval   kind = "Interval"   // sweeps or a duration
+	depth      kind = "depth"      // an integer >= 1, or auto
+	length     kind = "length"     // a number, or auto
+	expression kind = "expression" // text, or a number, which becomes its shortest text
+	colours    kind = "colours"    // text, or a section of colours, which becomes text
+	filePath   kind = "path"       // of a file; empty: none
 )
 
 // key is one leaf of Config: section.name, or section.part.name.
 type key struct {
-	name  string
-	kind  kind
-	index []int // for reflect.Value.FieldByIndex
+	name      string
+	kind      kind
+	index     []int    // for reflect.Value.FieldByIndex
+	words     []string // that are allowed; empty: any
+	low, high int      // bounds of an integer
 }
 
 // keys returns the leaves of Config in the order of their declarations. Callers do not change the list.
-var keys = sync.OnceValue(listKeys)
+var keys = sync.OnceValue(func() []key { return leaves(reflect.TypeFor[Config](), "", nil) })
 
-func listKeys() []key {
-	var list []key
-	root := reflect.TypeFor[Config]()
-	for s := range root.NumField() {
-		section := root.Field(s)
-		for _, field := range reflect.VisibleFields(section.Type) {
-			if field.Tag.Get("key") == "-" {
-				continue
+func leaves(section reflect.Type, prefix string, index []int) (list []key) {
+	for _, field := range reflect.VisibleFields(section) {
+		tag := field.Tag
+		name, at := prefix+tag.Get("key"), slices.Concat(index, field.Index)
+		switch {
+		case tag.Get("key") == "-":
+		case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[Interval]():
+			list = append(list, leaves(field.Type, name+".", at)...)
+		default:
+			low, _ := strconv.Atoi(tag.Get("min")) // 0 where there is no tag
+			high, err := strconv.Atoi(tag.Get("max"))
+			if err != nil {
+				high = math.MaxInt
 			}
-			k := key{
-				name:  section.Tag.Get("key") + "." + field.Tag.Get("key"),
-				index: append([]int{s}, field.Index...),
-			}
-			if field.Type == reflect.TypeFor[Direct]() {
-				for _, leaf := range reflect.VisibleFields(field.Type) {
-					list = append(list, key{
-						name:  k.name + "." + leaf.Tag.Get("key"),
-						index: append(slices.Clone(k.index), leaf.Index...),
-					})
-				}
-				continue
-			}
-			switch {
-			case k.name == "halo.depth":
-				k.kind = depth
-			case k.name == "grid.height":
-				k.kind = length
-			case field.Type == reflect.TypeFor[Interval]():
-				k.kind = interval
-			case field.Type == reflect.TypeFor[time.Duration]():
-				k.kind = duration
-			case field.Type.Kind() == reflect.Int:
-				k.kind = integer
-			case field.Type.Kind() == reflect.Float64:
-				k.kind = number
-			case field.Type.Kind() == reflect.Bool:
-				k.kind = boolean
-			case k.name == "problem.colours":
-				k.kind = colours
-			case section.Name == "Problem" && field.Name != "Preset":
-				k.kind = expression
-			}
-			list = append(list, k)
+			list = append(list, key{name, kind(cmp.Or(tag.Get("kind"), field.Type.Name())), at,
+				strings.Fields(tag.Get("allowed")), low, high})
 		}
 	}
 	return list
+}
+
+// keyOf returns the key of a name.
+func keyOf(name string) (key, bool) {
+	i := slices.IndexFunc(keys(), func(k key) bool { return k.name == name })
+	if i < 0 {
+		return key{}, false
+	}
+	return keys()[i], true
+}
+
+// set sets the value of k in c. v has the type of the field.
+func (k key) set(c *Config, v any) {
+	reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(reflect.ValueOf(v))
 }
 
 // value returns the value of k in c.
@@ -107,7 +101,7 @@ const ANumber = "a number that a float64 holds"
 // and for colours a section. The error says what is allowed.
 func (k key) convert(raw any) (any, error) {
 	if raw == nil {
-		return nil, errors.New("must have a value; a key that is left out has its default")
+		return nil, errors.New("must have a value")
 	}
 	if k.kind == colours {
 		return coloursText(raw)
@@ -158,8 +152,7 @@ func (k key) parse(text string) (v any, ok bool) {
 func (k key) allowed() string {
 	switch k.kind {
 	case integer:
-		low, high := k.bounds()
-		return fmt.Sprintf("an integer, %d to %d", low, high)
+		return fmt.Sprintf("an integer, %d to %d", k.low, k.high)
 	case number:
 		return ANumber
 	case boolean:
@@ -183,19 +176,6 @@ func (k key) allowed() string {
 
 // timed reports whether an interval may be a duration.
 func (k key) timed() bool { return strings.HasPrefix(k.name, "checkpoint.") }
-
-// bounds returns the least and the largest value of an integer.
-func (k key) bounds() (low, high int) {
-	switch k.name {
-	case "grid.nx", "grid.ny":
-		return minSide, maxSide
-	case "run.ranks", "solver.max_iterations", "solver.norm_every", "checkpoint.keep":
-		return 1, math.MaxInt
-	case "nats.port":
-		return 0, math.MaxUint16
-	}
-	return 0, math.MaxInt
-}
 
 // textOf returns a scalar of a source as text.
 func textOf(raw any) (text string, ok bool) {
@@ -233,3 +213,64 @@ func vanishes(text string) bool {
 }
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// unknown returns the error for name, which is no key, with the nearest one, if one is near.
+func unknown(name, source string) error {
+	hint := "launcher --dry-run prints all keys"
+	if best, ok := Nearest(name); ok && best != name { // which is a section where no value can be
+		hint = "did you mean " + best + "?"
+	}
+	return fmt.Errorf("unknown key %s (%s): %s", show.Text(name), source, hint)
+}
+
+// CheckName returns an error if name, which source gives, is no key.
+func CheckName(name, source string) error {
+	if _, ok := keyOf(name); ok {
+		return nil
+	}
+	return unknown(name, source)
+}
+
+// Nearest returns the key or section that name most likely means: the right leaf in another section is nearer than
+// another leaf. ok is false if none is near.
+func Nearest(name string) (best string, ok bool) {
+	leaf := func(name string) string { return name[1+strings.LastIndexByte(name, '.'):] }
+	low := math.MaxInt
+	try := func(known string) {
+		if d := min(suggest.Distance(name, known), 1+suggest.Distance(leaf(name), leaf(known))); d < low {
+			best, low = known, d
+		}
+	}
+	for _, k := range keys() {
+		try(k.name)
+	}
+	for _, k := range keys() {
+		section, _, _ := strings.Cut(k.name, ".")
+		try(section)
+	}
+	return best, suggest.Near(leaf(name), low)
+}
+
+// Names returns all keys in the form that --set takes.
+func Names() (names []string) {
+	for _, k := range keys() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func isSection(name string) bool {
+	return slices.ContainsFunc(keys(), func(k key) bool { return strings.HasPrefix(k.name, name+".") })
+}
+
+// Defaults returns the defaults of a key as text for --set, of gtc2019 and of a problem of the user's own; "" if they
+// are empty, or if there is no such key.
+func Defaults(name string) (benchmark, own string) {
+	k, ok := keyOf(name)
+	if !ok {
+		return "", ""
+	}
+	c := Default()
+	c.Problem.Preset, c.Solver.Method = "", Auto
+	return k.text(Default()), k.text(c.settle(map[string]bool{"problem.preset": true}))
+}

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/viper"
 
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
+	"jacobi/internal/base/suggest"
 )
 
 // Options are the sources of a configuration.
@@ -25,9 +25,6 @@ type Options struct {
 	Decide func(c *Config, given func(key string) bool) error
 }
 
-// endings are those of run files, which name their formats.
-var endings = []string{".yaml", ".yml", ".toml", ".json"}
-
 // StandardInput as the name of a run file stands for standard input.
 const StandardInput = "-"
 
@@ -37,11 +34,20 @@ const maxFile = 1 << 20
 // Load merges flags over environment over file over Default. It reports all unknown keys and values of the wrong type
 // in one error. Validate checks whether the values are allowed.
 func Load(o Options) (Config, error) {
+	b, err := LoadBase(o)
+	if err != nil {
+		return Config{}, err
+	}
+	return b.Config(), nil
+}
+
+// LoadBase merges the sources of o as Load does, and leaves open what settle decides.
+func LoadBase(o Options) (*Base, error) {
 	var data []byte
 	if o.File != "" {
 		var err error
 		if data, err = o.runFile(); err != nil {
-			return Config{}, fmt.Errorf("run file: %w", err)
+			return nil, fmt.Errorf("run file: %w", err)
 		}
 	}
 	return merge(o, data)
@@ -76,34 +82,28 @@ func LogFormat(o Options) string {
 
 func readFile(path string) ([]byte, error) { return regular.ReadFile(path, maxFile) }
 
-// merge is Load after the run file was read.
-func merge(o Options, data []byte) (Config, error) {
+// merge is LoadBase after the run file was read.
+func merge(o Options, data []byte) (*Base, error) {
 	m := newMerger()
-	if err := m.merge(o, data); err != nil {
-		return Config{}, err
-	}
-	return m.config.settle(m.given), nil
-}
-
-// merge merges the sources. It leaves open what settle decides.
-func (m *merger) merge(o Options, data []byte) error {
 	if o.File != "" {
 		if err := m.file(o.File, data); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := m.environ(o.Environ); err != nil {
-		return err
+		return nil, err
 	}
 	m.set(o.Set)
 	if err := m.err(); err != nil {
-		return err
+		return nil, err
 	}
 	m.read()
 	if o.Decide != nil {
-		return o.Decide(&m.config, func(key string) bool { return m.given[key] })
+		if err := o.Decide(&m.config, func(key string) bool { return m.given[key] }); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return &Base{m.config, m.given}, nil
 }
 
 // merger merges sources, the weakest first.
@@ -134,29 +134,16 @@ func (m *merger) read() {
 
 // merged has the keys of the source at hand replace those of the sources before.
 func (m *merger) merged() error {
-	tree := map[string]any{}
-	for name, value := range m.flat {
-		at, leaf := tree, name
-		for section, rest, ok := strings.Cut(leaf, "."); ok; section, rest, ok = strings.Cut(leaf, ".") {
-			if at[section] == nil {
-				at[section] = map[string]any{}
-			}
-			at, leaf = at[section].(map[string]any), rest
-		}
-		at[leaf] = value
-	}
-	clear(m.flat)
-	return m.v.MergeConfigMap(tree)
+	source := m.flat
+	m.flat = map[string]any{}
+	return m.v.MergeConfigMap(source)
 }
 
 // origin describes the source of a value.
 type origin struct {
-	source string                  // "--set", "environment JACOBI_GRID_NX", "file run.yaml"
-	spell  func(key string) string // returns a key as the source writes it
-	dir    string                  // where files that it names are looked for first; "" for the working directory
+	source string // "--set", "environment JACOBI_GRID_NX", "file run.yaml"
+	dir    string // where files that it names are looked for first; "" for the working directory
 }
-
-func asKey(key string) string { return key }
 
 func envName(key string) string {
 	return "JACOBI_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -169,7 +156,7 @@ func (m *merger) file(path string, data []byte) error {
 		return fmt.Errorf("run file %s: %w", path, err)
 	}
 	m.config.Problem.Beside = besideOf(path)
-	m.walk(tree, "", origin{"file " + path, asKey, m.config.Problem.Beside})
+	m.walk(tree, "", origin{"file " + path, m.config.Problem.Beside})
 	return m.merged()
 }
 
@@ -195,25 +182,20 @@ func (m *merger) walk(tree map[string]any, prefix string, from origin) {
 	}
 }
 
-func isSection(name string) bool {
-	return slices.ContainsFunc(keys(), func(k key) bool { return strings.HasPrefix(k.name, name+".") })
-}
-
 // put takes one key of the source at hand.
 func (m *merger) put(name string, raw any, from origin) {
-	i := slices.IndexFunc(keys(), func(k key) bool { return k.name == name })
-	if i < 0 {
-		m.add(func() error { return unknown(name, from) })
+	k, ok := keyOf(name)
+	if !ok {
+		m.add(func() error { return unknown(name, from.source) })
 		return
 	}
-	k := keys()[i]
 	v, err := k.convert(raw)
 	if err != nil {
 		m.fault("%s %s (%s): %w", name, quote(name, raw), from.source, err)
 		return
 	}
 	if text, ok := v.(string); ok {
-		v = from.path(name, text)
+		v = from.path(k, text)
 	}
 	m.flat[name], m.given[name] = v, true
 }
@@ -238,7 +220,7 @@ func (m *merger) err() error {
 	if m.more == 0 {
 		return errors.Join(m.faults...)
 	}
-	return errors.Join(append(m.faults, fmt.Errorf("and %s", english.Plural(m.more, "more fault", "")))...)
+	return errors.Join(append(m.faults, fmt.Errorf("and %d more faults", m.more))...)
 }
 
 // environ merges the variables that begin with JACOBI_ and a section. Other variables, such as JACOBI_RANK, are no
@@ -256,7 +238,7 @@ func (m *merger) environ(list []string) error {
 		if i := slices.IndexFunc(keys(), func(k key) bool { return envName(k.name) == name }); i >= 0 {
 			full = keys()[i].name
 		}
-		m.put(full, value, origin{source: "environment " + name, spell: envName})
+		m.put(full, value, origin{source: "environment " + name})
 	}
 	return m.merged()
 }
@@ -269,11 +251,38 @@ func (m *merger) set(list []string) {
 			m.fault("--set %s: must be key=value", pair)
 			continue
 		}
-		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{source: "--set", spell: asKey})
+		m.put(strings.ToLower(strings.TrimSpace(name)), value, origin{source: "--set"})
 	}
 	for name, value := range m.flat {
 		m.v.Set(name, value)
 	}
+}
+
+// StrayVariables returns a warning for each variable of environ that begins with JACOBI_ but sets no key. others lists
+// variables that have another meaning.
+func StrayVariables(environ, others []string) (lines []string) {
+	known := slices.Clone(others)
+	for _, name := range Names() {
+		known = append(known, envName(name))
+	}
+	for _, line := range environ {
+		name, _, _ := strings.Cut(line, "=")
+		rest, ours := strings.CutPrefix(name, "JACOBI_")
+		section, leaf, _ := strings.Cut(strings.ToLower(rest), "_")
+		switch {
+		case !ours, slices.Contains(known, name):
+		case leaf != "" && isSection(section): // an unknown key, which Load refuses
+		case section == "service", section == "port": // Kubernetes sets them for a service of this name
+		default:
+			text := "environment " + name + ": no key has this variable, and it is ignored"
+			if best, ok := suggest.Nearest(name, known); ok {
+				text += "; did you mean " + best + "?"
+			}
+			lines = append(lines, text)
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // quote formats a value for an error message: text in quotes, secrets hidden.

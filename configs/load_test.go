@@ -15,31 +15,24 @@ import (
 func mustMerge(t *testing.T, name, data string, o Options) Config {
 	t.Helper()
 	o.File = name
-	c, err := merge(o, []byte(data))
+	c, err := mergeConfig(o, []byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func TestDefaults(t *testing.T) {
-	want := Config{
-		Run:     Run{Ranks: 1, Liveness: 10 * time.Second, Balance: "equal"},
-		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
-		Problem: Problem{Preset: "gtc2019"},
-		Solver: Solver{Method: "jacobi", Why: presetWhy, Acceleration: "auto", Tolerance: 1e-8, DefaultTolerance: true,
-			MaxIterations: 1000, NormEvery: 1, Start: "initial"},
-		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
-		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
-		Output: Output{
-			Dir: "out", Field: "field.npy", Picture: "field.png", History: "history.csv", Report: "report.json",
-			PictureScale: "auto", Results: true,
-		},
-		Trace: Trace{Passes: 500},
-		Log:   Log{Level: "info", Format: "console"},
-
-		Checkpoint: Checkpoint{Keep: 2},
+// mergeConfig is Load with data for the contents of the run file.
+func mergeConfig(o Options, data []byte) (Config, error) {
+	b, err := merge(o, data)
+	if err != nil {
+		return Config{}, err
 	}
+	return b.Config(), nil
+}
+
+func TestDefaults(t *testing.T) {
+	want := Default() // TestYAMLText has the values
 	got, err := Load(Options{})
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
@@ -210,7 +203,7 @@ func TestStrayVariables(t *testing.T) {
 	}, []string{"JACOBI_RANK"})
 	want := []string{
 		"environment JACOBI_FOO: no key has this variable, and it is ignored",
-		"environment JACOBI_GRID: no key has this variable, and it is ignored",
+		"environment JACOBI_GRID: no key has this variable, and it is ignored; did you mean JACOBI_GRID_NX?",
 		"environment JACOBI_RNK: no key has this variable, and it is ignored; did you mean JACOBI_RANK?",
 	}
 	if !slices.Equal(got, want) {
@@ -256,7 +249,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add(filepath.Ext(name), data)
 	}
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
-		c, err := merge(Options{File: "run" + ext}, data)
+		c, err := mergeConfig(Options{File: "run" + ext}, data)
 		if err != nil || Validate(c) != nil || c.NATS != c.NATS.Public() {
 			return
 		}
@@ -264,7 +257,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := merge(Options{File: "run.yaml"}, y)
+		again, err := mergeConfig(Options{File: "run.yaml"}, y)
 		again.Solver.Why, again.Grid.Named = c.Solver.Why, c.Grid.Named // what is written is named
 		if err != nil || again != c || Hash(again) != Hash(c) {
 			t.Errorf("%v\n%s\ngot  %#v\nwant %#v", err, y, again, c)
@@ -281,51 +274,157 @@ func repeated(text string, n int) string {
 	return strings.Join(all, ",")
 }
 
-// unknowns are the lines about keys that a file has.
-func unknowns(names ...string) string {
-	var b strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&b, "unknown key %s (file run.yaml): %s\n", name, sectionsHint)
-	}
-	return b.String()
-}
+// noKey is what an unknown key is told without a near one.
+const noKey = "launcher --dry-run prints all keys"
 
 // A file that is far larger than any run is refused at once, and in few words.
 func TestLargeFiles(t *testing.T) {
 	long := strings.Repeat("x", 900_000)
+	bomb := "a0: &a0 {x: 1}\n"
+	for i := range 30 {
+		bomb += fmt.Sprintf("a%d: &a%d {x: *a%d, y: *a%d}\n", i+1, i+1, i, i)
+	}
+	many := ""
+	for _, i := range []int{0, 1, 10, 100, 1000, 10000, 10001, 10002, 10003, 10004} {
+		many += fmt.Sprintf("unknown key k%d (file F): %s\n", i, noKey)
+	}
+	many += "and 79990 more faults"
+	const deep = "run file F: line 1, column 10001: invalid character '[' exceeded max depth"
 	for _, c := range []struct{ name, data, want string }{
-		{"run.yaml", "a: &a {x: 1}\ngrid:\n  <<: [" + repeated("*a", 20_000) + "]",
-			"run file run.yaml: line 3: more than 100 aliases"},
+		{"run.yaml", bomb, "run file F: line 4: more than 100 aliases"},
 		{"run.yaml", "grid: {nx: [" + repeated("1", 20_000) + "]}",
-			"grid.nx [...] (file run.yaml): must be an integer, 3 to 2147483647"},
-		{"run.yaml", "a: {" + repeated("k%d: 1", 80_000) + "}", "run file run.yaml: line 1: more than 5000 keys"},
+			"grid.nx [...] (file F): must be an integer, 3 to 2147483647"},
+		{"run.yaml", "{" + repeated("k%d: 1", 80_000) + "}", many},
 		{"run.yaml", "a: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
-			"run file run.yaml: line 1: more than 10 sections within one another"},
-		{"run.json", "{" + repeated(`"k%d": 1`, 80_000) + "}",
-			"run file run.json: line 1, column 53899: more than 5000 keys"},
+			"unknown key a (file F): " + noKey},
+		{"run.json", "{" + repeated(`"k%d": 1`, 80_000) + "}", many},
 		{"run.json", strings.Repeat(`{"a":`, 9_000) + "1" + strings.Repeat("}", 9_000),
-			"run file run.json: line 1, column 52: more than 10 sections within one another"},
-		{"run.json", strings.Repeat(`{"a":`, 90_000),
-			"run file run.json: line 1, column 52: more than 10 sections within one another"},
-		{"run.json", `{"` + long + `": 1}`, "unknown key " + long[:200] + "… (file run.json): " + sectionsHint},
-		{"run.json", `{"\u001b[31m": 1}`, `unknown key \x1b[31m (file run.json): ` + sectionsHint},
+			"run file F: line 1, column 52: more than 10 objects within one another"},
+		{"run.json", strings.Repeat("[", 90_000), deep},
+		{"run.json", `{"` + long + `": 1}`, "unknown key " + long[:200] + "… (file F): " + noKey},
+		{"run.json", `{"\u001b[31m": 1}`, `unknown key \x1b[31m (file F): ` + noKey},
 		{"run.toml", strings.ReplaceAll(repeated("grid.k%d = 1", 60_000), ",", "\n"),
-			"run file run.toml: more than 5000 keys"},
-		{"run.toml", strings.ReplaceAll(repeated("[k%d]", 60_000), ",", "\n"),
-			"run file run.toml: more than 5000 keys"},
-		{"run.yaml", "zzz: {" + repeated("a%d: 1", 9) + "}\n" + strings.ReplaceAll(repeated("zzzz%d: 1", 4000), ",",
-			"\n"), "unknown key zzz (file run.yaml): " + sectionsHint + "\n" +
-			unknowns("zzzz0", "zzzz1", "zzzz10", "zzzz100", "zzzz1000", "zzzz1001", "zzzz1002", "zzzz1003",
-				"zzzz1004") +
-			"and 3,991 more faults"},
+			"run file F: more than 5000 keys"},
+		{"run.toml", strings.ReplaceAll(repeated("[k%d]", 60_000), ",", "\n"), "run file F: more than 5000 keys"},
 	} {
 		start := time.Now()
-		_, err := merge(Options{File: c.name}, []byte(c.data))
-		if err == nil || err.Error() != c.want {
-			t.Errorf("%s %.40q:\ngot  %v\nwant %s", c.name, c.data, err, c.want)
+		_, err := mergeConfig(Options{File: c.name}, []byte(c.data))
+		if want := strings.ReplaceAll(c.want, "F", c.name); err == nil || err.Error() != want {
+			t.Errorf("%s %.40q:\ngot  %.2000v\nwant %s", c.name, c.data, err, want)
 		}
 		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%s %.40q: refused after %v", c.name, c.data, took)
+		}
+	}
+}
+
+// refusals are run files, with other sources, that Load refuses, and its errors.
+var refusals = []struct {
+	name, data string
+	o          Options
+	want       string
+}{
+	{"run.yaml", "solver: {nx: 5}", Options{}, `unknown key solver.nx (file run.yaml): did you mean grid.nx?`},
+	{"", "", Options{Set: []string{"run=5"}}, "unknown key run (--set): " + noKey},
+	{"run.yaml", "gird: {nx: 5}", Options{}, `unknown key gird (file run.yaml): did you mean grid?`},
+	{"run.yaml", "other: {}", Options{}, "unknown key other (file run.yaml): " + noKey},
+	{"", "", Options{Environ: []string{"JACOBI_SOLVER_MAXITERATIONS=5", "JACOBI_LOG_SHADE=1"}},
+		"unknown key solver.maxiterations (environment JACOBI_SOLVER_MAXITERATIONS): did you mean " +
+			"solver.max_iterations?\nunknown key log.shade (environment JACOBI_LOG_SHADE): " + noKey},
+	{"", "", Options{Set: []string{"run.rank=5"}}, `unknown key run.rank (--set): did you mean run.ranks?`},
+	{"", "", Options{Set: []string{"grid.nx"}}, `--set grid.nx: must be key=value`},
+	{"run.yaml", "grid: 5", Options{}, `grid "5" (file run.yaml): must be a section with keys`},
+	{"run.yaml", "grid: [1, {a: 2}]", Options{}, `grid [...] (file run.yaml): must be a section with keys`},
+	{"run.yaml", "grid: {nx: 5, NX: 6}", Options{}, `grid.nx (file run.yaml): given twice, also as grid.NX`},
+	{"run.yaml", "grid: {nx: {value: 5}}", Options{},
+		`grid.nx {...} (file run.yaml): must be an integer, 3 to 2147483647`},
+	{"run.json", `{"solver": {"max_iterations": 1.5}}`, Options{},
+		`solver.max_iterations 1.5 (file run.json): must be an integer, 1 to 9223372036854775807`},
+	{"run.yaml", "grid: {nx: }", Options{},
+		`grid.nx null (file run.yaml): must have a value`},
+	{"run.yaml", "solver: {tolerance: small}", Options{},
+		`solver.tolerance "small" (file run.yaml): must be a number that a float64 holds`},
+	{"run.yaml", "grid: {height: 0}\noutput: {results: yes}", Options{},
+		`grid.height "0" (file run.yaml): must be auto or a number above 0` + "\n" +
+			`output.results "yes" (file run.yaml): must be true or false`},
+	{"run.yaml", "halo: {timeout: 30, depth: 0}", Options{},
+		`halo.depth "0" (file run.yaml): must be auto or an integer of at least 1` + "\n" +
+			`halo.timeout "30" (file run.yaml): must be a duration with its unit, such as 30s or 2m`},
+	{"run.yaml", "checkpoint: {every: -5m}\noutput: {every: 0, probes_every: 1m}", Options{},
+		`checkpoint.every "-5m" (file run.yaml): must be 100, "100 sweeps", "5 cycles" or a duration, such as 10m` +
+			"\n" + `output.every "0" (file run.yaml): must be 100, "100 sweeps" or "5 cycles"` + "\n" +
+			`output.probes_every "1m" (file run.yaml): must be 100, "100 sweeps" or "5 cycles"`},
+	{"", "", Options{Set: []string{"problem.top=NaN"}},
+		`problem.top "NaN" (--set): must be an expression or a number that a float64 holds`},
+	{"run.toml", "[run]\nname = 2020-01-01", Options{}, `run.name 2020-01-01 (file run.toml): must be text`},
+	{"", "", Options{Set: []string{"run.name=\xff"}},
+		`run.name "\xff" (--set): must be text in UTF-8 without zero bytes`},
+	{"run.yaml", "nats: {url: [nats://user:secret@host]}", Options{},
+		`nats.url "hidden" (file run.yaml): must be text`},
+	{"run.ini", "", Options{}, `run file run.ini: extension ".ini": allowed are .yaml, .yml, .toml and .json`},
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for _, c := range refusals {
+		c.o.File = c.name
+		if _, err := mergeConfig(c.o, []byte(c.data)); err == nil || err.Error() != c.want {
+			t.Errorf("%s\ngot  %v\nwant %s", c.data, err, c.want)
+		}
+	}
+}
+
+// No source takes what a float64 does not hold for another number, and none takes units, commas or underscores.
+func TestNumbersThatAreNone(t *testing.T) {
+	for _, value := range []string{"1e-400", "-0.01E-400", "1e999", "NaN", "Inf", "0x1p3", "1_0", "1,5", "10 cm", ""} {
+		for _, name := range []string{"solver.tolerance", "grid.nx", "problem.source"} {
+			_, err := mergeConfig(Options{Set: []string{name + "=" + value}}, nil)
+			if expression := name == "problem.source" && (value == "" || strings.ContainsAny(value, ", ")); expression {
+				continue
+			}
+			if err == nil || !strings.Contains(err.Error(), " (--set): must be a") {
+				t.Errorf("%s=%s: %v", name, value, err)
+			}
+		}
+	}
+	for name, data := range map[string]string{"run.toml": "solver.tolerance = 1e-400",
+		"grid.toml": "grid = {width = 1e999}",
+		"run.json":  `{"solver": {"tolerance": 1e-400}}`, "grid.json": `{"grid": {"width": 1e999}}`} {
+		if _, err := mergeConfig(Options{File: name}, []byte(data)); err == nil {
+			t.Errorf("%s %s: no error", name, data)
+		}
+	}
+}
+
+// documentFaults are run files whose text is at fault, and the errors: our words, or only their begin where the rest is
+// a decoder's.
+var documentFaults = []struct{ name, data, want string }{
+	{"run.yaml", "grid:\n  nx: 5\n bad: [\n", "yaml: line 2: "},
+	{"run.yaml", "grid:\n  nx: 9\n  nx: 10\n", `line 3: the key "nx" is given twice`},
+	{"run.yaml", "5", "must be sections with keys"},
+	{"run.yaml", "grid: {nx: 5}\n---\ngrid: {nx: 6}\n", "a second document begins; one is allowed"},
+	{"run.yaml", "problem:\n  fixed: ! x < 0.5\n", "line 2: text that begins with ! has quotes"},
+	{"run.yaml", "problem: {name: é, fixed: !(x < 0.5)}\n", "line 1: text that begins with ! has quotes"},
+	{"run.yaml", "\ufeffproblem:\n  fixed: &part ! x < 0.5\n", "line 2: text that begins with ! has quotes"},
+	{"run.toml", "[grid]\nnx = \n", "line 2, column 6: "},
+	{"run.toml", "[grid]\nwidth = 1e999\n", "line 2, column 9: toml: unable to parse float: "},
+	{"run.toml", "a = [{b = 1.5e-999}]\n", "1.5e-999: must be a number that a float64 holds"},
+	{"run.json", "{\n \"grid\": {\n  \"nx\": 5,,\n }}",
+		"line 3, column 11: invalid character ',' looking for beginning of object key string"},
+	{"run.json", `{"grid": {"width": 1e999}}`, "line 1, column 25: 1e999: must be a number that a float64 holds"},
+	{"run.json", "{\"grid\": {", "line 1, column 10: unexpected end of JSON input"},
+	{"run.json", "{\"run\": {},\n \"a\": [{\"b\": {}, \"b\": 1}]}", `line 2, column 21: the key "b" is given twice`},
+	{"run.json", "{}\n{}", "line 2, column 1: invalid character '{' after top-level value"},
+	{"run.json", "[]", "must be an object with keys"},
+	{"run.yaml", "run:\n  name: caf\xe9\n", "line 2, column 12: byte 0xe9; must be text in UTF-8"},
+}
+
+func TestFaultsInDocuments(t *testing.T) {
+	for _, c := range documentFaults {
+		_, err := mergeConfig(Options{File: c.name}, []byte(c.data))
+		want := "run file " + c.name + ": " + c.want
+		begins := strings.HasSuffix(want, ": ")
+		if err == nil || err.Error() != want && !(begins && strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s %q:\ngot  %v\nwant %s", c.name, c.data, err, want)
 		}
 	}
 }

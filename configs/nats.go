@@ -2,12 +2,14 @@ package configs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // hidden replaces a secret.
@@ -22,18 +24,18 @@ const inline = "inline:"
 type NATS struct {
 	URL          string `key:"url"` // one server, or several separated by commas
 	User         string `key:"user"`
-	PasswordFile string `key:"password_file"`
-	Creds        string `key:"creds"` // JWT and seed of a user
-	NKey         string `key:"nkey"`  // seed of a user
+	PasswordFile string `key:"password_file" kind:"path"`
+	Creds        string `key:"creds" kind:"path"` // JWT and seed of a user
+	NKey         string `key:"nkey" kind:"path"`  // seed of a user
 	// CA holds the certificate authorities to trust, in PEM; "" for the system's.
-	CA   string `key:"ca"`
-	Cert string `key:"cert"` // certificate of this client, in PEM
-	Key  string `key:"key"`  // key of Cert, in PEM
+	CA   string `key:"ca" kind:"path"`
+	Cert string `key:"cert" kind:"path"` // certificate of this client, in PEM
+	Key  string `key:"key" kind:"path"`  // key of Cert, in PEM
 	// SecretFile holds a secret that all participants of a run share, so that other users of the server can neither
 	// read nor forge their messages. The launcher makes one for each run on a server that it did not start.
-	SecretFile string `key:"secret_file"`
+	SecretFile string `key:"secret_file" kind:"path"`
 	// Port, Advertise and Rendezvous apply to the server that a run without a URL starts.
-	Port int `key:"port"` // 0: any free port
+	Port int `key:"port" max:"65535"` // 0: any free port
 	// Advertise holds names or addresses, separated by commas, at which other machines reach the server; "": found
 	// automatically.
 	Advertise string `key:"advertise"`
@@ -155,9 +157,6 @@ func (v *validator) nats(n NATS) {
 			who = append(who, "a user in nats.url")
 		}
 	}
-	if n.Port < 0 || n.Port > math.MaxUint16 {
-		v.fault("nats.port %d: 0 (any that is free) to %d are allowed", n.Port, math.MaxUint16)
-	}
 	for _, h := range n.AdvertisedHosts() {
 		if strings.ContainsAny(h, "/@[] ") || strings.Contains(h, ":") && net.ParseIP(h) == nil {
 			v.fault("nats.advertise %q: must be names or addresses without a port, with commas between them",
@@ -180,4 +179,40 @@ func (v *validator) nats(n NATS) {
 	if (n.Cert == "") != (n.Key == "") {
 		v.fault("nats.cert and nats.key: set both or neither")
 	}
+}
+
+// ListenAt is a value of halo.direct.listen, as halo.ListenAt has it.
+type ListenAt struct {
+	Where  string // an address, a network such as 10.1.0.0/16, or the name of an interface; "": all interfaces
+	Lo, Hi int    // ports; both 0: any
+}
+
+// ParseListen parses WHERE:PORTS, where PORTS is empty, a port or a range such as 47000-47099. An IPv6 address or
+// network stands in brackets. The empty text is any port of all interfaces.
+func ParseListen(text string) (ListenAt, error) {
+	if text == "" {
+		return ListenAt{}, nil
+	}
+	i := max(0, strings.LastIndexByte(text, ':'))
+	where, ports := text[:i], strings.TrimPrefix(text[i:], ":")
+	bare, bracketed := strings.CutPrefix(where, "[")
+	bare, closed := strings.CutSuffix(bare, "]")
+	lo, hi, isRange := strings.Cut(ports, "-")
+	if !isRange {
+		hi = lo
+	}
+	low, errLo := strconv.ParseUint(lo, 10, 16)
+	high, errHi := strconv.ParseUint(hi, 10, 16)
+	anyPort := strings.HasSuffix(text, ":")
+	if bracketed != closed || !bracketed && strings.Contains(where, ":") ||
+		!anyPort && (errLo != nil || errHi != nil || low < 1 || low > high || !strings.Contains(text, ":")) {
+		return ListenAt{}, errors.New("must be WHERE:PORTS, such as :47000-47099, 10.1.0.0/16:, ib0:47000 or [::1]:")
+	}
+	return ListenAt{bare, int(low), int(high)}, nil
+}
+
+// Metrics says where a run serves metrics to Prometheus.
+type Metrics struct {
+	Listen string        `key:"listen"` // HOST:PORT; "": nowhere
+	Linger time.Duration `key:"linger"` // how long they stay after the run, unless they are read before
 }

@@ -2,11 +2,18 @@ package configs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dustin/go-humanize/english"
+
+	"jacobi/solver"
 )
 
 // Output names the files of a run. A file with an empty name is not written.
@@ -18,9 +25,8 @@ type Output struct {
 	Report  string `key:"report"`
 	Trace   string `key:"trace"` // what the ranks did when
 
-	// auto | linear | log | sqrt
-	PictureScale string `key:"picture_scale"`
-	Contours     int    `key:"contours"` // lines in the picture; 0: none
+	PictureScale string `key:"picture_scale" allowed:"auto linear log sqrt"`
+	Contours     int    `key:"contours" max:"100"` // lines in the picture; 0: none
 	// Results says whether the energy, the fluxes and the extremes are worked out.
 	Results bool `key:"results"`
 	// Gradient and Materials say whether -a grad u, and the coefficient with the fixed points, are written.
@@ -49,23 +55,24 @@ func (o Output) ToStdout() bool { return slices.Contains(o.Names(), Stdout) }
 type OutputFile struct {
 	Key        string // "output.field" and so on
 	Name       string
-	extensions []string // allowed extensions; Stdout among them allows standard output
+	extensions []string // that are allowed
+	stdout     bool     // is allowed, too
 }
 
 // Files returns the files to write, the report last.
 func (o Output) Files() []OutputFile {
 	all := []OutputFile{
-		{"output.field", o.Field, []string{".npy", ".vti", ".zarr"}},
-		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}},
-		{"output.animation", o.Animation, []string{".gif", ".png", ".apng"}},
-		{"output.history", o.History, []string{".csv", Stdout}},
-		{"output.probes", o.probesFile(), []string{".csv"}},
-		{"output.trace", o.Trace, []string{".json"}},
-		{"output.report", o.Report, []string{".json", Stdout}},
+		{"output.field", o.Field, []string{".npy", ".vti", ".zarr"}, false},
+		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}, false},
+		{"output.animation", o.Animation, []string{".gif", ".png", ".apng"}, false},
+		{"output.history", o.History, []string{".csv"}, true},
+		{"output.probes", o.probesFile(), []string{".csv"}, false},
+		{"output.trace", o.Trace, []string{".json"}, false},
+		{"output.report", o.Report, []string{".json"}, true},
 	}
 	for i, a := range o.Arrays() {
 		if o.Field != "" && !o.OneFile() {
-			all = slices.Insert(all, 1+i, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}})
+			all = slices.Insert(all, 1+i, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}, false})
 		}
 	}
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })
@@ -107,76 +114,67 @@ func (o Output) Names() (names []string) {
 	return names
 }
 
-// maxContours is more than a picture has room for.
-const maxContours = 100
-
 // maxOutputName leaves room for what the names of arrays and of runs of a study add.
 const maxOutputName = 120
 
-func (v *validator) output(o Output) {
+func (v *validator) output(c Config) {
+	o := c.Output
 	if o.Dir == "" {
 		v.fault(`output.dir "": must be a directory ("." for the current one)`)
 	}
-	v.oneOf("output.picture_scale", o.PictureScale, "auto", "linear", "log", "sqrt")
-	if o.Contours < 0 || o.Contours > maxContours {
-		v.fault("output.contours %d: 0 (none) to %d are allowed", o.Contours, maxContours)
-	}
+	seen := map[string]string{}
 	for _, f := range o.Files() {
+		first, twice := seen[f.Name]
+		seen[f.Name] = f.Key
+		most := maxOutputName
+		if f.Key == "output.field" && o.Series() {
+			most -= len("-000000000")
+		}
 		switch {
 		case strings.ContainsAny(f.Name, `/\`) || f.Name == "." || f.Name == "..":
 			v.fault("%s %q: must be a plain file name; output.dir says where", f.Key, f.Name)
-		case len(f.Name) > maxOutputName:
-			v.fault("%s: a name of %d bytes; at most %d are allowed", f.Key, len(f.Name), maxOutputName)
-		case f.Name == Stdout && slices.Contains(f.extensions, Stdout):
-		case !slices.Contains(f.extensions, strings.ToLower(filepath.Ext(f.Name))):
-			v.fault("%s %q: the name has to end in %s", f.Key, f.Name, alternatives(f.extensions))
+		case len(f.Name) > most:
+			v.fault("%s: a name of %d bytes; at most %d are allowed", f.Key, len(f.Name), most)
+		case !(f.stdout && f.Name == Stdout) &&
+			!slices.Contains(f.extensions, strings.ToLower(filepath.Ext(f.Name))):
+			or := ""
+			if f.stdout {
+				or = `, or be "-"`
+			}
+			v.fault("%s %q: the name has to end in %s%s", f.Key, f.Name, english.WordSeries(f.extensions, "or"), or)
+		case twice:
+			v.fault("%s %q: %s has this name", f.Key, f.Name, first)
 		}
 	}
-	if arrays := o.Arrays(); arrays != nil && o.Field == "" {
-		v.fault("%s true: output.field has to name a file; the arrays get names like it", arrays[0].key)
+	needsField := func(on bool, key, value string) {
+		if on && o.Field == "" {
+			v.fault("%s %s: output.field has to name a file", key, value)
+		}
 	}
-	v.series(o)
-	if o.Trace != "" && o.Trace == o.Report {
-		v.fault("output.trace %q: output.report has that name", o.Trace)
+	needsField(o.Gradient, "output.gradient", "true")
+	needsField(o.Materials, "output.materials", "true")
+	needsField(o.Series(), "output.every", strconv.Quote(o.Every.String()))
+	if o.Animation != "" && o.AnimationInterval() == (Interval{}) {
+		v.fault("output.animation %q: output.animation_every or output.every has to say when", o.Animation)
 	}
-	v.animation(o)
-	if o.History == Stdout && o.Report == Stdout {
-		v.fault("output.report %q: output.history goes to standard output already", o.Report)
+	if o.probesFile() == "" {
+		return
 	}
-}
-
-// alternatives returns "a, b or c"; Stdout comes last.
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if words[last] == Stdout {
-		return alternatives(words[:last]) + `, or be "-" for standard output`
+	walls, _ := c.Problem.Walls(c.Grid.DType) // problem reports the error
+	if _, err := ParseProbes(o.Probes, solver.Mesh{NX: c.Grid.NX, NY: c.Grid.NY, Walls: walls}); err != nil {
+		v.fault("output.probes %w", err)
 	}
-	if last == 0 {
-		return words[0]
+	if o.ProbesInterval() == (Interval{}) {
+		v.fault("output.probes %q: output.probes_every or output.every has to say when", o.Probes)
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // Trace says which part of a run output.trace shows. A pass is up to halo.depth sweeps. With multigrid, cycles stand
 // for passes and for sweeps.
 type Trace struct {
-	Passes int `key:"passes"` // at each end of the run
-	From   int `key:"from"`   // passes that begin with sweep From or a later one,
-	To     int `key:"to"`     // and before sweep To; 0: to the end
-}
-
-// maxTracePasses bounds the memory of a rank for its part of the trace, and the size of the file.
-const maxTracePasses = 10000
-
-func (v *validator) trace(t Trace) {
-	if t.Passes < 1 || t.Passes > maxTracePasses {
-		v.fault("trace.passes %d: 1 to %d are allowed", t.Passes, maxTracePasses)
-	}
-	v.atLeast("trace.from", t.From, 0)
-	v.atLeast("trace.to", t.To, 0)
-	if t.To > 0 && t.To <= t.From {
-		v.fault("trace.to %d: must be more than trace.from (%d), or 0 for the end of the run", t.To, t.From)
-	}
+	Passes int `key:"passes" min:"1" max:"10000"` // at each end of the run
+	From   int `key:"from"`                       // passes that begin with sweep From or a later one,
+	To     int `key:"to"`                         // and before sweep To; 0: to the end
 }
 
 // Series reports whether the run writes a series of fields.
@@ -216,23 +214,136 @@ func (o Output) Index() string {
 // AnimationInterval returns the interval of the frames of the animation.
 func (o Output) AnimationInterval() Interval { return cmp.Or(o.AnimationEvery, o.Every) }
 
-func (v *validator) animation(o Output) {
-	switch {
-	case o.Animation == "":
-	case o.AnimationInterval() == Interval{}:
-		v.fault("output.animation %q: output.animation_every or output.every has to say when", o.Animation)
-	case o.Animation == o.Picture:
-		v.fault("output.animation %q: output.picture has this name", o.Animation)
-	}
+// ProbesFile is the name of the file of the probes.
+const ProbesFile = "probes.csv"
+
+// Probe is a point or a line of the mesh whose values a run records.
+type Probe struct {
+	Name   string
+	Points []MeshPoint
 }
 
-func (v *validator) series(o Output) {
-	switch {
-	case !o.Series():
-	case o.Field == "":
-		v.fault("output.every %q: output.field has to name the files", o.Every)
-	case len(o.Field)+len("-000000000") > maxOutputName:
-		v.fault("output.field: a name of %d bytes; at most %d are allowed with output.every", len(o.Field),
-			maxOutputName-len("-000000000"))
+// MeshPoint is the point in column IX and row IY of the mesh.
+type MeshPoint struct{ IX, IY int }
+
+// maxProbed bounds the points of all probes: a run is to be sampled without a delay, and lines are to be read.
+const maxProbed = 10000
+
+// probesFile returns the name of the file of the probes, or "" without probes.
+func (o Output) probesFile() string {
+	if strings.TrimSpace(o.Probes) == "" {
+		return ""
 	}
+	return ProbesFile
+}
+
+// ProbesInterval returns the interval of the values of the probes.
+func (o Output) ProbesInterval() Interval { return cmp.Or(o.ProbesEvery, o.Every) }
+
+// shortName is the pattern of the names of probes, and of the regions of a drawing.
+const shortName = `[A-Za-z_][A-Za-z0-9_.-]{0,63}`
+
+var (
+	probeItem  = regexp.MustCompile(`^(` + shortName + `)\s*=\s*(.*)$`)
+	probeShape = regexp.MustCompile(`^([(\[][^)\]]*[)\]])(?:\s*\.\.\s*([(\[][^)\]]*[)\]])(?:\s*/\s*(\d{1,9}))?)?$`)
+)
+
+// ParseProbes reads the value of output.probes for a mesh: points and lines with names.
+//
+//	centre=(0.5,0.5)         the point nearest to x and y, from 0 to 1 over width and height as in expressions
+//	corner=[0,16]            the point in column 0 and row 16
+//	cut=(0,0.5)..(1,0.5)/9   nine points of a line, both ends included; without /9 one in each column or row
+func ParseProbes(text string, m solver.Mesh) (probes []Probe, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	seen, total := map[string]bool{}, 0
+	for item := range strings.SplitSeq(text, ";") {
+		item = strings.TrimSpace(item)
+		p, err := parseProbe(item, m)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", item, err)
+		}
+		if seen[p.Name] {
+			return nil, fmt.Errorf("%q: there is a probe of this name already", item)
+		}
+		seen[p.Name] = true
+		if total += len(p.Points); total > maxProbed {
+			return nil, fmt.Errorf("%q: at most %d points are allowed in all", item, maxProbed)
+		}
+		probes = append(probes, p)
+	}
+	return probes, nil
+}
+
+// ProbeNames returns the names of the probes in a value of output.probes, as far as it has its form.
+func ProbeNames(text string) (names []string) {
+	for item := range strings.SplitSeq(text, ";") {
+		if m := probeItem.FindStringSubmatch(strings.TrimSpace(item)); m != nil {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+func parseProbe(item string, mesh solver.Mesh) (Probe, error) {
+	wrong := errors.New("must be NAME=(x,y), NAME=[ix,iy] or a line such as NAME=(0,0.5)..(1,0.5)/9")
+	m := probeItem.FindStringSubmatch(item)
+	if m == nil {
+		return Probe{}, wrong
+	}
+	s := probeShape.FindStringSubmatch(m[2])
+	if s == nil {
+		return Probe{}, wrong
+	}
+	from, ok := parsePoint(s[1], mesh)
+	to, okTo := from, true
+	if s[2] != "" {
+		to, okTo = parsePoint(s[2], mesh)
+	}
+	if !ok || !okTo {
+		return Probe{}, fmt.Errorf("x and y must be from 0 to 1, ix from 0 to %d and iy from 0 to %d", mesh.NX-1,
+			mesh.NY-1)
+	}
+	distance := func(a, b int) int { return max(a-b, b-a) }
+	most := max(distance(from.IX, to.IX), distance(from.IY, to.IY)) + 1
+	points := most
+	if s[3] != "" {
+		if points, _ = strconv.Atoi(s[3]); points < 2 || points > most {
+			return Probe{}, fmt.Errorf("%s points: the line has 2 to %d", s[3], most)
+		}
+	}
+	return Probe{m[1], line(from, to, min(points, maxProbed+1))}, nil
+}
+
+// line returns points of the line, both ends included. Each is the nearest one to its place.
+func line(from, to MeshPoint, points int) (all []MeshPoint) {
+	if points == 1 {
+		return []MeshPoint{from}
+	}
+	between := func(a, b, i int) int { // the nearest integer to a + (b-a) i/(points-1); halves go up
+		return a + solver.FloorDiv(2*(b-a)*i+(points-1), 2*(points-1))
+	}
+	for i := range points {
+		all = append(all, MeshPoint{between(from.IX, to.IX, i), between(from.IY, to.IY, i)})
+	}
+	return all
+}
+
+// parsePoint reads (x,y) or [ix,iy].
+func parsePoint(text string, m solver.Mesh) (p MeshPoint, ok bool) {
+	last := len(text) - 1
+	at := func(place string, n int, wall solver.Wall) (int, bool) {
+		place = strings.TrimSpace(place)
+		if text[0] == '[' {
+			i, err := strconv.Atoi(place)
+			return i, err == nil && i >= 0 && i < n
+		}
+		x, ok := Number(place)
+		return int(math.Round(float64(x * float64(solver.Intervals(n, wall))))), ok && x >= 0 && x <= 1
+	}
+	first, second, _ := strings.Cut(text[1:last], ",")
+	ix, okX := at(first, m.NX, m.Walls.Left)
+	iy, okY := at(second, m.NY, m.Walls.Top)
+	return MeshPoint{ix, iy}, okX && okY && (text[0] == '(') == (text[last] == ')')
 }

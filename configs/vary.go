@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -15,22 +14,6 @@ import (
 type Base struct {
 	config Config // before settle
 	given  map[string]bool
-}
-
-// LoadBase merges the sources of o as Load does.
-func LoadBase(o Options) (*Base, error) {
-	var data []byte
-	if o.File != "" {
-		var err error
-		if data, err = o.runFile(); err != nil {
-			return nil, fmt.Errorf("run file: %w", err)
-		}
-	}
-	m := newMerger()
-	if err := m.merge(o, data); err != nil {
-		return nil, err
-	}
-	return &Base{m.config, m.given}, nil
 }
 
 // Config returns the configuration of a run without keys of its own.
@@ -47,9 +30,9 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 			m.fault("%s (%s): %s", show.Text(full), source, why)
 			continue
 		}
-		from := origin{source: source, spell: asKey}
-		if path := file(full); path != "" && slices.Contains(inputs, full) {
-			from.dir = besideOf(path)
+		from := origin{source: source}
+		if k, _ := keyOf(full); file(full) != "" && (k.kind == expression || k.kind == filePath) {
+			from.dir = besideOf(file(full))
 			m.config.Problem.Beside = from.dir
 		}
 		m.put(full, own[name], from)
@@ -65,13 +48,17 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 	return m.config.settle(m.given), nil
 }
 
-// The sections whose keys belong to the start of the ranks, and the keys of other sections that do, or that many runs
-// cannot have.
+// The sections whose keys belong to the start of the ranks, and the keys and sections that many runs cannot have.
 var (
 	startSections = []string{"run", "device", "halo", "nats", "metrics", "view", "log"}
-	soleKeys      = []string{"output.dir", "output.every", "output.probes_every", "output.animation",
-		"output.animation_every", "output.trace"}
+	soleKeys      = []string{"output.every", "output.probes_every", "output.animation", "output.animation_every",
+		"output.trace"}
 	soleSections = []string{"trace", "checkpoint"}
+)
+
+const (
+	ofStart = "the key belongs to the start of the ranks, and is the same for all runs"
+	ofAlone = "the key is of a run that is alone"
 )
 
 // OfStart says why a key cannot differ between the runs of one start; "" if it can.
@@ -79,9 +66,9 @@ func OfStart(name string) string {
 	section, _, _ := strings.Cut(name, ".")
 	switch {
 	case slices.Contains(startSections, section) || name == "output.dir":
-		return "the key belongs to the start of the ranks, and is the same for all runs"
+		return ofStart
 	case slices.Contains(soleSections, section) || slices.Contains(soleKeys, name):
-		return "the key is of a run that is alone"
+		return ofAlone
 	}
 	return ""
 }
@@ -91,21 +78,15 @@ func CheckMany(c Config) error {
 	var faults []error
 	unset := Default()
 	for _, k := range keys() {
-		section, _, _ := strings.Cut(k.name, ".")
-		sole := (slices.Contains(soleSections, section) || slices.Contains(soleKeys, k.name)) && k.name != "output.dir"
-		if (sole || k.name == "view.listen" || k.name == "metrics.listen") && k.text(c) != k.text(unset) {
-			faults = append(faults, fmt.Errorf("%s %q: %s", k.name, k.text(c), "the key is of a run that is alone"))
+		sole := OfStart(k.name) == ofAlone || k.name == "view.listen" || k.name == "metrics.listen"
+		if sole && k.text(c) != k.text(unset) {
+			faults = append(faults, fmt.Errorf("%s %q: %s", k.name, k.text(c), ofAlone))
 		}
 	}
 	if c.Output.ToStdout() {
 		faults = append(faults, errors.New(`output.history, output.report: "-" is of a run that is alone`))
 	}
 	return errors.Join(faults...)
-}
-
-// set sets the value of k in c. v has the type of the field.
-func (k key) set(c *Config, v any) {
-	reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(reflect.ValueOf(v))
 }
 
 // Given returns the keys that the sources give, but those that belong to the start of the ranks, with their values.
@@ -124,15 +105,15 @@ func (b *Base) Given() map[string]string {
 // Reads returns the paths of the files that the problem of a run with keys of its own reads. file is that of With.
 func (b *Base) Reads(own map[string]any, file func(key string) string) (paths []string) {
 	for _, k := range keys() {
-		if !strings.HasPrefix(k.name, "problem.") || !slices.Contains(inputs, k.name) {
+		if k.kind != expression {
 			continue
 		}
 		text := k.text(b.config)
 		if value, has := own[k.name]; has {
 			text, _ = value.(string)
-			text = origin{dir: besideOf(file(k.name))}.path(k.name, text)
+			text = origin{dir: besideOf(file(k.name))}.path(k, text)
 		}
-		if namesFile(k.name, text) {
+		if k.namesFile(text) {
 			paths = append(paths, text)
 		}
 	}

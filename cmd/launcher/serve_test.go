@@ -167,13 +167,17 @@ func TestServeLinesThatAreNone(t *testing.T) {
 	const fields = ": the fields are id, keys, hash and progress, or cancel alone"
 	const anID = "a number, or text of at most 200 bytes"
 	const alone = "no request: cancel: stands alone, without other fields"
-	const sections = "the sections are run, grid, problem, solver, halo, device, nats, output, trace, checkpoint, " +
-		"metrics, view and log; launcher --dry-run prints all keys"
+	const sections = "launcher --dry-run prints all keys"
 	long := strings.Repeat("x", 1_000_000)
 	var many []string
 	for i := range 80_000 {
 		many = append(many, fmt.Sprintf(`"k%d":1`, i))
 	}
+	first := ""
+	for _, i := range []int{0, 1, 10, 100, 1000, 10000, 10001, 10002, 10003, 10004} {
+		first += fmt.Sprintf("unknown key k%d (request): %s\n", i, sections)
+	}
+	first += "and 79990 more faults"
 	var unknown []string
 	for i := range 4 {
 		unknown = append(unknown, fmt.Sprintf("unknown key zzzz%d (request): %s", i, sections))
@@ -185,7 +189,7 @@ func TestServeLinesThatAreNone(t *testing.T) {
 		{`{"cancel": 1, "keys": {}}`, "null: " + alone},
 		{`{"cancel": 1, "id": 7, "keys": {}}`, "7: " + alone},
 		{`{"id": 1, "keys": {}} {"id": 2, "keys": {}}`,
-			"null: no request: column 24: more after the end of the object"},
+			"null: no request: column 23: invalid character '{' after top-level value"},
 		{`{"id": "a` + "\xff" + `", "keys": {}}`, "null: no request: column 10: byte 0xff; must be text in UTF-8"},
 		{`{"id": "a", "keys": {"x": "` + "\xff" + `"}}`,
 			`"a": no request: column 28: byte 0xff; must be text in UTF-8`},
@@ -203,13 +207,13 @@ func TestServeLinesThatAreNone(t *testing.T) {
 		{`{"id": 8, "keys": {"a": 1e-999}}`, "8: no request: column 31: 1e-999: must be a number that a float64 " +
 			"holds"},
 		{`{"id": 8, "keys": {"grid.nx": 9, "grid": {"NX": 9}}}`, "8: grid.nx: given twice"},
-		{`[1]`, "null: no request: column 4: must be an object with keys"},
-		{`null`, "null: no request: column 5: must be an object with keys"},
-		{`{`, "null: no request: column 2: the end of the object is missing"},
+		{`[1]`, "null: no request: must be an object with keys"},
+		{`null`, "null: no request: must be an object with keys"},
+		{`{`, "null: no request: column 1: unexpected end of JSON input"},
 		{`{"id": 8, "keys": ` + strings.Repeat(`{"`+long[:90]+`":`, 9_000) + "1" + strings.Repeat("}", 9_001),
-			"8: no request: column 866: more than 10 sections within one another"},
+			"8: no request: column 866: more than 10 objects within one another"},
 		{`{"id": 8, "keys": {"` + long + `": 1}}`, "8: unknown key " + long[:200] + "… (request): " + sections},
-		{`{"id": 8, "keys": {` + strings.Join(many, ",") + `}}`, "8: no request: column 48897: more than 5000 keys"},
+		{`{"id": 8, "keys": {` + strings.Join(many, ",") + `}}`, "8: " + first},
 		{`{"id": 8, "keys": {"zzzz0": 1, "zzzz1": 1, "zzzz2": 1, "zzzz3": 1}}`, "8: " + strings.Join(unknown, "\n")},
 		{`{"id": 8, "keys": {"grid.nx": "` + long + `"}}`, `8: grid.nx "` + long[:119] + " … " + long[:39] +
 			`" (1000002 characters) (request): must be an integer, 3 to 2147483647`},

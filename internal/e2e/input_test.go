@@ -92,8 +92,7 @@ func badInput(dir, port, wrong string, write func(name, text string) string) []r
 			"run file " + filepath.Join(dir, "d.json") + ": line 3, column 11: "},
 		{set("problem.left=neumann(0)", "problem.right=neumann(0)"), `no side has values, so any constant can be ` +
 			`added`},
-		{set("grid.ny=64", "halo.depth=10000"), "halo.depth 10000: grid.ny 64 has 62 rows inside; 1 to 62 " +
-			"are allowed\n"},
+		{set("grid.ny=64", "halo.depth=10000"), "halo.depth 10000: 1 to 62 are allowed with grid.ny 64\n"},
 		{set("nats.port=" + port), "nats.port " + port + ": embedded NATS server on 127.0.0.1: Error listening on "},
 		{[]string{"--resume", ""}, `--resume "": must be the directory of a checkpoint; --restart goes on from ` +
 			`where checkpoints are written`},

@@ -337,7 +337,7 @@ func TestStudyRefusals(t *testing.T) {
 			"the same for all runs\n"},
 		{[]string{"--vary", "grid.nx=9", "--set", "output.trace=t.json"},
 			"output.trace \"t.json\": the key is of a run that is alone\n"},
-		{[]string{"--runs", "runs.jsonl"}, "--runs runs.jsonl, line 2: column 13: the end of the object is missing\n"},
+		{[]string{"--runs", "runs.jsonl"}, "--runs runs.jsonl, line 2: column 12: unexpected end of JSON input\n"},
 		{[]string{"--vary", "grid.nx=9", "--table", "t.txt"},
 			"--table \"t.txt\": the name has to end in .csv or .jsonl\n"},
 	} {

@@ -37,7 +37,7 @@ func TestReadRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	for text, want := range map[string]string{
 		"{\"grid.nx\": 9, \"problem\": {\"TOP\": \"x\"}}\n\n{\"grid\": {\"nx\": 1.5}}": "",
-		"{}\n [1]":          "line 2: column 5: must be an object with keys",
+		"{}\n [1]":          "line 2: must be an object with keys",
 		"{\"a\": \"\xff\"}": "line 1: column 8: byte 0xff; must be text in UTF-8",
 		"{\"a\": 1}\n{\"b\": \"" + strings.Repeat("x", 1<<20) + "\"}": "line 2: more than 1048576 bytes",
 		"{\"grid.nx\": 9, \"grid\": {\"nx\": 9}}":                     "line 1: grid.nx: given twice",
