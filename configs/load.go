@@ -261,22 +261,26 @@ func (m *merger) set(list []string) {
 // StrayVariables returns a warning for each variable of environ that begins with JACOBI_ but sets no key. others lists
 // variables that have another meaning.
 func StrayVariables(environ, others []string) (lines []string) {
-	known := slices.Clone(others)
+	const prefix = "JACOBI_"
+	var known []string // without the prefix
+	for _, name := range others {
+		known = append(known, strings.TrimPrefix(name, prefix))
+	}
 	for _, name := range Names() {
-		known = append(known, envName(name))
+		known = append(known, strings.TrimPrefix(envName(name), prefix))
 	}
 	for _, line := range environ {
 		name, _, _ := strings.Cut(line, "=")
-		rest, ours := strings.CutPrefix(name, "JACOBI_")
+		rest, ours := strings.CutPrefix(name, prefix)
 		section, leaf, _ := strings.Cut(strings.ToLower(rest), "_")
 		switch {
-		case !ours, slices.Contains(known, name):
+		case !ours, slices.Contains(known, rest):
 		case leaf != "" && isSection(section): // an unknown key, which Load refuses
 		case section == "service", section == "port": // Kubernetes sets them for a service of this name
 		default:
 			text := "environment " + name + ": no key has this variable, and it is ignored"
-			if best, ok := suggest.Nearest(name, known); ok {
-				text += "; did you mean " + best + "?"
+			if best, ok := suggest.Nearest(rest, known); ok {
+				text += "; did you mean " + prefix + best + "?"
 			}
 			lines = append(lines, text)
 		}

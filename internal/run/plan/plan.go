@@ -211,3 +211,60 @@ func (p *Plan) Writes() string {
 	}
 	return "writes " + strings.Join(names, ", ") + to + hint
 }
+
+// maxCounted is the largest number of points among which Problem counts the fixed ones. It takes some seconds.
+const maxCounted = 1 << 30
+
+// Problem describes the problem. ok is false if the problem has faults.
+func (p *Plan) Problem(ctx context.Context) (setup problem.Setup, ok bool) {
+	prob, err := p.problem.Again(ctx)
+	if err != nil {
+		return setup, false // Check reports the faults
+	}
+	defer prob.Close()
+	fixed := int64(-1)
+	if p.Mesh.NX <= maxCounted/p.Mesh.NY {
+		if fixed, err = prob.CountFixed(ctx, 0, p.Mesh.NY); err != nil {
+			return setup, false
+		}
+	}
+	return prob.Setup(fixed), true
+}
+
+// Job plans one of many runs on the ranks of p, which have started. alone says that one rank does it without the
+// others. As with New, a plan that comes with an error cannot be run.
+func (p *Plan) Job(ctx context.Context, cfg configs.Config, alone bool) (*Plan, error) {
+	if err := checkKeys(cfg); err != nil {
+		return nil, err
+	}
+	if alone {
+		cfg.Run.Ranks, cfg.Run.Balance = 1, configs.BalanceEqual
+	}
+	at, devices := p.Places, p.Devices
+	if n := cfg.Working(); n < len(at.Ranks) {
+		at.Ranks = at.Ranks[:n]
+		if len(devices.Choices) > 0 {
+			devices.Choices = devices.Choices[:n]
+		}
+	}
+	return on(ctx, cfg, at, devices)
+}
+
+// checkKeys refuses values of keys that are not allowed, and keys that one of many runs cannot have.
+func checkKeys(c configs.Config) error {
+	alone := c
+	alone.Output.ProbesEvery = configs.Interval{Sweeps: 1} // the runs of a start read their probes at the end
+	if err := configs.Validate(alone); err != nil {
+		return err
+	}
+	if err := configs.CheckMany(c); err != nil {
+		return err
+	}
+	for _, f := range c.Output.Files() {
+		if !output.IsLooseName(f.Name) {
+			return fmt.Errorf("%s %q: the runs of one start write .npy, .vti, .png, .jpg, .csv and .json", f.Key,
+				f.Name)
+		}
+	}
+	return nil
+}

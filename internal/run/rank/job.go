@@ -2,15 +2,26 @@ package rank
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"jacobi/configs"
+	"jacobi/cuda/driver"
+	"jacobi/halo"
 	"jacobi/internal/base/awake"
+	"jacobi/internal/compute/cpu"
+	"jacobi/internal/compute/device"
+	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/desk"
+	"jacobi/internal/run/method"
 	"jacobi/internal/run/outputs"
+	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -138,3 +149,181 @@ func (r *run) leave() {
 		_ = r.comm.End(ctx, "leave", nil)
 	}
 }
+
+// spare reports whether this rank is known to be idle before it meets the others.
+func (s *session) spare() bool { return !s.Ordered && s.Origin.Rank >= s.Config.Working() }
+
+// idle reports whether this rank has no rows.
+func (r *run) idle() bool { return r.Origin.Rank >= r.working }
+
+// countWorking sets the number of working ranks. A launcher starts no others.
+func (r *run) countWorking() {
+	r.working = min(r.Origin.Size, r.Config.Working())
+	if text := r.Config.Idle(); text != "" && r.Origin.Rank == 0 && !r.launched() {
+		r.Log.Info(text)
+	}
+}
+
+// leaveIdle leaves ranks on other nodes idle, as all ranks find with what rank 0 has told of its GPUs; see
+// setup.Working. A task needs all ranks, and between jobs there is no problem.
+func (r *run) leaveIdle(comm *roster.Comm) error {
+	if r.Task != nil || r.problem == nil {
+		return nil
+	}
+	first := comm.Member(0)
+	e, err := extraOf(first)
+	if err != nil || e.GPUs == nil {
+		return err
+	}
+	near := 1
+	for _, g := range comm.Groups() {
+		switch {
+		case g.First.Device != "cuda":
+			return nil
+		case g.First.Rank <= near && roster.InOneMemory(first, g.First) && roster.SharesDevices(first, g.First):
+			near = g.End
+		}
+	}
+	n, err := setup.Working(r.Config, r.problem.Mesh(), r.problem.Operator(), r.working, near, *e.GPUs)
+	if err != nil || n == r.working {
+		return err
+	}
+	r.working = n
+	comm.SetWorking(n)
+	if r.Origin.Rank == 0 {
+		r.Log.Info(setup.Idle(r.Config, n))
+	}
+	return nil
+}
+
+// ending is what the idle ranks are told of the end of the run, from which their exit code follows.
+type ending struct {
+	Reason solver.StopReason `json:"reason"`
+	Norm   roster.Number     `json:"norm"`
+}
+
+// awaitEnd waits on an idle rank until the working ranks have ended the run, and returns their result. A request to
+// stop goes on to them.
+func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
+	if !r.keepOn() {
+		return w, r.stopped()
+	}
+	defer context.AfterFunc(r.Stop, func() {
+		if err := roster.RequestStop(ctx, r.conn, r.runID); err != nil && ctx.Err() == nil {
+			r.Log.Sugar().Warnf("the request to stop did not reach the other ranks: %v", err)
+		}
+	})()
+	data, err := r.comm.AwaitEnd(ctx, "end")
+	if err != nil {
+		return w, err
+	}
+	var e ending
+	if err := json.Unmarshal(data, &e); err != nil {
+		return w, fmt.Errorf("end of the run: %w", err)
+	}
+	w.result.Reason, w.result.Norm = e.Reason, float64(e.Norm)
+	return w, nil
+}
+
+// end returns when all working ranks have arrived, and tells the idle ones how the run has ended.
+func (m *membership) end(ctx context.Context, result solver.Result) error {
+	if err := m.comm.Barrier(ctx, "end"); err != nil {
+		return err
+	}
+	data, err := json.Marshal(ending{result.Reason, roster.Number(result.Norm)})
+	if err != nil {
+		return err
+	}
+	return m.comm.End(ctx, "end", data)
+}
+
+// Task is what the working ranks of a run do once they have met, in place of solving.
+type Task func(ctx context.Context, m *Member) (solver.Result, error)
+
+// Member is a rank that has met the others, for its Task.
+type Member struct {
+	Config   configs.Config
+	Log      *zap.Logger
+	Problem  *problem.Problem
+	Comm     *roster.Comm
+	Launched bool         // by a launcher
+	GPUs     *device.Node // of this rank's node
+	Cores    float64      // this rank's share of the node's cores
+
+	run *run
+}
+
+// Wired is what a rank has that can exchange rows with its neighbours.
+type Wired struct {
+	Layout   solver.Layout
+	Sweeps   int // the most of a pass
+	Backend  solver.Backend
+	Exchange solver.Exchange
+	Device   string            // for reports
+	Driver   *driver.Driver    // nil if the CPU sweeps
+	GPU      *output.GPUReport // nil if the CPU sweeps
+	Sole     bool              // no other rank uses the GPU
+	CPU      cpu.Options       // of a backend with this rank's share of the cores
+}
+
+// task has the ranks do their Task.
+func (r *run) task(ctx context.Context) (w written, err error) {
+	w.result, err = r.Task(ctx, &Member{Config: r.Config, Log: r.Log, Problem: r.problem, Comm: r.comm,
+		Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r})
+	return w, err
+}
+
+// OnClose has f called when the rank ends, before what was opened earlier is closed.
+func (m *Member) OnClose(f func() error) { m.run.open.add(f) }
+
+// Connected reports whether there is a server of the run. A rank alone has none.
+func (m *Member) Connected() bool { return m.run.conn != nil }
+
+// Dial opens a connection of its own to the server of the run.
+func (m *Member) Dial(ctx context.Context) (halo.OwnConn, error) { return m.run.dialLink(ctx) }
+
+// KeepOn is called before the first sweep. It returns the cause of a request to stop that has come before.
+func (m *Member) KeepOn() error {
+	if !m.run.keepOn() {
+		return m.run.stopped()
+	}
+	return nil
+}
+
+// StopRequested returns a function that reports whether this rank should stop.
+func (m *Member) StopRequested() func() bool { return m.run.stopRequested() }
+
+// Wire takes the phases from the layout to the links.
+func (m *Member) Wire(ctx context.Context) (*Wired, error) {
+	w := m.run
+	if err := w.wire(ctx); err != nil {
+		return nil, err
+	}
+	sweeps := w.method.(*method.Sweeps) // no task takes another method
+	return &Wired{Layout: w.layout, Sweeps: w.Sweeps, Backend: sweeps.Backend, Exchange: sweeps.Exchange,
+		Device: sweeps.Device, Driver: w.gpus.Driver, GPU: w.chosen, Sole: w.sole, CPU: w.cpuOptions()}, nil
+}
+
+// Try takes all phases before the sweeps, and returns what this rank would report. It calls loaded before there are
+// output files; undo removes them.
+func (m *Member) Try(ctx context.Context, loaded func() error) (report output.RankReport, undo func(), err error) {
+	r := m.run
+	if err := inTurn(ctx, r.wire, r.load); err != nil {
+		return report, nil, err
+	}
+	if err := loaded(); err != nil {
+		return report, nil, err
+	}
+	if err := r.openOutputs(ctx); err != nil {
+		return report, nil, err
+	}
+	return r.rankReport(), r.outputs.Abort, nil
+}
+
+// End returns when all working ranks have arrived, and tells the idle ones how the run has ended.
+func (m *Member) End(ctx context.Context, result solver.Result) error {
+	return m.run.end(ctx, result)
+}
+
+// Blame returns the cause of err: the failure of another rank, or err itself.
+func (m *Member) Blame(err error) error { return m.run.blame(err) }

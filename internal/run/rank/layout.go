@@ -3,14 +3,99 @@ package rank
 import (
 	"context"
 	"math"
+	"runtime"
 
+	"jacobi/cuda"
+	"jacobi/internal/base/ballast"
+	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
+	"jacobi/internal/run/method"
 	"jacobi/internal/run/setup"
 	"jacobi/internal/run/tune"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
+
+// prepared is the problem of the job.
+type prepared struct {
+	problem *problem.Problem
+	planned map[string]string // contents of its files; nil where nobody has planned the job
+}
+
+// prepare evaluates this rank's part of the initial field, and returns what the ranks agree on.
+func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
+	if r.Check != nil && r.Origin.Rank == 0 && r.Task == nil {
+		job, err := r.Check(ctx, r.Config)
+		if err != nil {
+			return share, err
+		}
+		r.planned = job.Contents
+	}
+	if r.problem, err = problem.New(ctx, r.Config); err != nil {
+		return share, err
+	}
+	r.open.add(r.problem.Close)
+	r.problem.OnWork(r.comm.Worked)
+	if r.problem.Weighted() && !r.Ordered { // the first pass over the rows fills a small heap every few rows
+		b := ballast.New()
+		defer runtime.KeepAlive(b)
+	}
+	if share.Part, err = r.evaluate(ctx); err != nil {
+		return share, err
+	}
+	if !r.idle() {
+		mesh := r.problem.Mesh()
+		share.Device, share.Depth, share.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
+	}
+	if r.planned == nil && r.Origin.Rank == 0 {
+		if r.planned, err = r.problem.Contents(ctx); err != nil {
+			return share, err
+		}
+	}
+	share.Contents, err = r.problem.Share(ctx, r.Origin.Rank, r.Origin.Size)
+	return share, err
+}
+
+// unite returns the contents of the files that all ranks have read, on rank 0.
+func (r *run) unite(ctx context.Context, shares []roster.Share) (problem.Sums, error) {
+	var sums []problem.Sums
+	for _, s := range shares {
+		sums = append(sums, s.Contents)
+	}
+	return r.problem.Unite(ctx, sums, r.planned, func(rank int) string { return r.comm.Member(rank).String() })
+}
+
+// evaluate evaluates this rank's part of the rows, which the ranks divide without regard to the method: a checkpoint
+// may still choose that.
+func (r *run) evaluate(ctx context.Context) (roster.Part, error) {
+	interior := r.problem.Mesh().Interior()
+	parts := min(r.Origin.Size, solver.MaxRanks(interior, 1))
+	if r.Origin.Rank >= parts {
+		return roster.Part{}, nil
+	}
+	stripes, err := solver.Partition(interior, parts, 1)
+	if err != nil {
+		return roster.Part{}, err
+	}
+	return partOf(ctx, r.problem, stripes[r.Origin.Rank])
+}
+
+// partOf evaluates the rows of a stripe and those beside it.
+func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part roster.Part, err error) {
+	part.MaxGuess, part.MaxAbs, err = p.MaxGuess(ctx, max(s.Lo-1, 0), min(s.Hi+1, p.Mesh().NY))
+	if err != nil {
+		return part, err
+	}
+	m, err := p.Maxima(ctx, s.Lo, s.Hi)
+	if err != nil {
+		return part, err
+	}
+	part.MaxSource, part.Diagonal = m.Source, m.Diagonal
+	part.Centre, part.Barrier, part.Open = m.Centre, m.Barrier, m.Open
+	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)
+	return part, err
+}
 
 // division is how the mesh is divided among the ranks.
 type division struct {
@@ -90,4 +175,42 @@ func (r *run) magnitude(whole roster.Part) solver.Magnitude {
 // does not close.
 func (m *membership) neighbour(side solver.Side) roster.Member {
 	return m.comm.Member((m.id.Rank + 2*int(side) - 1 + m.id.Size) % m.id.Size)
+}
+
+// opened is the method of the run on this rank's device.
+type opened struct {
+	method method.Method
+}
+
+// openMethod chooses this rank's GPU, if one sweeps, and opens the method.
+func (r *run) openMethod(ctx context.Context) (err error) {
+	if !r.Ordered { // a session takes its GPU once
+		if err := r.takeGPU(ctx); err != nil {
+			return err
+		}
+	}
+	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
+		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add,
+		Full: r.Config.Solver.FullStart() && r.Config.Checkpoint.Resume == ""}
+	if r.sweepsOnGPU() {
+		o.Driver = r.gpus.Driver
+		o.GPU = cuda.Options{Device: r.chosen.Index, Sole: r.sole, Timeout: r.Config.Halo.Timeout}
+	}
+	r.method, err = method.Open(ctx, o)
+	return err
+}
+
+// accelerated reports whether conjugate gradients accelerate the cycles.
+func (r *run) accelerated() bool {
+	o := r.layout.Operator
+	return r.Config.Solver.Accelerated(o.Fixed != nil || o.Weighted)
+}
+
+// cpuOptions returns the options of a device that is the CPU.
+func (r *run) cpuOptions() cpu.Options {
+	o := cpu.Options{Threads: r.threads(), Kernel: r.Config.Device.Kernel, ThreadsPerCore: r.threadsPerCore()}
+	if o.Kernel == "auto" {
+		o.Kernel = "" // the best
+	}
+	return o
 }

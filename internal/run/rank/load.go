@@ -3,8 +3,16 @@ package rank
 import (
 	"context"
 	"fmt"
+	"math"
+	"os"
+	"time"
 
 	"jacobi/configs"
+	"jacobi/internal/base/dirlock"
+	"jacobi/internal/base/version"
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
 	"jacobi/internal/run/checkpoint"
 	"jacobi/solver"
@@ -81,4 +89,175 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 		r.Log.Sugar().Infof("going on after %s %d from %s", r.Config.Solver.Step(), state.Start.Iterations-1, state.Set)
 	}
 	return state, nil
+}
+
+// findGoal returns the goal of the run, and the field with which it begins. Where the first norm of the run is not the
+// base of the relative tolerance, the ranks sweep the masked field once for it. If that base is 0, the masked field is
+// the solution, and the run begins with it. All ranks call findGoal.
+func (r *run) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, error) {
+	c, l := r.Config.Solver, r.layout
+	goal := solver.Goal{Tolerance: c.Tolerance, Relative: c.RelativeTolerance, Blind: solver.Blind(l.Mesh, l.Magnitude)}
+	if c.RelativeTolerance == 0 || r.firstIsBase() {
+		return goal, r.problem, nil
+	}
+	masked := problem.Masked{Problem: r.problem}
+	base, err := r.firstNorm(ctx, masked)
+	if err != nil {
+		return goal, nil, fmt.Errorf("rank %d: norm for solver.relative_tolerance: %w", r.id.Rank, err)
+	}
+	if goal.Base = base; base == 0 {
+		return goal, masked, nil
+	}
+	return goal, r.problem, nil
+}
+
+// firstIsBase reports whether the first norm of the run is that of the masked field.
+func (r *run) firstIsBase() bool {
+	return r.comm.Whole().MaxGuess == 0 && !r.Config.Solver.FullStart() && r.layout.Norms.First == 0
+}
+
+// firstNorm returns the norm of the first update of a field, over all ranks.
+func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, error) {
+	if err := r.method.Load(ctx, field); err != nil {
+		return 0, r.onGPU(err)
+	}
+	sum, err := r.method.FirstSum(ctx)
+	if err != nil {
+		return 0, r.onGPU(err)
+	}
+	ctx, cancel := r.withFileTimeout(ctx)
+	defer cancel()
+	bits, err := roster.DecideOn(ctx, r.comm, "base", sum.AppendBinary(nil), func(parts [][]byte) (uint64, error) {
+		var total solver.Sum
+		for rank, part := range parts {
+			s, err := solver.SumFromBinary(part)
+			if err != nil {
+				return 0, fmt.Errorf("of rank %d: %w", rank, err)
+			}
+			total.Merge(s)
+		}
+		return math.Float64bits(total.Norm(r.layout.Magnitude)), nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	norm := math.Float64frombits(bits)
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return 0, fmt.Errorf("the norm is %v", norm)
+	}
+	return norm, nil
+}
+
+// openSaver starts the saver; it returns nil if no states are to be saved.
+func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
+	c := r.Config.Checkpoint
+	if !c.On() {
+		return nil, nil
+	}
+	identity, err := r.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Dir != "" && r.id.Rank == 0 && !r.launched() { // a launcher holds the directory itself
+		if err := r.holdCheckpoints(c.Dir); err != nil {
+			return nil, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
+		}
+	}
+	store, _, err := checkpoint.Open(ctx, c.Place(), r.rawConn())
+	if err != nil {
+		return nil, err
+	}
+	if r.Task != nil {
+		store = keptStore{store}
+	}
+	rows, arrays := r.method.State()
+	options := checkpoint.SaverOptions{
+		Comm: r.comm, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: rows, Arrays: arrays,
+		Every: c.Every.Time, Keep: c.Keep,
+		RunID: r.id.RunID, Program: version.String(), Problem: identity,
+		Norms: r.resumed.Norms, Base: r.goal.Base, Log: r.Log,
+		Cadence: r.layout.Norms, OnSaved: r.tracer.OnSaved(),
+	}
+	if r.alone() {
+		options.RunID += fmt.Sprint(time.Now().UnixNano()) // RunID alone is the same at every start
+	}
+	saver, err := checkpoint.NewSaver(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	r.open.add(saver.Close)
+	return saver, nil
+}
+
+// holdCheckpoints locks the directory of the checkpoints for this run.
+func (r *run) holdCheckpoints(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	lock, err := dirlock.Take(dir, r.id.RunID)
+	if err != nil {
+		return err
+	}
+	r.open.add(lock.Release)
+	return nil
+}
+
+// solverSaver returns the saver as a solver.Saver: a nil interface, not a nil *checkpoint.Saver, if there is none.
+func (s *state) solverSaver() solver.Saver {
+	if s.saver == nil {
+		return nil
+	}
+	return s.saver
+}
+
+// finishSaver completes the checkpoint that is being saved.
+func (r *run) finishSaver(ctx context.Context, result solver.Result) error {
+	if r.saver == nil {
+		return nil
+	}
+	ctx, cancel := r.withFileTimeout(ctx)
+	defer cancel()
+	if err := r.saver.Finish(ctx, result); err != nil {
+		return r.onGPU(fmt.Errorf("checkpoint of the last sweep: %w", err))
+	}
+	return nil
+}
+
+// checkpointReport describes the checkpoints; nil without a saver.
+func (r *run) checkpointReport() *output.CheckpointReport {
+	if r.saver == nil {
+		return nil
+	}
+	s := r.saver.Stats()
+	return &output.CheckpointReport{
+		Place: r.Config.Checkpoint.Place(), Written: s.Written, Failed: s.Failed, Sweeps: s.Sweeps, Bytes: s.Bytes,
+		Write: s.Seconds, Copies: r.result.Times.Save.Seconds(),
+	}
+}
+
+// keptStore is a Store that another run may be using. It keeps the incomplete checkpoints of that run.
+type keptStore struct{ checkpoint.Store }
+
+// RemoveUnsealed implements checkpoint.Store. It removes nothing.
+func (keptStore) RemoveUnsealed(context.Context) error { return nil }
+
+// newTracer returns the recorder of the run; nil without output.trace.
+func (r *run) newTracer() (*trace.Recorder, error) {
+	if r.Config.Output.Trace == "" {
+		return nil, nil
+	}
+	t := r.Config.Trace
+	tracer := trace.New(trace.Options{Passes: t.Passes, From: t.From, To: t.To, Cycles: r.Levels != nil,
+		Done: r.resumed.Start.Iterations})
+	r.links.Observe(tracer.OnTransfer())
+	gpu := r.method.About().GPU
+	if gpu == nil {
+		return tracer, nil
+	}
+	timeline, err := gpu.Timeline(t.Passes, tracer.OnWork)
+	if err != nil {
+		return nil, r.onGPU(fmt.Errorf("%s: events for the work of the GPU: %w", r.Config.Output.Trace, err))
+	}
+	tracer.Watch(timeline)
+	return tracer, nil
 }

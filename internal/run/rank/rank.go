@@ -1,35 +1,43 @@
 // Package rank is the life of one rank, from the start of its process to its end. A session is what belongs to the
-// start: connection, devices, the other ranks (session.go). A job belongs to one problem: that of the configuration, or
+// start: connection, devices, the other ranks. A job belongs to one problem: that of the configuration, or
 // those that a launcher orders, one after the other (orders.go). The life has phases, each a method of one of the two,
 // which fill its parts one after the other:
 //
-//	connect         the run's id and the connection to its server      connect.go, server.go
+//	connect         the run's id and the connection to its server      connect.go
 //	openDevices     the devices of the node                            device.go
-//	meet            the other ranks                                    session.go, join.go
-//	prepare         the problem, on which all ranks then agree         prepare.go, job.go
-//	takePlace       the place among the ranks, a share of the cores    join.go, idle.go, cores.go
+//	meet            the other ranks                                    rank.go, join.go
+//	prepare         the problem, on which all ranks then agree         layout.go, job.go
+//	takePlace       the place among the ranks, a share of the cores    join.go, job.go
 //	layOut          the stripes and the depth                          layout.go, internal/run/tune
-//	openMethod      the GPU, if one sweeps, and the method             gpu.go, sharing.go, method.go
-//	wireUp          the exchange with neighbours, the sum over ranks   wire.go, links.go, windows.go
-//	load            the field, and the saver of checkpoints            load.go, goal.go, saver.go
+//	openMethod      the GPU, if one sweeps, and the method             device.go, layout.go
+//	wireUp          the exchange with neighbours, the sum over ranks   links.go, windows.go
+//	load            the field, and the saver of checkpoints            load.go
 //	openOutputs     the output files and the observers                 report.go, internal/run/outputs
-//	solve           the result of the sweeps                           solve.go, stats.go
+//	solve           the result of the sweeps                           solve.go
 //
 // At last internal/run/outputs writes the outputs and the report.
 //
-// A rank with a task goes as far as takePlace, and the task says how it goes on (task.go, internal/tools/tasks). An
-// idle rank goes as far and waits for the end (idle.go). The phases enter what they open into the closers of their
-// session or job (closers.go).
-// A rank that fails tells the others first and closes then (blame.go).
+// A rank with a task goes as far as takePlace, and the task says how it goes on (job.go, internal/tools/tasks). An
+// idle rank goes as far and waits for the end. The phases enter what they open into the closers of their session or
+// job. A rank that fails tells the others first and closes then.
 package rank
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"jacobi/configs"
+	"jacobi/cuda/driver"
+	"jacobi/internal/base/awake"
+	"jacobi/internal/compute/device"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
@@ -107,4 +115,198 @@ func inTurn(ctx context.Context, phases ...func(context.Context) error) error {
 		}
 	}
 	return nil
+}
+
+// session is what a rank has of its start, which outlives a job.
+type session struct {
+	Options
+	open closers // of what belongs to the start
+	// keepOn is called before the first sweep. From then on Stop ends a job at a common sweep only. keepOn returns
+	// false if Stop has ended before.
+	keepOn func() bool
+	self   roster.Member // what the others know of this rank
+	all    *roster.Comm  // of all ranks that have started
+	share  float64       // of the node's cores, where jobs are ordered
+
+	connection
+	devices
+}
+
+// devices are those of the node, and the one that this rank has taken.
+type devices struct {
+	gpus   *device.Node      // WhyCPU is nil if a GPU sweeps; nil for an idle rank
+	chosen *output.GPUReport // nil if the CPU sweeps
+	sole   bool              // no other rank uses the GPU
+}
+
+// start returns a session whose cancel is called when Stop ends, until keepOn is called.
+func (o Options) start(cancel context.CancelCauseFunc) *session {
+	return &session{Options: o, open: closers{log: o.Log},
+		keepOn: sync.OnceValue(context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) }))}
+}
+
+// newRun returns a job of the session, of which no phase is done.
+func (s *session) newRun(job configs.Planned) *run {
+	return &run{session: s, Config: job.Config, open: closers{log: s.Log}, startedAt: time.Now(),
+		ctx: s.all.Context(), keepOn: s.keepOn, prepared: prepared{planned: job.Contents},
+		membership: membership{id: s.self.Identity, comm: s.all, working: s.Origin.Size}}
+}
+
+// arrive takes what belongs to the start: the connection, the devices, and the other ranks. If it fails, the others
+// learn of it when their join times out.
+func (s *session) arrive(ctx context.Context) error {
+	return inTurn(ctx, s.connect, s.takeMethod, s.openDevices, s.meet)
+}
+
+// meet returns once all ranks have joined. From then on they watch over each other.
+func (s *session) meet(ctx context.Context) error {
+	self, err := s.describe()
+	if err != nil {
+		return err
+	}
+	comm, err := roster.Join(ctx, s.conn, self, s.Config.Halo.Timeout)
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", self.Rank, err)
+	}
+	s.open.add(func() error { comm.Close(); return nil })
+	s.all, s.self = comm, comm.Self()
+	if s.retract != nil {
+		if err := s.retract(); err != nil {
+			return fmt.Errorf("remove the rendezvous file: %w", err)
+		}
+	}
+	if err := comm.KeepAlive(s.Config.Run.Liveness); err != nil {
+		return fmt.Errorf("rank %d: %w", self.Rank, err)
+	}
+	return nil
+}
+
+// closers close what the phases of a rank have opened. A phase that fails leaves its part to them, because the other
+// ranks have to know of the failure before they see this rank's connections and memory go.
+type closers struct {
+	log   *zap.Logger
+	funcs []func() error // in the order of opening
+}
+
+// add enters f, which closes what was opened last.
+func (c *closers) add(f func() error) { c.funcs = append(c.funcs, f) }
+
+// close closes everything, newest first. It does not report errors that follow from a lost CUDA context, which every
+// call returns and which has been reported.
+func (c *closers) close() { c.closeTo(0) }
+
+// closeTo is close for all but the first n.
+func (c *closers) closeTo(n int) {
+	for i := len(c.funcs) - 1; i >= n; i-- {
+		if err := c.funcs[i](); err != nil && !errors.Is(err, driver.ErrContextLost) {
+			c.log.Warn("close", zap.Error(err))
+		}
+	}
+	c.funcs = c.funcs[:n]
+}
+
+// fail tells the other ranks why this one ends, and returns the error to report for err.
+func (r *run) fail(err error) error {
+	err = r.blame(err)
+	if told := r.abortOthers(err); told != nil {
+		r.Log.Warn("the other ranks could not be told", zap.Error(told))
+	}
+	return fmt.Errorf("rank %d: %w", r.id.Rank, err)
+}
+
+// blame returns the cause of err. The cause of the job's end replaces it: the abort of another rank, the silence of a
+// rank or the server, or a request to stop before the first sweep.
+func (r *run) blame(err error) error {
+	cause := context.Cause(r.ctx)
+	if abort, ok := errors.AsType[*roster.AbortError](cause); ok {
+		return abort
+	}
+	if silent, ok := errors.AsType[*roster.SilentError](cause); ok {
+		return silent
+	}
+	if silent, ok := errors.AsType[*roster.ServerError](cause); ok {
+		return silent
+	}
+	if errors.Is(cause, roster.ErrStopped) || errors.Is(cause, roster.ErrCancelled) {
+		return cause
+	}
+	return r.namingTimeout(r.withFault(err))
+}
+
+// namingTimeout adds to the error of a wait that took too long the key that sets for how long ranks wait.
+func (o *Options) namingTimeout(err error) error {
+	_, told := errors.AsType[*roster.AbortError](err)
+	if told || !roster.IsConsequence(err) || strings.Contains(err.Error(), "halo.timeout") {
+		return err
+	}
+	return fmt.Errorf("%w (halo.timeout %v)", err, o.Config.Halo.Timeout)
+}
+
+// withFault adds a known fault of the connection to the error of a wait that it may explain. The result is no longer a
+// consequence of another rank's failure.
+func (c *connection) withFault(err error) error {
+	_, told := errors.AsType[*roster.AbortError](err)
+	if c.fault == nil || told || !roster.IsConsequence(err) {
+		return err
+	}
+	if fault := c.fault(); fault != nil {
+		return fmt.Errorf("%v; %v", err, fault)
+	}
+	return err
+}
+
+// abortOthers tells the other ranks why this one ends. After a signal that ends the run of a launcher it does nothing:
+// the launcher has signalled all ranks, and it reports the end of the run.
+func (r *run) abortOthers(err error) error {
+	if _, stop := errors.AsType[*StopError](err); stop && r.launched() && !r.Ordered {
+		return nil
+	}
+	return r.comm.Abort(err)
+}
+
+// StopError is the error of a rank that a signal stopped before its first sweep.
+type StopError struct{ Signal syscall.Signal }
+
+// Error implements error.
+func (e *StopError) Error() string {
+	return fmt.Sprintf("stopped by %s before the first sweep", unix.SignalName(e.Signal))
+}
+
+// Unwrap makes errors.Is(err, roster.ErrStopped) true.
+func (e *StopError) Unwrap() error { return roster.ErrStopped }
+
+// stopRequested returns a function that reports whether this rank should stop: Stop has ended, or the launcher has
+// asked all ranks to stop.
+func (r *run) stopRequested() func() bool {
+	stop, asked := r.Stop, r.comm.StopRequested()
+	return func() bool { return stop.Err() != nil || asked.Err() != nil }
+}
+
+// untilStopped has cancel called when Stop ends or the launcher cancels the job. After keepOn it is not called any
+// more: a job that sweeps stops at a common sweep. keepOn returns false if it was called before.
+func (o *Options) untilStopped(comm *roster.Comm, cancel context.CancelCauseFunc) (keepOn func() bool) {
+	stop := context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) })
+	asked := context.AfterFunc(comm.StopRequested(), func() { cancel(roster.ErrCancelled) })
+	return sync.OnceValue(func() bool { return stop() && asked() })
+}
+
+// stopped returns the cause of the end of a job whose keepOn has returned false.
+func (r *run) stopped() error {
+	<-r.ctx.Done() // at once
+	return context.Cause(r.ctx)
+}
+
+// slowDisk is the speed, in bytes a second, of the slowest file system that a run supports.
+const slowDisk = 10 << 20
+
+// withFileTimeout bounds a step in which ranks wait for each other's files.
+func (r *run) withFileTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return awake.WithTimeout(ctx, r.fileTimeout())
+}
+
+// fileTimeout is halo.timeout plus the time for writing the whole field to a slow disk.
+func (r *run) fileTimeout() time.Duration {
+	mesh := r.problem.Mesh()
+	bytes := time.Duration(mesh.NY) * time.Duration(mesh.RowBytes())
+	return r.Config.Halo.Timeout + bytes/slowDisk*time.Second
 }
