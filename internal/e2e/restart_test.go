@@ -24,6 +24,7 @@ import (
 func awaitName(t *testing.T, dir string, match func(name string) bool, l *live) {
 	t.Helper()
 	w := watched(t, dir)
+	defer w.Close() // it may be called often
 	late := time.After(limit)
 	for {
 		entries, err := os.ReadDir(dir)

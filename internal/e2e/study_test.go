@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // studyLine is a line of the table of a study.
@@ -180,17 +181,20 @@ func TestStudyOutlivesARankKilledInARunOfItsOwn(t *testing.T) {
 	outlived(l)
 }
 
-// writer returns the process that has an open file of this name.
+// writer returns the process that has an open file of this name. A rank opens the file of its run some time after it is
+// made, of which nobody is told.
 func writer(t *testing.T, pids []int, name string) int {
 	t.Helper()
-	for _, pid := range pids {
-		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, link := range links {
-			if path, err := os.Readlink(link); err == nil && filepath.Base(path) == name {
-				return pid
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for _, pid := range pids {
+			links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, link := range links {
+				if path, err := os.Readlink(link); err == nil && filepath.Base(path) == name {
+					return pid
+				}
 			}
 		}
 	}
