@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"jacobi/internal/base/proctest"
 )
 
 // killInCheckpoint kills a rank while a checkpoint is being written, without or with a restart.
@@ -54,15 +57,25 @@ func truncate(r *rand.Rand, path string) (string, error) {
 	return fmt.Sprintf("%s to %d bytes", filepath.Base(path), n), os.Truncate(path, n)
 }
 
-// damage kills the launcher, damages the newest checkpoint or both of them, and resumes.
+// damage kills the launcher, with which its ranks end, damages the newest checkpoint or both of them, and resumes.
 func (s *chaosRun) damage(how func(r *rand.Rand, path string) (string, error)) string {
 	l := s.start(s.args([]string{s.transport()})...)
-	s.hit = len(l.ranks()) > 0
+	var ranks []*proctest.Process
+	for _, pid := range l.ranks() {
+		if p, err := proctest.Watch(s.T, pid); err == nil { // otherwise it has ended
+			ranks = append(ranks, p)
+		}
+	}
+	s.hit = len(ranks) > 0
 	if err := l.cmd.Process.Kill(); err != nil {
 		s.Fatal(err)
 	}
 	code, output := l.end()
-	l.leavesNothing()
+	for _, p := range ranks {
+		if err := p.AwaitEnd(5 * time.Second); err != nil {
+			s.Errorf("a rank outlives its launcher: %v", err)
+		}
+	}
 	sets := checkpoints(s.T, filepath.Join(s.dir, "checkpoints"))
 	if len(sets) == 0 { // on a slow disk, a fast run may end before its first checkpoint
 		return s.checkAnswer(code, output)
