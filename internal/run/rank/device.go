@@ -23,27 +23,19 @@ func (s *session) openDevices(context.Context) error {
 	if s.spare() {
 		return nil
 	}
-	gpus, err := s.openGPUs()
+	c := s.Config.Device
+	gpus, err := device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select), Pin: c.Pin})
 	if err != nil {
 		return err
 	}
 	s.open.add(gpus.Close)
 	s.gpus = gpus
-	return nil
-}
-
-func (o Options) openGPUs() (*device.Node, error) {
-	c := o.Config.Device
-	gpus, err := device.Open(device.Options{Backend: c.Backend, Select: device.Policy(c.Select), Pin: c.Pin})
-	if err != nil {
-		return nil, err
-	}
 	why := gpus.WhyCPU
-	if why != nil && c.Backend == "auto" && o.Origin.LocalRank == 0 && !errors.Is(why, driver.ErrNoDriver) &&
+	if why != nil && c.Backend == "auto" && s.Origin.LocalRank == 0 && !errors.Is(why, driver.ErrNoDriver) &&
 		!errors.Is(why, driver.ErrNoDevice) {
-		o.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
+		s.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
-	return gpus, nil
+	return nil
 }
 
 // sweepsOnGPU reports whether a GPU sweeps this rank's stripe.

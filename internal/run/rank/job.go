@@ -40,11 +40,11 @@ type run struct {
 	prepared
 	membership
 	division
-	opened
+	method method.Method // on this rank's device
 	wires
 	state
 	outputs *outputs.Outputs
-	solution
+	result  solver.Result // of the sweeps
 }
 
 // written is the end of a job.

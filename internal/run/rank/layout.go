@@ -177,11 +177,6 @@ func (m *membership) neighbour(side solver.Side) roster.Member {
 	return m.comm.Member((m.id.Rank + 2*int(side) - 1 + m.id.Size) % m.id.Size)
 }
 
-// opened is the method of the run on this rank's device.
-type opened struct {
-	method method.Method
-}
-
 // openMethod chooses this rank's GPU, if one sweeps, and opens the method.
 func (r *run) openMethod(ctx context.Context) (err error) {
 	if !r.Ordered { // a session takes its GPU once

@@ -3,8 +3,10 @@ package rank
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,8 +14,11 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"jacobi/configs"
+	"jacobi/cuda/driver"
+	"jacobi/internal/base/dirlock"
 	"jacobi/internal/net/rendezvous"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
@@ -172,5 +177,244 @@ func TestStopBeforeTheFirstSweep(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("%d ranks: left in output.dir: %v, %v", size, left, err)
 		}
+	}
+}
+
+// sessionAlone returns the session of a rank alone. Everything that it opens is closed with the test.
+func sessionAlone(t *testing.T, change func(*Options)) *session {
+	t.Helper()
+	o := testOptions(t, t.TempDir(), 0, 1)
+	if change != nil {
+		change(&o)
+	}
+	s := o.start(func(error) {})
+	t.Cleanup(s.open.close)
+	return s
+}
+
+// joinAlone takes a rank alone through the phases up to takePlace. ctx ends its comm.
+func joinAlone(ctx context.Context, t *testing.T, change func(*Options)) *run {
+	t.Helper()
+	s := sessionAlone(t, change)
+	if err := s.arrive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r := s.newRun(configs.Planned{Config: s.Config})
+	t.Cleanup(r.open.close)
+	if err := r.enter(ctx, s.all); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A rank alone needs no server. It joins as the only member, under the name of its job if it has one.
+func TestJoinAlone(t *testing.T) {
+	for job, want := range map[string]string{"": roster.Alone, "job-7": "job-7"} {
+		j := joinAlone(t.Context(), t, func(o *Options) { o.Origin.Job = job })
+		if j.conn != nil || j.rawConn() != nil || j.retract != nil {
+			t.Errorf("job %q: connection %v, rendezvous %t", job, j.conn, j.retract != nil)
+		}
+		if j.id.RunID != want || len(j.comm.Members()) != 1 {
+			t.Errorf("job %q: run %q of %d ranks, want run %q of 1", job, j.id.RunID, len(j.comm.Members()), want)
+		}
+		if m := j.comm.Self(); m.Device != "cpu" || m.Depth < 1 || j.comm.Whole().MaxAbs == 0 {
+			t.Errorf("job %q: agreed on %+v, %+v", job, m, j.comm.Whole())
+		}
+		if cores, err := allowedCores(); err != nil || j.cores != float64(cores.Count()) {
+			t.Errorf("job %q: a share of %g cores, want all %d (%v)", job, j.cores, cores.Count(), err)
+		}
+	}
+}
+
+// On a server of the user the run needs a name that tells it from others.
+func TestServerOfTheUserNeedsTheNameOfTheRun(t *testing.T) {
+	s := sessionAlone(t, func(o *Options) {
+		o.Origin = roster.Origin{By: "pmi", Identity: roster.Identity{Size: 2, LocalRank: -1}}
+		o.Config.NATS.URL = "nats://localhost:1"
+	})
+	err := s.connect(t.Context())
+	want := "nats.url: pmi does not tell the ranks of one run from those of another on the same server; " +
+		"set JACOBI_RUN_ID to a name of this run"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// The ranks of a job meet at one path, which the name of the run or of the job makes its own.
+func TestRendezvousFile(t *testing.T) {
+	for _, test := range []struct{ dir, runID, job, want string }{
+		{"", "", "", "/out/.jacobi-rendezvous"},
+		{"", "", "job-1", "/out/.jacobi-rendezvous-job-1"},
+		{"", "mine", "job-1", "/out/.jacobi-rendezvous-mine"},
+		{"/shared", "", "job-1", "/shared/.jacobi-rendezvous-job-1"},
+	} {
+		var s Options
+		s.Config.Output.Dir, s.Config.NATS.Rendezvous = "/out", test.dir
+		s.Origin.RunID, s.Origin.Job = test.runID, test.job
+		if got := s.rendezvousFile(); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+}
+
+// The wait for files grows with the field: 1 GiB takes 102 s on the slowest disk.
+func TestFileTimeout(t *testing.T) {
+	p := joinAlone(t.Context(), t, func(o *Options) { o.Config.Grid.NX, o.Config.Grid.NY = 16384, 16384 })
+	if got, want := p.fileTimeout(), p.Config.Halo.Timeout+102*time.Second; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// setUpAlone takes a rank alone through the phases up to load.
+func setUpAlone(t *testing.T, change func(*Options)) *run {
+	t.Helper()
+	r := joinAlone(t.Context(), t, change)
+	if err := inTurn(t.Context(), r.wire, r.load); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A phase that fails leaves what is open to the closers. They release it, and another run can have it.
+func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
+	dir := t.TempDir()
+	hold(t, dir) // outputs cannot be prepared
+	saved := t.TempDir()
+	l := setUpAlone(t, func(o *Options) {
+		o.Config.Output.Dir, o.Config.Checkpoint.Dir = dir, saved
+		o.Config.Checkpoint.Every.Sweeps = 10
+	})
+	if l.saver == nil {
+		t.Fatal("no checkpoints are saved")
+	}
+	if err := l.openOutputs(t.Context()); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("outputs: %v, want an error that names output.dir", err)
+	}
+	if lock, err := dirlock.Take(saved, "next"); err == nil {
+		t.Errorf("checkpoint.dir is free before the rank has closed: %v", lock.Release())
+	}
+	l.open.close()
+	lock, err := dirlock.Take(saved, "next")
+	if err != nil {
+		t.Fatalf("checkpoint.dir is held after the rank has closed: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The cause of the comm's end is reported, and not the error that it led to.
+func TestBlame(t *testing.T) {
+	followed := errors.New("wait for halo rows: context canceled")
+	for _, test := range []struct {
+		cause, want error
+	}{
+		{nil, followed},
+		{errors.New("no more"), followed},
+		{&roster.AbortError{Rank: 2, Cause: "out of memory"}, nil},
+		{&roster.SilentError{Rank: 1, Host: "b"}, nil},
+		{&roster.ServerError{Server: "nats://a:4222"}, nil},
+		{&StopError{syscall.SIGINT}, nil},
+	} {
+		want := test.want
+		if want == nil {
+			want = test.cause
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		j := joinAlone(ctx, t, nil)
+		if test.cause != nil {
+			cancel(test.cause)
+		}
+		if got := j.blame(followed); got != want {
+			t.Errorf("the comm ends with %v: %v is blamed, want %v", test.cause, got, want)
+		}
+		if got, want := j.fail(followed).Error(), "rank 0: "+want.Error(); got != want {
+			t.Errorf("the comm ends with %v: reported is %q, want %q", test.cause, got, want)
+		}
+		cancel(nil)
+	}
+}
+
+// A wait that was too long names the key of its deadline, unless another rank said why it ended.
+func TestTimeoutsNameTheirKey(t *testing.T) {
+	var o Options
+	o.Config.Halo.Timeout = 5 * time.Millisecond
+	late := &roster.TimeoutError{Op: "gather", Ranks: []int{1}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("join: %w", late), "join: gather: timed out waiting for rank 1 (halo.timeout 5ms)"},
+		{context.DeadlineExceeded, "context deadline exceeded (halo.timeout 5ms)"},
+		{errors.New("disk full"), "disk full"},
+		{&roster.AbortError{Rank: -1, Cause: "it is over"}, "run aborted by the launcher: it is over"},
+	} {
+		if got := o.namingTimeout(c.err); got.Error() != c.want || !errors.Is(got, c.err) && !errors.Is(got, late) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A known fault of the connection explains a wait that timed out, which is then this rank's own failure. It explains no
+// other error.
+func TestWithFault(t *testing.T) {
+	timeout := &roster.TimeoutError{Op: "gather", Ranks: []int{1}}
+	abort := &roster.AbortError{Rank: 2, Cause: "out of memory"}
+	own := errors.New("disk full")
+	refused := errors.New("permissions violation")
+	for _, test := range []struct {
+		err, fault  error
+		want        string
+		consequence bool
+	}{
+		{timeout, refused, "gather: timed out waiting for rank 1; permissions violation", false},
+		{timeout, nil, timeout.Error(), true},
+		{abort, refused, abort.Error(), true},
+		{fmt.Errorf("sweep 7: %w", abort), refused, "sweep 7: " + abort.Error(), true},
+		{own, refused, own.Error(), false},
+	} {
+		c := &session{connection: connection{fault: func() error { return test.fault }}}
+		got := c.withFault(test.err)
+		if got.Error() != test.want {
+			t.Errorf("%v with fault %v: %q, want %q", test.err, test.fault, got, test.want)
+		}
+		if c := roster.IsConsequence(got); c != test.consequence {
+			t.Errorf("%v with fault %v: a consequence: %t, want %t", test.err, test.fault, c, test.consequence)
+		}
+	}
+	if got := (&session{}).withFault(timeout); got != timeout {
+		t.Errorf("without a connection: %v, want %v", got, timeout)
+	}
+}
+
+// Everything is closed once, newest first, whatever fails; only an error that is news is logged.
+func TestClosersCloseTheNewestFirst(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	open := &closers{log: zap.New(core)}
+	var order []string
+	for _, part := range []struct {
+		name string
+		err  error
+	}{
+		{"server", nil},
+		{"links", errors.New("links: already closed")},
+		{"backend", fmt.Errorf("free: %w", driver.ErrContextLost)},
+	} {
+		open.add(func() error {
+			order = append(order, part.name)
+			return part.err
+		})
+	}
+	open.close()
+	open.close()
+	if want := []string{"backend", "links", "server"}; !slices.Equal(order, want) {
+		t.Errorf("closed %q, want %q", order, want)
+	}
+	var logged []string
+	for _, entry := range logs.All() {
+		logged = append(logged, fmt.Sprint(entry.Message, ": ", entry.ContextMap()["error"]))
+	}
+	if want := []string{"close: links: already closed"}; !slices.Equal(logged, want) {
+		t.Errorf("logged %q, want %q", logged, want)
 	}
 }

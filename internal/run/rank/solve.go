@@ -12,9 +12,6 @@ import (
 	"jacobi/solver/methods"
 )
 
-// solution is how the sweeps end.
-type solution struct{ result solver.Result }
-
 // progressOptions says what the progress of the run takes of it.
 func (r *run) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
