@@ -23,6 +23,8 @@ type compiler struct {
 	tokens []token
 	next   int   // index of the next token
 	err    error // the first one
+	// indexed says that the expression names ix, iy, nx or ny.
+	indexed bool
 }
 
 // compile parses and compiles text for a mesh with sides of the given lengths. All numbers are float64, including
@@ -43,6 +45,7 @@ func compile(text string, mesh solver.Mesh, width, height float64) (node, error)
 	if c.next < len(list) {
 		c.unexpected()
 	}
+	out.indexed = c.indexed
 	return out.node, c.err
 }
 
@@ -73,9 +76,8 @@ func (c *compiler) fail(at token, format string, args ...any) node {
 // folded returns n. A constant expression is evaluated immediately.
 func (c *compiler) folded(n node) node {
 	if !n.onX && !n.onY {
-		var v [1]float64
-		n.fill(&span{}, v[:])
-		n.eval = func(_ *span, dst []float64) { dst[0] = v[0] }
+		value := constant(n.at(&span{}, 0, 0))
+		n.eval, n.spot, n.limit = value.eval, value.spot, value.limit
 	}
 	return n
 }
@@ -97,17 +99,20 @@ func (c *compiler) boolean(o operand) node {
 
 func (c *compiler) name(t token) node {
 	nx, ny := intervals(c.mesh)
+	across := axis{nx, c.mesh.PeriodicColumns()}
+	down := axis{ny, c.mesh.PeriodicRows()}
+	c.indexed = c.indexed || slices.Contains([]string{"ix", "iy", "nx", "ny"}, t.text)
 	switch t.text {
 	case "true", "false":
 		return compared(constant(truth(t.text == "true")))
 	case "x":
-		return column(func(ix float64) float64 { return ix / nx })
+		return column(across, nx)
 	case "y":
-		return row(func(iy float64) float64 { return iy / ny })
+		return row(down, ny)
 	case "ix":
-		return column(func(ix float64) float64 { return ix })
+		return column(across, 1)
 	case "iy":
-		return row(func(iy float64) float64 { return iy })
+		return row(down, 1)
 	}
 	if v, ok := c.consts[t.text]; ok {
 		return constant(v)
@@ -127,9 +132,9 @@ func intervals(m solver.Mesh) (nx, ny float64) {
 func (c *compiler) binary(operator string, left, right operand) node {
 	switch operator {
 	case "&&", "and":
-		return compared(apply2(math.Min, c.boolean(left), c.boolean(right)))
+		return compared(apply2(math.Min, minBounds, c.boolean(left), c.boolean(right)))
 	case "||", "or":
-		return compared(apply2(math.Max, c.boolean(left), c.boolean(right)))
+		return compared(apply2(math.Max, maxBounds, c.boolean(left), c.boolean(right)))
 	}
 	a, b := c.number(left), c.number(right)
 	switch operator {
@@ -140,11 +145,12 @@ func (c *compiler) binary(operator string, left, right operand) node {
 	case "*":
 		return multiply(a, b)
 	case "/":
-		return apply2(func(a, b float64) float64 { return a / b }, a, b)
+		return apply2(func(a, b float64) float64 { return a / b }, quotientBounds, a, b)
 	case "%":
-		return apply2(math.Mod, a, b)
+		f, _ := functionOf("mod")
+		return f.call2(a, b)
 	}
-	return c.callsFunction(apply2(elementary.Pow, a, b)) // ^ and **
+	return c.callsFunction(apply2(elementary.Pow, powerBounds, a, b)) // ^ and **
 }
 
 func (c *compiler) call(t token, list []operand) node {
@@ -160,7 +166,7 @@ func (c *compiler) call(t token, list []operand) node {
 	case f.one != nil && len(args) != 1:
 		return c.fail(t, "%s takes 1 argument, not %d", name, len(args))
 	case f.one != nil:
-		return c.callsFunction(apply1(f.one, args[0]))
+		return c.callsFunction(f.call1(args[0]))
 	case f.variadic && len(args) < 2:
 		return c.fail(t, "%s takes at least 2 arguments, not %d", name, len(args))
 	case !f.variadic && len(args) != 2:
@@ -168,7 +174,7 @@ func (c *compiler) call(t token, list []operand) node {
 	}
 	out := args[0]
 	for _, a := range args[1:] {
-		out = c.callsFunction(apply2(f.two, out, a))
+		out = c.callsFunction(f.call2(out, a))
 	}
 	return out
 }

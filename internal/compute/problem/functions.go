@@ -18,24 +18,75 @@ type function struct {
 	one      func(float64) float64
 	two      func(a, b float64) float64
 	variadic bool
+	limit    func(bounds) bounds // of one
+	limits   func(a, b bounds) bounds
+	// branch and branches return a number that changes where the function jumps, of one and two arguments; nil for a
+	// function that does not jump.
+	branch   func(float64) float64
+	branches func(a, b float64) float64
 }
 
 // functions returns all functions. Those whose values are rounded come from package elementary, which computes the same
 // bits on every processor; the functions of package math do not.
 func functions() []function {
+	inf := math.Inf(1)
+	single := func(a float64) float64 { return float64(float32(a)) }
+	turns := func(a float64) float64 { return math.Floor(a/math.Pi + 0.5) }
+	below := func(y, x float64) float64 { return truth(y < 0 && x < 0) }
+	times := func(a, b float64) float64 { return math.Trunc(a / b) }
 	return []function{
-		{name: "sin", one: elementary.Sin}, {name: "cos", one: elementary.Cos}, {name: "tan", one: elementary.Tan},
-		{name: "asin", one: elementary.Asin}, {name: "acos", one: elementary.Acos},
-		{name: "atan", one: elementary.Atan}, {name: "atan2", two: elementary.Atan2},
-		{name: "sinh", one: elementary.Sinh}, {name: "cosh", one: elementary.Cosh},
-		{name: "tanh", one: elementary.Tanh}, {name: "exp", one: elementary.Exp}, {name: "log", one: elementary.Log},
-		{name: "log10", one: elementary.Log10}, {name: "sqrt", one: math.Sqrt},
-		{name: "cbrt", one: elementary.Cbrt},
-		{name: "abs", one: math.Abs}, {name: "min", two: math.Min, variadic: true},
-		{name: "max", two: math.Max, variadic: true}, {name: "floor", one: math.Floor}, {name: "ceil", one: math.Ceil},
-		{name: "round", one: math.Round}, {name: "pow", two: elementary.Pow}, {name: "hypot", two: elementary.Hypot},
-		{name: "mod", two: math.Mod}, {name: "float32", one: func(a float64) float64 { return float64(float32(a)) }},
+		{name: "sin", one: elementary.Sin, limit: wave(elementary.Sin)},
+		{name: "cos", one: elementary.Cos, limit: wave(elementary.Cos)},
+		{name: "tan", one: elementary.Tan, limit: tangentBounds, branch: turns},
+		{name: "asin", one: elementary.Asin, limit: rising(elementary.Asin, -1, 1)},
+		{name: "acos", one: elementary.Acos, limit: acosBounds},
+		{name: "atan", one: elementary.Atan, limit: everywhere(elementary.Atan)},
+		{name: "atan2", two: elementary.Atan2, limits: atan2Bounds, branches: below},
+		{name: "sinh", one: elementary.Sinh, limit: everywhere(elementary.Sinh)},
+		{name: "cosh", one: elementary.Cosh, limit: even(elementary.Cosh)},
+		{name: "tanh", one: elementary.Tanh, limit: everywhere(elementary.Tanh)},
+		{name: "exp", one: elementary.Exp, limit: everywhere(elementary.Exp)},
+		{name: "log", one: elementary.Log, limit: rising(elementary.Log, 0, inf)},
+		{name: "log10", one: elementary.Log10, limit: rising(elementary.Log10, 0, inf)},
+		{name: "sqrt", one: math.Sqrt, limit: rising(math.Sqrt, 0, inf)},
+		{name: "cbrt", one: elementary.Cbrt, limit: everywhere(elementary.Cbrt)},
+		{name: "abs", one: math.Abs, limit: even(math.Abs)},
+		{name: "min", two: math.Min, variadic: true, limits: minBounds},
+		{name: "max", two: math.Max, variadic: true, limits: maxBounds},
+		{name: "floor", one: math.Floor, limit: steps(math.Floor), branch: math.Floor},
+		{name: "ceil", one: math.Ceil, limit: steps(math.Ceil), branch: math.Ceil},
+		{name: "round", one: math.Round, limit: steps(math.Round), branch: math.Round},
+		{name: "pow", two: elementary.Pow, limits: powerBounds},
+		{name: "hypot", two: elementary.Hypot, limits: hypotBounds},
+		{name: "mod", two: math.Mod, limits: remainderBounds, branches: times},
+		{name: "float32", one: single, limit: everywhere(single)},
 	}
+}
+
+// call1 and call2 return the node of a call.
+
+func (f function) call1(a node) node {
+	n := apply1(f.one, f.limit, a)
+	if f.branch != nil {
+		n.spot = func(s *spot) float64 {
+			v := a.spot(s)
+			s.decide(f.branch(v))
+			return f.one(v)
+		}
+	}
+	return n
+}
+
+func (f function) call2(a, b node) node {
+	n := apply2(f.two, f.limits, a, b)
+	if f.branches != nil {
+		n.spot = func(s *spot) float64 {
+			v, w := a.spot(s), b.spot(s)
+			s.decide(f.branches(v, w))
+			return f.two(v, w)
+		}
+	}
+	return n
 }
 
 // functionOf returns the function called name.
@@ -55,21 +106,27 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// comparison returns the comparison of two numbers as a function that returns 1 for true and 0 for false.
-func comparison(operator string) func(a, b float64) float64 {
+// comparison is a comparison of two numbers. holds returns 1 for true and 0 for false.
+type comparison struct {
+	holds    func(a, b float64) float64
+	equality bool // == or !=
+}
+
+// comparisonOf returns the comparison of an operator.
+func comparisonOf(operator string) comparison {
 	switch operator {
 	case "<":
-		return func(a, b float64) float64 { return truth(a < b) }
+		return comparison{holds: func(a, b float64) float64 { return truth(a < b) }}
 	case "<=":
-		return func(a, b float64) float64 { return truth(a <= b) }
+		return comparison{holds: func(a, b float64) float64 { return truth(a <= b) }}
 	case ">":
-		return func(a, b float64) float64 { return truth(a > b) }
+		return comparison{holds: func(a, b float64) float64 { return truth(a > b) }}
 	case ">=":
-		return func(a, b float64) float64 { return truth(a >= b) }
+		return comparison{holds: func(a, b float64) float64 { return truth(a >= b) }}
 	case "==":
-		return func(a, b float64) float64 { return truth(a == b) }
+		return comparison{func(a, b float64) float64 { return truth(a == b) }, true}
 	}
-	return func(a, b float64) float64 { return truth(a != b) }
+	return comparison{func(a, b float64) float64 { return truth(a != b) }, true}
 }
 
 // Names returns the names of the values that an expression may use.

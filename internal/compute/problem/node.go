@@ -35,6 +35,11 @@ type node struct {
 	onX, onY bool // whether the value depends on the column, on the row
 	isBool   bool
 	drawn    bool // whether the value depends on the row's pixels in the drawing
+	indexed  bool // whether the expression names ix, iy, nx or ny: it is an array at points, and not a function of x and y
+	// spot returns the value at any place of the plane, and limit the bounds of the values in a box of it; nil for a
+	// drawing.
+	spot  func(s *spot) float64
+	limit func(b box) bounds
 	// callColumns is the number of columns of the mesh if the node calls a function, else 0.
 	callColumns int
 }
@@ -80,19 +85,26 @@ func (n node) at(s *span, row, col int) float64 {
 }
 
 func constant(v float64) node {
-	return node{eval: func(_ *span, dst []float64) { dst[0] = v }}
+	return node{eval: func(_ *span, dst []float64) { dst[0] = v }, spot: func(*spot) float64 { return v },
+		limit: func(box) bounds { return exactly(v) }}
 }
 
-func column(f func(ix float64) float64) node {
-	return node{onX: true, eval: func(s *span, dst []float64) {
-		for i := range dst {
-			dst[i] = f(float64(s.col + i))
-		}
-	}}
+// column and row are the nodes of x and y, with that many intervals, and of ix and iy, which are multiples of them.
+
+func column(a axis, unit float64) node {
+	return node{onX: true, spot: func(s *spot) float64 { return a.at(s.x) / unit },
+		limit: func(b box) bounds { return a.limit(b.left, b.right, unit) },
+		eval: func(s *span, dst []float64) {
+			for i := range dst {
+				dst[i] = float64(s.col+i) / unit
+			}
+		}}
 }
 
-func row(f func(iy float64) float64) node {
-	return node{onY: true, eval: func(s *span, dst []float64) { dst[0] = f(float64(s.row)) }}
+func row(a axis, unit float64) node {
+	return node{onY: true, spot: func(s *spot) float64 { return a.at(s.y) / unit },
+		limit: func(b box) bounds { return a.limit(b.top, b.bottom, unit) },
+		eval:  func(s *span, dst []float64) { dst[0] = float64(s.row) / unit }}
 }
 
 // compared marks the value of n as true or false.
@@ -101,17 +113,19 @@ func compared(n node) node {
 	return n
 }
 
-func apply1(f func(float64) float64, a node) node {
+func apply1(f func(float64) float64, limit func(bounds) bounds, a node) node {
 	return node{onX: a.onX, onY: a.onY, callColumns: a.callColumns, eval: func(s *span, dst []float64) {
 		a.fill(s, dst)
 		for i, v := range dst {
 			dst[i] = f(v)
 		}
-	}}
+	}, spot: func(s *spot) float64 { return f(a.spot(s)) }, limit: func(b box) bounds { return limit(a.limit(b)) }}
 }
 
-// pairwise returns the node of an operation on a and b. op replaces the values of a in dst by the results.
-func pairwise(a, b node, op func(dst, b []float64)) node {
+// pairwise returns the node of an operation f on a and b with these limits. op replaces the values of a in dst by the
+// results.
+func pairwise(a, b node, op func(dst, b []float64), f func(a, b float64) float64,
+	limit func(a, b bounds) bounds) node {
 	if a.onY || b.onY {
 		a, b = a.cached(), b.cached()
 	}
@@ -122,15 +136,17 @@ func pairwise(a, b node, op func(dst, b []float64)) node {
 		b.fill(s, t)
 		op(dst, t)
 	}
-	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, callColumns: max(a.callColumns, b.callColumns)}
+	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, callColumns: max(a.callColumns, b.callColumns),
+		spot:  func(s *spot) float64 { return f(a.spot(s), b.spot(s)) },
+		limit: func(x box) bounds { return limit(a.limit(x), b.limit(x)) }}
 }
 
-func apply2(f func(a, b float64) float64, a, b node) node {
+func apply2(f func(a, b float64) float64, limit func(a, b bounds) bounds, a, b node) node {
 	return pairwise(a, b, func(dst, t []float64) {
 		for i, v := range dst {
 			dst[i] = f(v, t[i])
 		}
-	})
+	}, f, limit)
 }
 
 func add(a, b node) node {
@@ -138,7 +154,7 @@ func add(a, b node) node {
 		for i, v := range dst {
 			dst[i] = v + t[i]
 		}
-	})
+	}, func(a, b float64) float64 { return a + b }, sumBounds)
 }
 
 func subtract(a, b node) node {
@@ -146,7 +162,7 @@ func subtract(a, b node) node {
 		for i, v := range dst {
 			dst[i] = v - t[i]
 		}
-	})
+	}, func(a, b float64) float64 { return a - b }, differenceBounds)
 }
 
 func multiply(a, b node) node {
@@ -154,12 +170,12 @@ func multiply(a, b node) node {
 		for i, v := range dst {
 			dst[i] = v * t[i]
 		}
-	})
+	}, func(a, b float64) float64 { return a * b }, productBounds)
 }
 
 // chain returns whether each of the values compares to the next one by an operation. It evaluates each only once: where
 // chains stand within chains, the time would double with each of them.
-func chain(values []node, ops []func(a, b float64) float64) (n node) {
+func chain(values []node, ops []comparison) (n node) {
 	for _, v := range values {
 		n.onX, n.onY, n.callColumns = n.onX || v.onX, n.onY || v.onY, max(n.callColumns, v.callColumns)
 	}
@@ -176,12 +192,32 @@ func chain(values []node, ops []func(a, b float64) float64) (n node) {
 		for i, op := range ops {
 			values[i+1].fill(s, right)
 			for j, v := range left {
-				if holds := op(v, right[j]); i == 0 || holds == 0 {
+				if holds := op.holds(v, right[j]); i == 0 || holds == 0 {
 					dst[j] = holds
 				}
 			}
 			left, right = right, left
 		}
+	}
+	n.spot = func(s *spot) float64 {
+		v := values[0].spot(s)
+		for i, op := range ops {
+			next := values[i+1].spot(s)
+			if op.holds(v, next) == 0 {
+				return 0
+			}
+			v = next
+		}
+		return 1
+	}
+	n.limit = func(b box) bounds {
+		all, v := bounds{lo: 1, hi: 1}, values[0].limit(b)
+		for i, op := range ops {
+			next := values[i+1].limit(b)
+			all = minBounds(all, op.bounds(v, next))
+			v = next
+		}
+		return all
 	}
 	return n
 }
@@ -189,6 +225,18 @@ func chain(values []node, ops []func(a, b float64) float64) (n node) {
 // choose evaluates both branches at all points and discards the values of the branch not taken, even NaN.
 func choose(cond, yes, no node) node {
 	return node{
+		spot: func(s *spot) float64 {
+			before := s.branches
+			taken := cond.spot(s)
+			s.branches = before // only the outcome matters
+			if s.decide(taken) != 0 {
+				return yes.spot(s)
+			}
+			return no.spot(s)
+		},
+		limit: func(b box) bounds {
+			return chosen(cond.limit(b), func() bounds { return yes.limit(b) }, func() bounds { return no.limit(b) })
+		},
 		onX: cond.onX || yes.onX || no.onX, onY: cond.onY || yes.onY || no.onY, isBool: yes.isBool,
 		callColumns: max(cond.callColumns, yes.callColumns, no.callColumns),
 		eval: func(s *span, dst []float64) {

@@ -121,9 +121,9 @@ func (c *compiler) operation(level int) operand {
 
 // comparisons compiles a < b == c as a < b and b == c.
 func (c *compiler) comparisons(left operand, operator string) operand {
-	values, ops := []node{c.number(left)}, []func(a, b float64) float64{}
+	values, ops := []node{c.number(left)}, []comparison{}
 	for {
-		ops = append(ops, comparison(operator))
+		ops = append(ops, comparisonOf(operator))
 		values = append(values, c.number(c.operation(bindsComparison+1)))
 		operator = c.peek().text
 		if binds(operator) != bindsComparison {
@@ -141,10 +141,12 @@ func (c *compiler) signed() operand {
 		return c.ended(c.number(c.operation(bindsSign)), first)
 	case c.take("-"):
 		a := c.number(c.operation(bindsSign))
-		return c.ended(apply1(func(v float64) float64 { return -v }, a), first)
+		return c.ended(apply1(func(v float64) float64 { return -v }, func(b bounds) bounds { return b.within(-b.hi, -b.lo) }, a),
+			first)
 	case c.take("!"), c.take("not"):
 		a := c.boolean(c.operation(bindsNot))
-		return c.ended(compared(apply1(func(v float64) float64 { return 1 - v }, a)), first)
+		return c.ended(compared(apply1(func(v float64) float64 { return 1 - v },
+			func(b bounds) bounds { return b.within(1-b.hi, 1-b.lo) }, a)), first)
 	}
 	return c.value()
 }

@@ -1,0 +1,162 @@
+package problem
+
+import "math"
+
+// The plane of an expression is measured in points of the mesh: the point at column ix and row iy lies at x = ix and
+// y = iy, and what lies half a spacing to the right at ix + 0.5.
+
+// spot is a place of the plane at which an expression is evaluated.
+type spot struct {
+	x, y float64
+	// branches is a hash of the branches that were taken. Two places with another one lie on either side of a jump.
+	branches uint64
+}
+
+// decide adds the number of a branch to those that were taken, and returns it.
+func (s *spot) decide(branch float64) float64 {
+	s.branches = (s.branches ^ math.Float64bits(branch+0)) * 0x9e3779b97f4a7c15
+	s.branches ^= s.branches >> 29
+	return branch
+}
+
+// box is a rectangle of the plane with its edges.
+type box struct{ left, right, top, bottom float64 }
+
+// axis is a direction of the plane. Beyond the last of the intervals a periodic one goes on as it begins.
+type axis struct {
+	intervals float64
+	periodic  bool
+}
+
+// at returns where in the mesh v lies.
+func (a axis) at(v float64) float64 {
+	if a.periodic && v > a.intervals {
+		return v - a.intervals
+	}
+	return v
+}
+
+// limit returns the bounds of the places from lo to hi, in the given unit.
+func (a axis) limit(lo, hi, unit float64) bounds {
+	if a.at(lo) == lo && a.at(hi) != hi { // the box goes on at the other end
+		return bounds{lo: 0, hi: a.intervals / unit}
+	}
+	return bounds{lo: a.at(lo) / unit, hi: a.at(hi) / unit}
+}
+
+// covers reports whether the values of the expression are known at all places, and not only at points.
+func (n node) covers() bool { return n.spot != nil && !n.indexed }
+
+// piece is a part of a line.
+type piece struct{ from, to float64 }
+
+func (p piece) length() float64 { return p.to - p.from }
+
+func (p piece) middle() float64 { return p.from + (p.to-p.from)/2 }
+
+const (
+	isolations = 5     // halvings of a line whose parts without jumps are left out
+	halvings   = 44    // after which the place of a jump is known
+	crumb      = 1e-11 // of a spacing: shorter pieces are none
+	mostJumps  = 16    // that are told apart within a part
+)
+
+// line is a line of the plane across which, or along which, an expression is followed.
+type line struct {
+	n     node
+	along bool    // it runs along x
+	other float64 // its y, or else its x
+	list  []piece
+	last  uint64 // the branches in the last piece
+}
+
+// pieces returns the parts of the line from one place to another between which the expression jumps. They are of use
+// until the next call.
+func (l *line) pieces(from, to float64) []piece {
+	l.list = l.list[:0]
+	l.split(from, to, isolations)
+	return l.list
+}
+
+// value returns the value of the expression at a place of the line.
+func (l *line) value(at float64) float64 {
+	v, _ := l.look(at)
+	return v
+}
+
+func (l *line) look(at float64) (value float64, branches uint64) {
+	s := spot{x: at, y: l.other}
+	if !l.along {
+		s.x, s.y = l.other, at
+	}
+	value = l.n.spot(&s)
+	if l.n.isBool {
+		return value, uint64(value)
+	}
+	return value, s.branches
+}
+
+// jumps reports whether the expression may jump between two places of the line.
+func (l *line) jumps(from, to float64) bool {
+	b := box{from, to, l.other, l.other}
+	if !l.along {
+		b = box{l.other, l.other, from, to}
+	}
+	return l.n.jumps(b)
+}
+
+// jumps reports whether the expression may jump in a box.
+func (n node) jumps(b box) bool {
+	limit := n.limit(b)
+	return limit.jumps || n.isBool && !limit.decided()
+}
+
+// split adds the pieces of a part of the line.
+func (l *line) split(from, to float64, left int) {
+	switch middle := from + (to-from)/2; {
+	case !l.jumps(from, to):
+		_, branches := l.look(middle)
+		l.add(from, to, branches)
+	case left > 0:
+		l.split(from, middle, left-1)
+		l.split(middle, to, left-1)
+	default:
+		l.bisect(from, to)
+	}
+}
+
+// bisect adds the pieces of a short part of the line.
+func (l *line) bisect(from, to float64) {
+	_, end := l.look(to)
+	for range mostJumps {
+		_, begin := l.look(from)
+		if begin == end {
+			break
+		}
+		lo, hi := from, to
+		for range halvings {
+			middle := lo + (hi-lo)/2
+			if _, at := l.look(middle); at == begin {
+				lo = middle
+			} else {
+				hi = middle
+			}
+		}
+		l.add(from, hi, begin)
+		from = hi
+	}
+	l.add(from, to, end)
+}
+
+// add adds a piece, or makes the last one longer.
+func (l *line) add(from, to float64, branches uint64) {
+	n := len(l.list)
+	switch {
+	case n > 0 && (branches == l.last || to-from < crumb):
+		l.list[n-1].to = to
+		return
+	case n == 1 && l.list[0].length() < crumb:
+		from, n = l.list[0].from, 0
+	}
+	l.list, l.last = append(l.list[:n], piece{from, to}), branches
+}
