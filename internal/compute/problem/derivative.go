@@ -8,27 +8,31 @@ import (
 // WallFlux returns a du/dn at a point of a Neumann or Robin wall if the field is u there: a g, or g - h u. Walls are
 // numbered in the order of solver.Walls. Nothing flows where there is no material.
 func (p *Problem) WallFlux(wall, iy, ix int, u float64) (float64, error) {
-	q, s := []part{p.left, p.right, p.top, p.bottom}[wall], &span{}
-	g := q.node.at(s, iy, ix)
-	if err := p.finite(q, iy, ix, g); err != nil {
+	q := []part{p.left, p.right, p.top, p.bottom}[wall]
+	if err := p.finite(q, iy, ix, q.node.at(&span{}, iy, ix)); err != nil {
+		return 0, err
+	}
+	if outside, err := p.outside(iy, ix); err != nil || outside {
 		return 0, err
 	}
 	a := p.a
 	if p.weighted {
-		s.row, s.col = iy, ix
-		var value [1]float64
-		if p.coefficient.file == nil {
-			value[0] = p.coefficient.node.at(s, iy, ix)
-		} else if err := p.fromFile(p.coefficient, s, value[:]); err != nil {
+		here, err := p.material(iy)
+		if err != nil {
 			return 0, err
 		}
-		a = value[0]
+		a = here.a[ix]
 	}
-	if h := p.transfers[wall]; h.key != "" && a != 0 {
-		return g - float64(h.node.at(s, iy, ix)*u), nil
+	flow := p.inflow(wall, iy, ix, a)
+	if h := p.transfers[wall]; h.key != "" {
+		flow -= float64(p.alongWall(p.walls.transfers[wall], h, wall, iy, ix) * u)
 	}
-	return float64(a * g), nil
+	return flow, nil
 }
+
+// Areas reports whether areas are fixed: of a fixed point, f, k2 and the inflow of a wall are means over what is free
+// in its square, or along the wall.
+func (p *Problem) Areas() bool { return p.fixed.covers() && !p.fixed.none() }
 
 // Materials returns the coefficients for results; nil if they are 1, and the screening is the same everywhere.
 func (p *Problem) Materials() results.Materials {
@@ -52,18 +56,29 @@ type given struct{ p *Problem }
 func (g given) FixedRow(iy int, dst []bool) error { return g.p.GivenRow(iy, dst) }
 
 // Faces implements results.Materials.
-func (p *Problem) Faces(iy int, east, north []float64) error {
-	here, err := p.material(iy)
+func (p *Problem) Faces(iy int, dst results.Faces) error {
+	clear(dst.LiftEast)
+	clear(dst.LiftNorth)
+	if !p.weighted {
+		for ix := range dst.East {
+			dst.East[ix], dst.North[ix] = p.a, p.a
+		}
+		return nil
+	}
+	f, err := p.faces(iy)
 	if err != nil {
 		return err
 	}
-	here.toNext(east)
+	copy(dst.East, f.east)
+	copy(dst.LiftEast, f.liftX)
 	if iy == 0 {
+		clear(dst.North)
 		return nil
 	}
-	above, err := p.beside(iy-1, iy-1)
+	above, err := p.above(iy)
 	if err == nil {
-		here.toRow(above, north)
+		copy(dst.North, above.south)
+		copy(dst.LiftNorth, above.liftY)
 	}
 	return err
 }
@@ -71,6 +86,9 @@ func (p *Problem) Faces(iy int, east, north []float64) error {
 // Screenings implements results.Materials. Outside the material a screening need not be finite.
 func (p *Problem) Screenings(iy int, dst []float64) error {
 	if err := p.values(p.screening, iy, dst); err != nil {
+		return err
+	}
+	if err := p.overSquares(p.absorption, iy, 0, dst); err != nil {
 		return err
 	}
 	for ix, k2 := range dst {
@@ -94,7 +112,8 @@ func (p *Problem) RightHandSide(iy, col int, dst []float64) error {
 	s := &span{row: iy, col: col}
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
-		return nil
+	} else if err := p.fromFile(p.source, s, dst); err != nil {
+		return err
 	}
-	return p.fromFile(p.source, s, dst)
+	return p.overSquares(p.density, iy, col, dst)
 }

@@ -11,7 +11,13 @@ import (
 type faces struct {
 	east, south    []float64
 	alongX, alongY []float64 // the same divided by hx^2 and by hy^2
+	// liftX and liftY are added to the step of the field from a point to its neighbour, where the edge of a fixed area has
+	// another value than its point; nil for none.
+	liftX, liftY []float64
 }
+
+// none returns faces of which none conducts, of as many points.
+func (f *faces) none() *faces { return &faces{south: make([]float64, len(f.south))} }
 
 // faces returns those of row iy, which is canonical. Below a Neumann wall lies the mirror row.
 func (p *Problem) faces(iy int) (*faces, error) {
@@ -29,8 +35,11 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 	}
 	n := p.mesh.NX
 	all := make([]float64, 4*n)
-	f := &faces{all[:n:n], all[n : 2*n : 2*n], all[2*n : 3*n : 3*n], all[3*n:]}
+	f := &faces{east: all[:n:n], south: all[n : 2*n : 2*n], alongX: all[2*n : 3*n : 3*n], alongY: all[3*n:]}
 	here.toNext(f.east)
+	if f.liftX, err = p.areaFaces(iy, true, here, nil, f.east); err != nil {
+		return nil, err
+	}
 	divide(f.alongX, f.east, float64(p.numbers.hx*p.numbers.hx))
 	if iy+1 == p.mesh.NY && p.mesh.Walls.Bottom != solver.Neumann {
 		return f, nil
@@ -40,8 +49,34 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 		return nil, err
 	}
 	here.toRow(below, f.south)
+	mirrored := iy+1 == p.mesh.NY
+	if mirrored {
+		iy, here, below = iy-1, below, here
+	}
+	if f.liftY, err = p.areaFaces(iy, false, here, below, f.south); err != nil {
+		return nil, err
+	}
+	for ix := range f.liftY {
+		if mirrored {
+			f.liftY[ix] = -f.liftY[ix]
+		}
+	}
 	divide(f.alongY, f.south, float64(p.numbers.hy*p.numbers.hy))
 	return f, nil
+}
+
+// areaFaces works out the faces of row iy that the edges of areas cross, to the next column, or else to the next row,
+// and returns the lifts of their steps.
+func (p *Problem) areaFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
+	if p.coefficient.covers() && !p.coefficient.constant() {
+		if err := p.jumpingFaces(iy, x, dst); err != nil {
+			return nil, err
+		}
+	}
+	if here.fixed == nil || !p.fixed.covers() {
+		return nil, nil
+	}
+	return p.cutFaces(iy, x, here, below, dst)
 }
 
 // above returns the faces between row iy and the row above it: those of that row, or the mirrored ones of row iy.

@@ -196,6 +196,11 @@ func (p *Problem) CheckFixed(fixed int64) error {
 			"least %g on this mesh, as rounding loses less; values on a side or fixed points help, too", k2,
 			p.fixed.key, leastScreening*2*(1/(hx*hx)+1/(hy*hy)))
 	}
+	return p.undetermined()
+}
+
+// undetermined refuses a problem whose constant nothing determines.
+func (p *Problem) undetermined() error {
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
 		"added to a solution; give a value on a side, points in %s, problem.screening above 0, or a robin side "+
 		"with h above 0",

@@ -210,6 +210,9 @@ func (s *islands) check(label int32) error {
 			"of the diagonals of its equations; with %v it must be at least %.2g, as rounding loses less; values on a "+
 			"side or fixed points help, too", where, g.hold/g.total, p.mesh.DType, p.leastHold())
 	}
+	if p.coefficient.constant() {
+		return p.undetermined()
+	}
 	return fmt.Errorf("%s: %s touches no side and no point with values, so any constant can be added to a solution "+
 		"there; give a value on a side, points in %s, problem.screening above 0, a robin side with h above 0, or a "+
 		"coefficient of 0", p.coefficient.key, where, p.fixed.key)

@@ -21,15 +21,24 @@ type materials struct {
 	rows                   rowCache[*stencil]
 	sides                  rowCache[*faces]
 	ground                 rowCache[*material]
+	outsides               rowCache[[]bool]
+	porous                 bool  // see Porous
+	density, absorption    share // of the source and the screening
+	walls                  wallShares
 	stencils, grounds      firsts // of the rows of a weighted problem
 }
 
 // weigh finds out whether points have weights of their own. If they have none, a divides f and k2, and the equation is
 // that of numbers.
 func (p *Problem) weigh(g configs.Grid) (err error) {
-	p.weighted = !p.coefficient.constant() || !p.screening.constant()
+	p.weighted = !p.coefficient.constant() || !p.screening.constant() || p.fixed.covers() && !p.fixed.none()
 	for _, t := range p.transfers {
 		p.weighted = p.weighted || t.key != ""
+	}
+	p.porous = !p.coefficient.constant()
+	if p.porous && p.coefficient.covers() {
+		whole := p.coefficient.node.limit(box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)})
+		p.porous = whole.lo <= 0 || whole.nan
 	}
 	a, k2 := 1.0, 0.0
 	if p.coefficient.constant() {
@@ -44,6 +53,8 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 			return fmt.Errorf("%s %q: %v; %s", p.screening.key, p.screening.text, k2, screeningAllowed)
 		}
 	}
+	p.density, p.absorption = p.shareOf(p.source), p.shareOf(p.screening)
+	p.shareWalls()
 	if p.weighted {
 		p.findRepeats()
 		return nil
@@ -69,7 +80,7 @@ const (
 func (p *Problem) Weighted() bool { return p.weighted }
 
 // Porous reports whether there may be points outside the material, where the coefficient is 0.
-func (p *Problem) Porous() bool { return !p.coefficient.constant() }
+func (p *Problem) Porous() bool { return p.porous }
 
 // stays reports whether there may be points that keep their values besides those of fixed walls: fixed ones, and those
 // outside the material.
@@ -82,16 +93,13 @@ type material struct {
 	takes []bool // of these, points that take the coefficient of a free neighbour
 }
 
-// outside reports whether there is no material at column ix.
-func (m *material) outside(ix int) bool { return m.a[ix] == 0 && (m.fixed == nil || !m.fixed[ix]) }
-
 // outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
 func (p *Problem) outside(iy, ix int) (bool, error) {
 	if !p.Porous() {
 		return false, nil
 	}
-	m, err := p.material(iy)
-	return err == nil && m.outside(ix), err
+	marks, err := p.outsideMarks(iy)
+	return err == nil && marks[ix], err
 }
 
 // between returns the coefficient of the face between column ix of m and column jx of n: the harmonic mean of those of
@@ -233,14 +241,9 @@ func (p *Problem) OutsideRow(iy int, dst []bool) error {
 		return nil
 	}
 	iy, _ = p.mesh.Canonical(iy)
-	m, err := p.material(iy)
-	if err != nil {
-		return err
-	}
-	for ix := range dst {
-		dst[ix] = m.outside(ix)
-	}
-	return nil
+	marks, err := p.outsideMarks(iy)
+	copy(dst, marks)
+	return err
 }
 
 // wallColumn reports whether column ix is that of a fixed wall.

@@ -168,7 +168,7 @@ func TestBadMaterials(t *testing.T) {
 			adrift(2, 3, "x = 0.5, y = 0.5")},
 		{with(insulated, func(p *configs.Problem) { p.Screening = "x > 0.9 ? 1e-12 : 0" }), `problem.screening: ` +
 			`in the material around row 0, column 0 (x = 0, y = 0), it and robin sides alone ` +
-			`determine a constant, and are 9.9e-16 of the diagonals of its equations; with float64 it must be at ` +
+			`determine a constant, and are 1.1e-15 of the diagonals of its equations; with float64 it must be at ` +
 			`least 2.3e-13, as rounding loses less; values on a side or fixed points help, too`},
 	} {
 		p, err := New(t.Context(), config(7, 5, "float64", c.p))

@@ -115,20 +115,20 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 	}
 	m := p.mesh
 	var g [1]float64
-	for _, side := range []struct {
+	for k, side := range []struct {
 		wall   solver.Wall
 		part   part
 		column int
 	}{{m.Walls.Left, p.left, 0}, {m.Walls.Right, p.right, m.NX - 1}} {
 		if i := side.column - col; side.wall == solver.Neumann && i >= 0 && i < len(dst) {
-			g[0] = side.part.node.at(s, iy, side.column)
+			g[0] = p.alongWall(p.walls.inflows[k], side.part, k, iy, side.column)
 			if err := p.finite(side.part, iy, side.column, g[0]); err != nil {
 				return err
 			}
 			dst[i] += float64(g[0] * p.numbers.perX)
 		}
 	}
-	for _, side := range []struct {
+	for k, side := range []struct {
 		wall solver.Wall
 		part part
 		row  int
@@ -139,7 +139,12 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 		t := s.temp(len(dst))
 		s.row, s.col = iy, col
 		side.part.node.fill(s, t)
+		along := line{n: side.part.node, along: true, other: float64(iy)}
+		jumps := p.walls.inflows[2+k].spread && along.jumps(max(0, float64(col)-0.5), float64(col+len(t)))
 		for i, v := range t {
+			if jumps {
+				v = p.alongWall(p.walls.inflows[2+k], side.part, 2+k, iy, col+i)
+			}
 			if err := p.finite(side.part, iy, col+i, v); err != nil {
 				s.release()
 				return err
@@ -181,6 +186,9 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 		p.source.node.fill(s, dst)
 		p.worked()
 	} else if err := p.fromFile(p.source, s, dst); err != nil {
+		return err
+	}
+	if err := p.overSquares(p.density, s.row, s.col, dst); err != nil {
 		return err
 	}
 	for i, v := range dst {

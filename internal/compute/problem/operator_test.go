@@ -41,7 +41,8 @@ func TestPlainOperators(t *testing.T) {
 		{"the height of equal spacings in decimals", true, func(c *configs.Config) {
 			c.Grid.NX, c.Grid.NY, c.Grid.Width, c.Grid.Height = 31, 11, 0.3, 0.1 // 0.3/30 != 0.1/10
 		}},
-		{"fixed points", true, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" }},
+		{"fixed points", true, func(c *configs.Config) { c.Problem.Fixed = "ix < 4" }},
+		{"a fixed area", false, func(c *configs.Config) { c.Problem.Fixed = "x < 0.5" }},
 		{"unequal spacings", false, func(c *configs.Config) { c.Grid.Height = 2 }},
 		{"a source", false, func(c *configs.Config) { c.Problem.Source = "1" }},
 		{"a derivative", false, func(c *configs.Config) { c.Problem.Top = "neumann(x)" }},

@@ -83,7 +83,7 @@ func newFirsts(n int, same func(iy int) bool) firsts {
 func (p *Problem) findRepeats() {
 	ny := p.mesh.NY
 	p.grounds = newFirsts(ny, func(iy int) bool { // errors name row 1 before the row of a wall
-		return iy > 1 && p.same(p.coefficient, iy) && p.sameFixed(iy)
+		return iy > 1 && p.same(p.coefficient, iy) && p.sameFixed(iy) && (!p.Areas() || p.same(p.initial, iy))
 	})
 	p.stencils = newFirsts(ny, func(iy int) bool {
 		return iy > 2 && iy < ny-2 && p.grounds.of(iy+1) == p.grounds.of(iy-2) && p.same(p.source, iy) &&

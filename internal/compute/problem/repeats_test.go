@@ -29,13 +29,15 @@ func TestRepeatedRows(t *testing.T) {
 			Left: "periodic", Right: "periodic"}, ny - 3, ny - 3},
 		"weighted": {configs.Problem{Source: "x", Coefficient: "x < 0.3 ? 0 : x", Screening: "x", Right: "robin(1, x)",
 			Fixed: "x > 0.8"}, ny - 3, ny - 5},
-		"weighted y": {configs.Problem{Coefficient: "y < 0.5 ? 1 : 2"}, 0, 0},
+		"weighted y": {configs.Problem{Coefficient: "y < 0.5 ? 1 : 2"}, ny - 3, 0},
+		"porous y":   {configs.Problem{Coefficient: "y < 0.5 ? 0 : 2"}, 0, 0},
+		"edge y":     {configs.Problem{Coefficient: "1 + x", Fixed: "x > 0.8", Initial: "y"}, 0, 0},
 		"robin y":    {configs.Problem{Right: "robin(1, y)"}, ny - 3, 0},
-		"fixed y":    {configs.Problem{Coefficient: "1 + x", Fixed: "y < x"}, 0, 0},
+		"fixed y":    {configs.Problem{Coefficient: "1 + x", Fixed: "y < x"}, ny - 3, 0},
 		"drawing": {configs.Problem{Drawing: pngFile(t, pixels), Colours: colours, Initial: "x", Source: "x"}, ny - 5,
 			ny - 11},
 		"drawing y": {configs.Problem{Drawing: pngFile(t, pixels), Colours: colours, Initial: "y"}, 0, ny - 11},
-		"picture":   {configs.Problem{Fixed: pngFile(t, pixels), Coefficient: "1 + x"}, ny - 5, ny - 11},
+		"picture":   {configs.Problem{Fixed: pngFile(t, pixels), Coefficient: "1 + x"}, ny - 3, ny - 11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, each := open(t, config(nx, ny, "float64", c.problem)), open(t, config(nx, ny, "float64", c.problem))

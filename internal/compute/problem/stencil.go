@@ -39,9 +39,15 @@ func (p *Problem) newStencil(iy int) (*stencil, error) {
 	if st.above, err = p.above(iy); err != nil {
 		return nil, err
 	}
+	var outside []bool
+	if p.porous {
+		if outside, err = p.outsideMarks(iy); err != nil {
+			return nil, err
+		}
+	}
 	lo, hi := p.mesh.InteriorColumns()
 	for ix := lo; ix < hi; ix++ {
-		st.free[ix] = here.a[ix] != 0 && (here.fixed == nil || !here.fixed[ix])
+		st.free[ix] = (outside == nil || !outside[ix]) && (here.fixed == nil || !here.fixed[ix])
 	}
 	if err := p.equationsOf(iy, st, here); err != nil {
 		return nil, err
@@ -69,11 +75,15 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		if err := p.values(p.screening, iy, st.hold); err != nil {
 			return err
 		}
+		if err := p.overSquares(p.absorption, iy, 0, st.hold); err != nil {
+			return err
+		}
 	}
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
 	last, alongX := p.mesh.NX-1, st.alongX
+	lifted := st.liftX != nil || st.liftY != nil || st.above.liftY != nil
 	alongY, aboveY, diagonal, holds, bs := st.alongY, st.above.alongY, st.diagonal, st.hold, st.b
 	for ix, free := range st.free {
 		if !free {
@@ -92,6 +102,9 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 			east = last - 1
 		}
 		w, e, n, s := alongX[west], alongX[east], aboveY[ix], alongY[ix]
+		if lifted {
+			bs[ix] += p.lifts(st, iy, ix, west, east)
+		}
 		hold := k2 + diagonal[ix] // what wallTerms has left there
 		d := float64((w+e)+(n+s)) + hold
 		if d == 0 { // alone among points without material: CheckIslands refuses it
@@ -107,6 +120,22 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		}
 	}
 	return nil
+}
+
+// lifts returns what the lifts of steps add to the right-hand side of the point at column ix of row iy, whose faces are
+// those to the next columns of west and east.
+func (p *Problem) lifts(st *stencil, iy, ix, west, east int) (sum float64) {
+	lift := func(lifts, along []float64, at int, sign float64) {
+		if lifts != nil {
+			sum += float64(sign * float64(along[at]*lifts[at]))
+		}
+	}
+	mirror := func(on bool) float64 { return 1 - 2*truth(on) }
+	lift(st.liftX, st.alongX, west, -mirror(ix == 0))
+	lift(st.liftX, st.alongX, east, mirror(ix == p.mesh.NX-1))
+	lift(st.above.liftY, st.above.alongY, ix, -mirror(iy == 0))
+	lift(st.liftY, st.alongY, ix, 1)
+	return sum
 }
 
 // weights writes the weights of the neighbours in a direction of the points from column col on to dst: gW/D, gE/D, gN/D
@@ -192,21 +221,20 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 			if !st.free[ix] {
 				continue
 			}
-			g := side.part.node.at(s, iy, ix)
-			if err := p.finite(side.part, iy, ix, g); err != nil {
-				return err
+			if g := side.part.node.at(s, iy, ix); g-g != 0 {
+				return p.finite(side.part, iy, ix, g)
 			}
+			g := p.inflow(i, iy, ix, here.a[ix])
+			st.b[ix] += float64(2*g) / spacing
 			transfer := p.transfers[i]
 			if transfer.key == "" {
-				st.b[ix] += float64(float64(2*here.a[ix])*g) / spacing
 				continue
 			}
-			h := transfer.node.at(s, iy, ix)
+			h := p.alongWall(p.walls.transfers[i], transfer, i, iy, ix)
 			if !(h >= 0) || math.IsInf(h, 1) {
 				return p.refuse(transfer, iy, ix, fmt.Sprintf("%v; %s", h, transferAllowed))
 			}
 			st.diagonal[ix] += float64(2*h) / spacing
-			st.b[ix] += float64(2*g) / spacing
 		}
 	}
 	return nil

@@ -77,8 +77,8 @@ func (t *Tally) cells() error {
 			continue // no corner is free
 		}
 		for i, l := range [4]line{above, above, below, below} {
-			if !held[i] {
-				continue
+			if !held[i] || t.areas && l.label != nil && l.label[ix+i&1] >= 0 {
+				continue // squares counts what is free around the points of a fixed area
 			}
 			p, err := t.density(l, ix+i&1)
 			if err != nil {
@@ -86,6 +86,33 @@ func (t *Tally) cells() error {
 			}
 			t.owner(l, ix+i&1).Add(-float64(p * t.quarter()))
 		}
+	}
+	return nil
+}
+
+// squares takes f - k2 u in the free parts of the squares around fixed points of the newest row from their regions'
+// fluxes, if areas are fixed.
+func (t *Tally) squares() error {
+	l := t.now
+	if t.plain || !t.areas || l.label == nil {
+		return nil
+	}
+	for ix := t.lo; ix < t.hi; ix++ {
+		if l.label[ix] < 0 {
+			continue
+		}
+		p, err := t.density(l, ix)
+		if err != nil {
+			return err
+		}
+		weight := float64(t.hx * t.hy)
+		if !t.mesh.PeriodicRows() {
+			weight *= t.half(l.iy, t.mesh.NY)
+		}
+		if !t.mesh.PeriodicColumns() {
+			weight *= t.half(ix, t.mesh.NX)
+		}
+		t.labels.of(l.label[ix]).Flux.Add(-float64(p * weight))
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func (t *Tally) fluxInRow() {
 			ix = to - 2 // only walls are fixed
 			continue
 		}
-		t.addFlux(l, ix, l, ix+1, float64(weight*l.toEast(ix)))
+		t.addFlux(l, ix, l, ix+1, float64(weight*l.toEast(ix)), l.liftEast(ix))
 		if along >= 0 {
 			t.addWall(along, l, ix, l, ix+1, t.hx/2)
 		}
@@ -214,7 +214,7 @@ func (t *Tally) fluxBetween() {
 		if !t.mesh.PeriodicColumns() {
 			weight *= t.half(ix, t.mesh.NX)
 		}
-		t.addFlux(above, ix, below, ix, float64(weight*below.toNorth(ix)))
+		t.addFlux(above, ix, below, ix, float64(weight*below.toNorth(ix)), below.liftNorth(ix))
 		switch w := t.mesh.Walls; {
 		case ix == 0 && w.Left == solver.Neumann:
 			t.addWall(left, above, ix, below, ix, t.hy/2)
@@ -224,13 +224,14 @@ func (t *Tally) fluxBetween() {
 	}
 }
 
-// addFlux adds the flux between two neighbours to the owner of the one that is not free.
-func (t *Tally) addFlux(a line, ax int, b line, bx int, weight float64) {
+// addFlux adds the flux between two neighbours to the owner of the one that is not free. lift is added to the step from
+// the first to the second.
+func (t *Tally) addFlux(a line, ax int, b line, bx int, weight, lift float64) {
 	first, second := t.owner(a, ax), t.owner(b, bx)
 	if (first == nil) == (second == nil) {
 		return
 	}
-	step := a.values[ax] - b.values[bx]
+	step := a.values[ax] - b.values[bx] - lift
 	if first == nil {
 		first, step = second, -step
 	}
@@ -245,7 +246,10 @@ func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64
 		return
 	}
 	if first == nil {
-		first, a, ax = second, b, bx
+		first, second, a, ax, b, bx = second, first, b, bx, a, ax
+	}
+	if t.areas && b.label != nil && b.label[bx] >= 0 {
+		return // derivatives counts what is free of it
 	}
 	iy, ix := t.place(a.iy, ax)
 	g, err := t.problem.WallFlux(wall, iy, ix, a.values[ax])
@@ -271,11 +275,15 @@ func (t *Tally) place(iy, ix int) (row, column int) {
 func (t *Tally) derivatives() error {
 	m, l := t.mesh, t.now
 	add := func(w, ix int, length float64) error {
-		if l.label != nil && l.label[ix] >= 0 {
+		fixed := l.label != nil && l.label[ix] >= 0
+		if fixed && !t.areas {
 			return nil
 		}
 		g, err := t.problem.WallFlux(w, l.iy, ix, l.values[ix])
 		t.part.Flux[w].Add(float64(g * length))
+		if fixed {
+			t.labels.of(l.label[ix]).Flux.Add(-float64(g * length))
+		}
 		return err
 	}
 	for _, side := range []struct {

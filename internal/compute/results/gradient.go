@@ -68,8 +68,8 @@ func (g *Gradient) footing(iy int, values []float64) (*footing, error) {
 		errs = append(errs, given.FixedRow(iy, f.keeps))
 	}
 	if materials := g.problem.Materials(); materials != nil {
-		f.ground = &ground{east: make([]float64, nx), north: make([]float64, nx)}
-		errs = append(errs, materials.Faces(iy, f.ground.east, f.ground.north), materials.OutsideRow(iy, f.outside))
+		f.ground = &ground{Faces: newFaces(nx)}
+		errs = append(errs, materials.Faces(iy, f.ground.Faces), materials.OutsideRow(iy, f.outside))
 	}
 	interior, w := g.mesh.Interior(), g.mesh.Walls
 	for ix := range f.keeps {
@@ -103,7 +103,7 @@ func (g *Gradient) alongX(f *footing, dst []float64) error {
 	for ix, v := range f.values {
 		after := face{exists: ix+1 < len(dst)}
 		if after.exists {
-			after.flux, after.free = float64(f.ground.toEast(ix)*(v-f.values[ix+1]))/g.hx, !f.keeps[ix+1]
+			after.flux, after.free = float64(f.ground.toEast(ix)*(v-f.values[ix+1]-f.ground.liftEast(ix)))/g.hx, !f.keeps[ix+1]
 		}
 		dst[ix] = meet(before, after, f.keeps[ix])
 		if f.outside[ix] {
@@ -122,10 +122,10 @@ func (g *Gradient) alongY(above, f, below *footing, dst []float64) error {
 	for ix, v := range f.values {
 		var before, after face
 		if above != nil {
-			before = face{true, float64(f.ground.toNorth(ix)*(above.values[ix]-v)) / g.hy, !above.keeps[ix]}
+			before = face{true, float64(f.ground.toNorth(ix)*(above.values[ix]-v-f.ground.liftNorth(ix))) / g.hy, !above.keeps[ix]}
 		}
 		if below != nil {
-			after = face{true, float64(below.ground.toNorth(ix)*(v-below.values[ix])) / g.hy, !below.keeps[ix]}
+			after = face{true, float64(below.ground.toNorth(ix)*(v-below.values[ix]-below.ground.liftNorth(ix))) / g.hy, !below.keeps[ix]}
 		}
 		dst[ix] = meet(before, after, f.keeps[ix])
 		if f.outside[ix] {

@@ -115,3 +115,6 @@ func (s smooth) WallFlux(wall, iy, ix int, _ float64) (float64, error) {
 }
 func (s smooth) Materials() Materials    { return nil }
 func (s smooth) Given() solver.FixedRows { return s.Operator().Fixed }
+
+// Areas implements Problem.
+func (s smooth) Areas() bool { return false }

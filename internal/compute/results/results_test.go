@@ -315,3 +315,6 @@ func (w world) WallFlux(wall, iy, ix int, _ float64) (float64, error) {
 }
 func (w world) Materials() Materials    { return nil }
 func (w world) Given() solver.FixedRows { return w.Operator().Fixed }
+
+// Areas implements Problem.
+func (w world) Areas() bool { return false }

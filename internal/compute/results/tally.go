@@ -35,17 +35,33 @@ type Problem interface {
 	RegionNames() []string
 	// Region returns the number of the region of a fixed point, if regions have names.
 	Region(iy, ix int) int
+	// Areas reports whether areas are fixed, and not points: at a point that is fixed, RightHandSide, Screenings and
+	// WallFlux yield means over what is free in its square, or along the wall. These are its region's.
+	Areas() bool
 }
 
 // Materials yields the coefficient a and the screening k2 of the points of a problem.
 type Materials interface {
-	// Faces writes the coefficients of the faces between the points of row iy and their neighbours in the next column
-	// and in the row above to dst; 0 where there is none.
-	Faces(iy int, east, north []float64) error
+	// Faces sets the faces between the points of row iy and their neighbours.
+	Faces(iy int, dst Faces) error
 	// Screenings writes k2 at the points of row iy to dst.
 	Screenings(iy int, dst []float64) error
 	// OutsideRow sets dst[ix] for the points of row iy that lie outside the material.
 	OutsideRow(iy int, dst []bool) error
+}
+
+// Faces are those between the points of a row and their neighbours in the next column and in the row above.
+type Faces struct {
+	East, North []float64 // the coefficients; 0 where there is none
+	// LiftEast and LiftNorth are added to the steps of the field, to the next column and from the row above: the edge of a
+	// fixed area may have another value than the point behind it.
+	LiftEast, LiftNorth []float64
+}
+
+// newFaces returns faces of n points.
+func newFaces(n int) Faces {
+	all := make([]float64, 4*n)
+	return Faces{all[:n], all[n : 2*n], all[2*n : 3*n], all[3*n:]}
 }
 
 // The walls in the order of solver.Walls.
@@ -72,6 +88,7 @@ type Tally struct {
 	named     bool      // a region is the points with its number, and its label is that number
 	now, old  line      // the newest row and the one above it
 	plain     bool      // f and k2 are 0
+	areas     bool      // see Problem.Areas
 	windows   [2]window // of the two newest rows, by their parity
 }
 
@@ -85,8 +102,9 @@ type line struct {
 
 // ground is what the Materials of a row are; nil where they are 1.
 type ground struct {
-	east, north, screening []float64
-	outside                []bool
+	Faces
+	screening []float64
+	outside   []bool
 }
 
 // toEast and toNorth return the coefficients of the faces beside a point.
@@ -94,14 +112,29 @@ func (g *ground) toEast(ix int) float64 {
 	if g == nil {
 		return 1
 	}
-	return g.east[ix]
+	return g.East[ix]
 }
 
 func (g *ground) toNorth(ix int) float64 {
 	if g == nil {
 		return 1
 	}
-	return g.north[ix]
+	return g.North[ix]
+}
+
+// liftEast and liftNorth return what is added to the steps beside a point.
+func (g *ground) liftEast(ix int) float64 {
+	if g == nil {
+		return 0
+	}
+	return g.LiftEast[ix]
+}
+
+func (g *ground) liftNorth(ix int) float64 {
+	if g == nil {
+		return 0
+	}
+	return g.LiftNorth[ix]
 }
 
 // none reports whether a point lies outside the material.
@@ -112,10 +145,10 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 	if t.materials == nil {
 		return nil, nil
 	}
-	row := func() []float64 { return make([]float64, t.mesh.NX) }
-	g := &ground{row(), row(), row(), make([]bool, t.mesh.NX)}
+	n := t.mesh.NX
+	g := &ground{newFaces(n), make([]float64, n), make([]bool, n)}
 	iy, _ = t.mesh.Canonical(iy)
-	return g, cmp.Or(t.materials.Faces(iy, g.east, g.north), t.materials.Screenings(iy, g.screening),
+	return g, cmp.Or(t.materials.Faces(iy, g.Faces), t.materials.Screenings(iy, g.screening),
 		t.materials.OutsideRow(iy, g.outside))
 }
 
@@ -123,8 +156,8 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 func New(p Problem, stripe solver.Stripe) *Tally {
 	op := p.Operator()
 	t := &Tally{problem: p, mesh: p.Mesh(), stripe: stripe, fixed: p.Given(), materials: p.Materials(),
-		plain: op.Values == nil && p.Screening() == 0,
-		part:  Part{Min: extreme{Value: math.MaxFloat64}, Max: extreme{Value: -math.MaxFloat64}}}
+		plain: op.Values == nil && p.Screening() == 0, areas: p.Areas(),
+		part: Part{Min: extreme{Value: math.MaxFloat64}, Max: extreme{Value: -math.MaxFloat64}}}
 	t.hx, t.hy = p.Spacings()
 	t.lo, t.hi = t.mesh.InteriorColumns()
 	t.now.iy, t.old.iy = -2, -2 // far from any row
@@ -209,7 +242,7 @@ func (t *Tally) addLine(s rowSums, own bool) error {
 		return nil
 	}
 	t.fluxInRow()
-	return t.derivatives()
+	return errors.Join(t.squares(), t.derivatives())
 }
 
 // half returns the weight of row iy in an integral over the mesh, as that of a column: half at the ends.
@@ -263,11 +296,11 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 			s.outside += weight
 		}
 		if ix+1 < t.mesh.NX {
-			step := u[ix+1] - v
+			step := u[ix+1] - v + g.liftEast(ix)
 			s.along += float64(g.toEast(ix) * float64(step*step))
 		}
 		if above != nil {
-			step := v - above[ix]
+			step := v - above[ix] + g.liftNorth(ix)
 			s.across += float64(g.toNorth(ix) * float64(weight*float64(step*step)))
 		}
 	}

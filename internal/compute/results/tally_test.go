@@ -18,13 +18,13 @@ func TestSumsOfPlainRows(t *testing.T) {
 		return row
 	}
 	for _, nx := range []int{3, 4, 50} {
-		ones := slices.Repeat([]float64{1}, nx)
+		ones, none := slices.Repeat([]float64{1}, nx), make([]float64, nx)
 		for _, walls := range []solver.Walls{{}, {Left: solver.Periodic, Right: solver.Periodic}} {
 			tally := Tally{mesh: solver.Mesh{NX: nx, NY: 9, DType: solver.Float64, Walls: walls}}
 			u := random(nx)
 			for _, above := range [][]float64{nil, random(nx)} {
 				got := tally.sumsOf(above, u, 4, nil)
-				want := tally.sumsOf(above, u, 4, &ground{ones, ones, ones, make([]bool, nx)})
+				want := tally.sumsOf(above, u, 4, &ground{Faces{ones, ones, none, none}, ones, make([]bool, nx)})
 				if got != want {
 					t.Errorf("%d columns, walls %v: %+v, want %+v", nx, walls, got, want)
 				}

@@ -1,0 +1,244 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"jacobi/configs"
+	"jacobi/solver"
+)
+
+// What an expression gives is an area of the plane, and its edges count where they lie. Half a spacing around a line
+// between two neighbours is the strip that belongs to their face. It is cut into lanes along the line: in a lane, what
+// lies between the two points is in series, and the lanes conduct side by side. Half a spacing around a point is the
+// square that belongs to it, over which sources and screenings are averaged. Where nothing jumps, a face has the
+// harmonic mean of the values at its two points, and a square the value at its point.
+
+// lanes is the number of lanes in a whole strip, or square, at least. Layers along a strip are exact with any number,
+// since lanes end where a line across them jumps.
+const lanes = 8
+
+// leastCut is the least part of a face, from its free point, at which the edge of a fixed area cuts it. An edge that
+// lies nearer counts as if it lay there: that moves it by less than a thousandth of a spacing.
+const leastCut = 0x1p-10
+
+// area is a rectangle of the plane and an expression in it. Lines are followed along x, or else along y.
+type area struct {
+	p            *Problem
+	along, cross line
+	breaks       []float64
+}
+
+func (p *Problem) newArea(n node) *area { return &area{p: p, along: line{n: n}, cross: line{n: n}} }
+
+// direct has lines followed along x, or else along y.
+func (a *area) direct(x bool) { a.along.along, a.cross.along = x, !x }
+
+// eachLane calls f with the middle and the width of each lane of a strip, which reaches from one place to another along
+// the lines, and from low to high across them.
+func (a *area) eachLane(from, to, low, high float64, f func(at, width float64) error) error {
+	a.breaks = append(a.breaks[:0], low)
+	for _, at := range [...]float64{from, from + (to-from)/2, to} {
+		a.cross.other = at
+		for _, c := range a.cross.pieces(low, high)[1:] {
+			a.breaks = append(a.breaks, c.from)
+		}
+	}
+	slices.Sort(a.breaks)
+	a.breaks = append(a.breaks, high)
+	for i, end := range a.breaks[1:] {
+		begin := a.breaks[i]
+		if end-begin < crumb {
+			a.breaks[i+1] = begin
+			continue
+		}
+		n := math.Ceil(float64((end - begin) * lanes))
+		width := (end - begin) / n
+		for k := 0.5; k < n; k++ {
+			if err := f(begin+float64(k*width), width); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// conductance returns the coefficient of a face whose strip has jumps.
+func (a *area) conductance(from, to, low, high float64) (c float64, err error) {
+	err = a.eachLane(from, to, low, high, func(at, width float64) error {
+		a.along.other = at
+		resistance := 0.0
+		for _, piece := range a.along.pieces(from, to) {
+			v := a.along.value(piece.middle())
+			if err := a.p.checkCoefficient(v, a.along.place(piece.middle())); err != nil || v == 0 {
+				return err
+			}
+			resistance += piece.length() / v
+		}
+		c += float64(width * ((to - from) / resistance))
+		return nil
+	})
+	return c / (high - low), err
+}
+
+// mean returns the mean of the expression over a rectangle.
+func (a *area) mean(from, to, low, high float64) float64 {
+	sum := 0.0
+	_ = a.eachLane(from, to, low, high, func(at, width float64) error { // f returns no error
+		a.along.other = at
+		for _, piece := range a.along.pieces(from, to) {
+			sum += float64(float64(width*piece.length()) * a.along.value(piece.middle()))
+		}
+		return nil
+	})
+	return sum / (to - from) / (high - low)
+}
+
+// place returns a place of the line.
+func (l *line) place(at float64) spot {
+	if l.along {
+		return spot{x: at, y: l.other}
+	}
+	return spot{x: l.other, y: at}
+}
+
+// checkCoefficient refuses a value of the coefficient at a place.
+func (p *Problem) checkCoefficient(a float64, at spot) error {
+	if a == 0 || a >= configs.LeastCoefficient && a <= configs.MostCoefficient {
+		return nil
+	}
+	nx, ny := intervals(p.mesh)
+	return fmt.Errorf("%s %q at x = %g, y = %g: %v; %s", p.coefficient.key, p.coefficient.text, at.x/nx, at.y/ny, a,
+		valuesAllowed)
+}
+
+// around returns what belongs to number i of n points in a row or column: half a spacing to either side, within the
+// mesh.
+func around(i, n int, periodic bool) (from, to float64) {
+	from, to = float64(i)-0.5, float64(i)+0.5
+	if !periodic {
+		from, to = max(from, 0), min(to, float64(n-1))
+	}
+	return from, to
+}
+
+// eachJump calls f for the numbers in [lo, hi) for whose part of the plane the expression may jump. region returns the
+// part of several.
+func (n node) eachJump(lo, hi int, region func(lo, hi int) box, f func(i int) error) error {
+	switch {
+	case lo >= hi || !n.jumps(region(lo, hi)):
+		return nil
+	case hi-lo == 1:
+		return f(lo)
+	}
+	middle := (lo + hi) / 2
+	if err := n.eachJump(lo, middle, region, f); err != nil {
+		return err
+	}
+	return n.eachJump(middle, hi, region, f)
+}
+
+// columnsOfFaces returns the columns from which faces lead to the next column, or else to the next row: without the
+// copies of periodic ones.
+func (p *Problem) columnsOfFaces(x bool) (lo, hi int) {
+	switch {
+	case p.mesh.PeriodicColumns():
+		return 1, p.mesh.NX - 1
+	case x:
+		return 0, p.mesh.NX - 1
+	}
+	return 0, p.mesh.NX
+}
+
+// wrapFaces copies faces of periodic columns.
+func (p *Problem) wrapFaces(x bool, dst []float64) {
+	n := len(dst)
+	if !p.mesh.PeriodicColumns() {
+		return
+	}
+	dst[0] = dst[n-2]
+	if !x {
+		dst[n-1] = dst[1]
+	}
+}
+
+// strip returns the strips of the faces of row iy from columns [lo, hi), to the next column or else to the next row.
+func (p *Problem) strip(iy int, x bool, lo, hi int) box {
+	if x {
+		low, high := around(iy, p.mesh.NY, p.mesh.PeriodicRows())
+		return box{float64(lo), float64(hi), low, high}
+	}
+	left, _ := around(lo, p.mesh.NX, p.mesh.PeriodicColumns())
+	_, right := around(hi-1, p.mesh.NX, p.mesh.PeriodicColumns())
+	return box{left, right, float64(iy), float64(iy + 1)}
+}
+
+// jumpingFaces works out the faces of row iy where the coefficient jumps: to the next column, or else to the next row.
+func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
+	a := p.newArea(p.coefficient.node)
+	a.direct(x)
+	lo, hi := p.columnsOfFaces(x)
+	region := func(lo, hi int) box { return p.strip(iy, x, lo, hi) }
+	err := p.coefficient.node.eachJump(lo, hi, region, func(ix int) (err error) {
+		b := region(ix, ix+1)
+		if x {
+			dst[ix], err = a.conductance(b.left, b.right, b.top, b.bottom)
+		} else {
+			dst[ix], err = a.conductance(b.top, b.bottom, b.left, b.right)
+		}
+		return err
+	})
+	p.wrapFaces(x, dst)
+	return err
+}
+
+// covers reports whether q is known at all places of the plane, and not only at points.
+func (q part) covers() bool { return q.file == nil && q.node.covers() }
+
+// outsideMarks returns which points of row iy, which is one of a fixed wall or of the interior, lie outside the
+// material: those of which no face conducts. Fixed points are not among them.
+func (p *Problem) outsideMarks(iy int) ([]bool, error) { return p.outsides.at(iy, p.newOutside) }
+
+func (p *Problem) newOutside(iy int) ([]bool, error) {
+	here, err := p.material(iy)
+	if err != nil {
+		return nil, err
+	}
+	marks := make([]bool, p.mesh.NX)
+	for ix, a := range here.a {
+		marks[ix] = a == 0
+	}
+	if p.coefficient.covers() {
+		if err := p.insulated(iy, marks); err != nil {
+			return nil, err
+		}
+	}
+	for ix, fixed := range here.fixed {
+		marks[ix] = marks[ix] && !fixed
+	}
+	return marks, nil
+}
+
+// insulated sets the marks of points of row iy of which no face conducts.
+func (p *Problem) insulated(iy int, marks []bool) error {
+	f, err := p.faces(iy)
+	if err != nil {
+		return err
+	}
+	above := f.none()
+	if iy > 0 || p.mesh.Walls.Top == solver.Neumann {
+		if above, err = p.above(iy); err != nil {
+			return err
+		}
+	}
+	last := len(marks) - 1
+	for ix := range marks {
+		marks[ix] = f.east[max(ix-1, 0)] == 0 && f.east[min(ix, last-1)] == 0 && f.south[ix] == 0 &&
+			above.south[ix] == 0
+	}
+	if p.mesh.PeriodicColumns() {
+		marks[0], marks[last] = marks[last-1], marks[1]
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/results"
+	"jacobi/solver"
+)
+
+// solve returns the solution of the equations of a weighted problem without periodic sides, by Gaussian elimination in
+// a band, and its results.
+func solve(t testing.TB, p *Problem) (u []float64, r results.Results) {
+	t.Helper()
+	m := p.Mesh()
+	nx, n := m.NX, m.NX*m.NY
+	whole, err := p.Maxima(t.Context(), 0, m.NY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetMaxima(whole)
+	width := 2*nx + 1
+	band, u := make([]float64, n*width), make([]float64, n)
+	row, fixed := make([]byte, m.RowBytes()), make([]bool, nx)
+	value := func(k solver.Value, iy int) []float64 {
+		dst := make([]float64, nx)
+		if err := p.ValueRow(iy, k, row); err != nil {
+			t.Fatal(err)
+		}
+		m.DType.Decode(dst, row)
+		return dst
+	}
+	interior := m.Interior()
+	lo, hi := m.InteriorColumns()
+	for iy := range m.NY {
+		if err := p.Row(iy, row); err != nil {
+			t.Fatal(err)
+		}
+		m.DType.Decode(u[iy*nx:][:nx], row)
+		if err := p.FixedRow(iy, fixed); err != nil {
+			t.Fatal(err)
+		}
+		var weights [4][]float64
+		for k := range weights {
+			weights[k] = value(solver.West+solver.Value(k), iy)
+		}
+		b := value(solver.Source, iy)
+		for ix := range nx {
+			i := iy*nx + ix
+			band[i*width+nx] = 1
+			if fixed[ix] || iy < interior.Lo || iy >= interior.Hi || ix < lo || ix >= hi {
+				continue
+			}
+			u[i] = b[ix]
+			for k, step := range []int{-1, 1, -nx, nx} {
+				if k < 2 && (ix+step < 0 || ix+step >= nx) || k >= 2 && (i+step < 0 || i+step >= n) {
+					step = -step // beyond a Neumann wall
+				}
+				band[i*width+nx+step] -= weights[k][ix]
+			}
+		}
+	}
+	for i := range n {
+		for j := i + 1; j < min(n, i+nx+1); j++ {
+			f := band[j*width+nx+i-j] / band[i*width+nx]
+			if f == 0 {
+				continue
+			}
+			for k := i; k < min(n, i+nx+1); k++ {
+				band[j*width+nx+k-j] -= f * band[i*width+nx+k-i]
+			}
+			u[j] -= f * u[i]
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		for k := i + 1; k < min(n, i+nx+1); k++ {
+			u[i] -= band[i*width+nx+k-i] * u[k]
+		}
+		u[i] /= band[i*width+nx]
+	}
+	stripe := m.Interior()
+	tally := results.New(p, stripe)
+	rows := results.NewRows(p, stripe, tally)
+	field := make([]byte, n*m.DType.Size())
+	m.DType.Encode(field, u)
+	if err := rows.AddRows(stripe.Lo, field[stripe.Lo*m.RowBytes():stripe.Hi*m.RowBytes()]); err != nil {
+		t.Fatal(err)
+	}
+	if err := rows.End(nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = results.Merge(p, []results.Part{tally.Part()}); err != nil {
+		t.Fatal(err)
+	}
+	return u, r
+}
+
+// farthest returns the largest distance of a field to a function of the plane.
+func distance(p *Problem, u []float64, f func(x, y float64) float64) (most float64) {
+	nx := p.mesh.NX
+	for i, v := range u {
+		x, y := float64(i%nx)/float64(nx-1), float64(i/nx)/float64(p.mesh.NY-1)
+		most = max(most, math.Abs(v-f(x, y)))
+	}
+	return most
+}
+
+// Layers conduct exactly, wherever their interfaces lie: across the flow as their resistances in series, along it side
+// by side.
+func TestLayersAreExact(t *testing.T) {
+	const a, b = 3.0, 0.01
+	for _, at := range []float64{0.5, 0.3137, 0.0001, 0.99, 1.0 / 3, 0.5 + 1.0/32} {
+		for axis, one := range map[string]configs.Problem{
+			"x": {Left: "neumann(0)", Right: "neumann(0)", Top: "1", Bottom: "0"},
+			"y": {Top: "1", Bottom: "0", Left: "neumann(0)", Right: "neumann(0)"},
+		} {
+			one.Coefficient = fmt.Sprintf("%s < %v ? %v : %v", axis, at, a, b)
+			want := a*at + b*(1-at)
+			if axis == "y" {
+				want = 1 / (at/a + (1-at)/b)
+			}
+			_, r := solve(t, open(t, config(17, 17, "float64", one)))
+			top, bottom := *r.Flux["top"], *r.Flux["bottom"]
+			if math.Abs(top/want-1) > 1e-9 || math.Abs(bottom/want+1) > 1e-9 || math.Abs(2**r.Energy/want-1) > 1e-9 {
+				t.Errorf("interface at %s = %v: flux %v and %v, energy %v, want %v", axis, at, top, bottom, *r.Energy,
+					want)
+			}
+		}
+	}
+}
+
+// What a source makes is the area times its density, wherever its edges lie, and all of it leaves again.
+func TestSourcesHaveTheirArea(t *testing.T) {
+	for text, want := range map[string]float64{
+		"abs(x-0.5) <= 0.2 and abs(y-0.5) <= 0.2 ? 50 : 0":    8,
+		"abs(x-0.4137) < 0.2011 and abs(y-0.5) < 0.1 ? 2 : 0": 2 * 0.4022 * 0.2,
+		"hypot(x-0.5, y-0.5) < 0.3 ? 1 : 0":                   math.Pi * 0.09,
+		"x < 0.25 ? 1 : 0":                                    0.25,
+		"y > 0.731 ? 1 : 3":                                   0.269 + 3*0.731,
+		"max(abs(x-0.51), abs(y-0.52)) < 0.01 ? 1e4 : 0":      4, // less than a spacing wide
+	} {
+		_, r := solve(t, open(t, config(33, 33, "float64", configs.Problem{Top: "0", Source: text, Screening: "0*x"})))
+		out := -(*r.Flux["left"] + *r.Flux["right"] + *r.Flux["top"] + *r.Flux["bottom"])
+		if math.Abs(out/want-1) > 1e-3 || text[0] != 'h' && math.Abs(out/want-1) > 1e-9 {
+			t.Errorf("%s: %v flows out, want %v", text, out, want)
+		}
+	}
+}
+
+// The field, the energy and the charges of fixed areas are of second order, wherever their edges lie.
+func TestEdgesOfFixedAreas(t *testing.T) {
+	const cx, cy, radius = 0.5123, 0.4891, 0.4437
+	r2 := func(x, y float64) float64 { return (x-cx)*(x-cx) + (y-cy)*(y-cy) }
+	outside := fmt.Sprintf("hypot(x - %v, y - %v) >= %v", cx, cy, radius)
+	ring := outside + fmt.Sprintf(" or hypot(x - %v, y - %v) <= 0.15", cx, cy)
+	wave := func(x, y float64) float64 { return math.Exp(3*x) * math.Cos(3*y) }
+	const waveText = "exp(3*x)*cos(3*y)"
+	for name, c := range map[string]struct {
+		problem configs.Problem
+		want    func(x, y float64) float64
+		energy  float64
+		most    float64 // the error at 65 x 65 points
+	}{
+		"source in a disc": {configs.Problem{Top: "0", Source: "1", Fixed: outside},
+			func(x, y float64) float64 { return max(0, (radius*radius-r2(x, y))/4) },
+			math.Pi * math.Pow(radius, 4) / 16, 2e-5},
+		"values that vary along the edge": {configs.Problem{Initial: waveText, Fixed: outside, Left: waveText,
+			Right: waveText, Top: waveText, Bottom: waveText}, wave, 0, 2e-3},
+		"ring": {configs.Problem{Top: "0", Initial: fmt.Sprintf("hypot(x-%v, y-%v) < 0.3 ? 1 : 0", cx, cy), Fixed: ring},
+			func(x, y float64) float64 {
+				return min(1, max(0, math.Log(radius/math.Sqrt(r2(x, y)))/math.Log(radius/0.15)))
+			}, math.Pi / math.Log(radius/0.15), 2e-3},
+	} {
+		var errs, energies []float64
+		for _, n := range []int{17, 33, 65} {
+			p := open(t, config(n, n, "float64", c.problem))
+			u, r := solve(t, p)
+			errs = append(errs, distance(p, u, c.want))
+			if c.energy != 0 {
+				energies = append(energies, math.Abs(*r.Energy/c.energy-1))
+			}
+			total := 0.0
+			for _, region := range r.Regions {
+				total += *region.Flux
+			}
+			for _, flux := range r.Flux {
+				total += *flux
+			}
+			made := 0.0
+			if c.problem.Source == "1" {
+				made = math.Pi * radius * radius
+			}
+			if math.Abs(total+made) > 2e-4 {
+				t.Errorf("%s, %d^2: fluxes of %v in all, want %v", name, n, total, -made)
+			}
+		}
+		order := math.Log2(errs[0]/errs[2]) / 2
+		if order < 1.7 || errs[2] > c.most {
+			t.Errorf("%s: errors %.3g, order %.2f, want 2 and at most %g", name, errs, order, c.most)
+		}
+		for i, e := range energies {
+			if e > 0.02/math.Pow(4, float64(i)) {
+				t.Errorf("%s: energies off by %.3g, want second order", name, energies)
+			}
+		}
+	}
+}
+
+// A hole without material has its true opening, and a point of it that a lane passes by is a point of the field.
+func TestInsulatedHole(t *testing.T) {
+	p := open(t, config(33, 33, "float64", configs.Problem{Top: "1", Left: "neumann(0)", Right: "neumann(0)",
+		Coefficient: "abs(x-0.5) < 0.251 and abs(y-0.5) < 0.014 ? 0 : 1"}))
+	u, r := solve(t, p)
+	outside := make([]bool, 33)
+	if err := p.OutsideRow(16, outside); err != nil {
+		t.Fatal(err)
+	}
+	for ix, out := range outside {
+		if out {
+			t.Errorf("column %d of the middle row is outside: lanes beside the slit conduct", ix)
+		}
+	}
+	if flux := *r.Flux["top"]; !(flux > 0.5 && flux < 0.9) || u[16*33+16] == 0 {
+		t.Errorf("flux %v past a slit of half the width, want 0.5 to 0.9", flux)
+	}
+}

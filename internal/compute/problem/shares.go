@@ -1,0 +1,137 @@
+package problem
+
+// A source and a screening belong to the free part of the plane: where no area is fixed and there is material. A point
+// has their mean over the square that belongs to it, of which the rest counts as 0. What the square of a fixed point
+// has is its region's.
+
+// share is an input as it counts in the free part of the plane. What is known at points alone counts there by the part
+// of a square that is free.
+type share struct {
+	node   node // of the values, or else of the free part
+	values bool // node has the values
+	spread bool // squares may differ from their points
+}
+
+// shareOf returns the share of a part.
+func (p *Problem) shareOf(q part) (s share) {
+	s.node, s.values = constant(1), q.covers()
+	if s.values {
+		s.node = q.node
+	}
+	if p.fixed.covers() {
+		s.node = choose(p.fixed.node, constant(0), s.node)
+	}
+	if p.porous && p.coefficient.covers() {
+		s.node = choose(compared(apply1(func(a float64) float64 { return truth(a == 0) }, isZero, p.coefficient.node)),
+			constant(0), s.node)
+	}
+	s.spread = s.node.onX || s.node.onY
+	return s
+}
+
+// isZero are the bounds of whether a number is 0.
+func isZero(a bounds) bounds {
+	return comparisonOf("==").bounds(a, exactly(0))
+}
+
+// overSquares turns values at the points of row iy from column col on into those of their squares, where areas have
+// edges.
+func (p *Problem) overSquares(s share, iy, col int, dst []float64) error {
+	if !s.spread {
+		return nil
+	}
+	m := p.mesh
+	top, bottom := around(iy, m.NY, m.PeriodicRows())
+	square := func(lo, hi int) box {
+		left, _ := around(lo, m.NX, m.PeriodicColumns())
+		_, right := around(hi-1, m.NX, m.PeriodicColumns())
+		return box{left, right, top, bottom}
+	}
+	a := p.newArea(s.node)
+	a.direct(true)
+	var cut []int // by place: the points whose squares have an edge
+	err := s.node.eachJump(col, col+len(dst), square, func(ix int) error {
+		b := square(ix, ix+1)
+		mean := a.mean(b.left, b.right, b.top, b.bottom)
+		if !s.values {
+			mean = float64(mean * dst[ix-col])
+		}
+		dst[ix-col], cut = mean, append(cut, ix)
+		return nil
+	})
+	if err != nil || p.fixed.none() || !p.fixed.covers() {
+		return err
+	}
+	here, err := p.material(iy)
+	if err != nil {
+		return err
+	}
+	for i := range dst {
+		if len(cut) > 0 && cut[0] == col+i {
+			cut = cut[1:]
+		} else if here.fixed[col+i] {
+			dst[i] = 0
+		}
+	}
+	return nil
+}
+
+// wallShares are what the Neumann and Robin walls of a problem have, in the order of solver.Walls.
+type wallShares struct{ inflows, transfers [4]share }
+
+// shareWalls finds the shares of walls. What a Neumann wall lets in is the product with the coefficient.
+func (p *Problem) shareWalls() {
+	for i, q := range []part{p.left, p.right, p.top, p.bottom} {
+		if q.node.spot == nil {
+			continue
+		}
+		h := p.transfers[i]
+		if h.key != "" {
+			p.walls.transfers[i] = p.shareOf(h)
+		} else if p.weighted && p.coefficient.covers() && q.node.covers() {
+			q.node = multiply(p.coefficient.node, q.node)
+		}
+		p.walls.inflows[i] = p.shareOf(q)
+	}
+}
+
+// inflow returns what flows in per length through a Neumann or Robin wall at a point with coefficient a if the field is
+// 0 there: a g, or g.
+func (p *Problem) inflow(wall, iy, ix int, a float64) float64 {
+	s, q := p.walls.inflows[wall], []part{p.left, p.right, p.top, p.bottom}[wall]
+	if p.transfers[wall].key != "" || p.coefficient.covers() && q.node.covers() && p.weighted {
+		a = 1
+	}
+	return float64(a * p.alongWall(s, q, wall, iy, ix))
+}
+
+// alongWall returns the mean of an input of a wall over the half spacings to either side of a point, or its value at
+// the point where no area has an edge.
+func (p *Problem) alongWall(s share, q part, wall, iy, ix int) float64 {
+	at := func() float64 { return q.node.at(&span{}, iy, ix) }
+	if s.values {
+		at = func() float64 { return s.node.at(&span{}, iy, ix) }
+	}
+	if !s.spread {
+		return at()
+	}
+	l, from, to := line{n: s.node, along: true, other: float64(iy)}, 0.0, 0.0
+	if wall < 2 {
+		l.along, l.other = false, float64(ix)
+		from, to = around(iy, p.mesh.NY, p.mesh.PeriodicRows())
+	} else {
+		from, to = around(ix, p.mesh.NX, p.mesh.PeriodicColumns())
+	}
+	if !l.jumps(from, to) {
+		return at()
+	}
+	sum := 0.0
+	for _, piece := range l.pieces(from, to) {
+		sum += float64(piece.length() * l.value(piece.middle()))
+	}
+	mean := sum / (to - from)
+	if !s.values {
+		mean = float64(mean * at())
+	}
+	return mean
+}
