@@ -168,7 +168,8 @@ func TestEdgesOfFixedAreas(t *testing.T) {
 			math.Pi * math.Pow(radius, 4) / 16, 2e-5},
 		"values that vary along the edge": {configs.Problem{Initial: waveText, Fixed: outside, Left: waveText,
 			Right: waveText, Top: waveText, Bottom: waveText}, wave, 0, 2e-3},
-		"ring": {configs.Problem{Top: "0", Initial: fmt.Sprintf("hypot(x-%v, y-%v) < 0.3 ? 1 : 0", cx, cy), Fixed: ring},
+		"ring": {configs.Problem{Top: "0", Fixed: ring,
+			Initial: fmt.Sprintf("hypot(x-%v, y-%v) < 0.3 ? 1 : 0", cx, cy)},
 			func(x, y float64) float64 {
 				return min(1, max(0, math.Log(radius/math.Sqrt(r2(x, y)))/math.Log(radius/0.15)))
 			}, math.Pi / math.Log(radius/0.15), 2e-3},

@@ -1,7 +1,7 @@
 package problem
 
-// The edge of a fixed area cuts the face between a free point and a fixed one. A cut at the part theta of the face, from
-// the free point, makes it as much shorter, and its coefficient c/theta (Gibou, Fedkiw, Cheng and Kang, Journal of
+// The edge of a fixed area cuts the face between a free point and a fixed one. A cut at the part theta of the face,
+// from the free point, makes it as much shorter, and its coefficient c/theta (Gibou, Fedkiw, Cheng and Kang, Journal of
 // Computational Physics 176, 2002): symmetric, and of second order. c is that of the free part of the strip. The value
 // is that of the area at its edge, and not that of the fixed point.
 
@@ -15,9 +15,9 @@ type cut struct {
 	edge     spot    // a place of the fixed area at the edge
 }
 
-// cutFaces works out the faces of row iy that the edges of fixed areas cut: to the next column, or else to the next row,
-// whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step from
-// each point to the next one, as the edge has another value than the fixed point; nil for nothing.
+// cutFaces works out the faces of row iy that the edges of fixed areas cut: to the next column, or else to the next
+// row, whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step
+// from each point to the next one, as the edge has another value than the fixed point; nil for nothing.
 func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
 	edge, a := line{n: p.fixed.node, along: x}, p.newArea(p.coefficient.node)
 	a.direct(x)
@@ -88,8 +88,8 @@ func (l *line) cut(from, to float64, first bool) cut {
 	return cut{from, at, l.place(min(to, begin.to+inward))}
 }
 
-// lift returns by how much the step from a point to the next one is larger as the edge of a fixed area has another value
-// than its point: the first one, or else the second.
+// lift returns by how much the step from a point to the next one is larger as the edge of a fixed area has another
+// value than its point: the first one, or else the second.
 func (p *Problem) lift(iy, ix int, x, first bool, c cut) (float64, error) {
 	q := p.initial
 	if !q.covers() || q.constant() {

@@ -11,8 +11,8 @@ import (
 type faces struct {
 	east, south    []float64
 	alongX, alongY []float64 // the same divided by hx^2 and by hy^2
-	// liftX and liftY are added to the step of the field from a point to its neighbour, where the edge of a fixed area has
-	// another value than its point; nil for none.
+	// liftX and liftY are added to the step of the field from a point to its neighbour, where the edge of a fixed area
+	// has another value than its point; nil for none.
 	liftX, liftY []float64
 }
 

@@ -116,8 +116,8 @@ func TestSpots(t *testing.T) {
 }
 
 func TestAreasAreWhereXAndYAre(t *testing.T) {
-	for text, covers := range map[string]bool{"x < 0.5": true, "ix < 4": false, "x < nx": false, "hypot(x, y) < 1": true,
-		"iy == 2 or y > 0.5": false} {
+	for text, covers := range map[string]bool{"x < 0.5": true, "ix < 4": false, "x < 0.1*nx": false,
+		"hypot(x, y) < 0.5": true, "iy == 2 or y > 0.5": false} {
 		p := open(t, config(9, 9, "float64", configs.Problem{Fixed: text}))
 		if p.fixed.covers() != covers || p.Areas() != covers || p.Weighted() != covers {
 			t.Errorf("%s: covers %v, areas %v, weighted %v, want %v", text, p.fixed.covers(), p.Areas(), p.Weighted(),

@@ -35,7 +35,7 @@ type node struct {
 	onX, onY bool // whether the value depends on the column, on the row
 	isBool   bool
 	drawn    bool // whether the value depends on the row's pixels in the drawing
-	indexed  bool // whether the expression names ix, iy, nx or ny: it is an array at points, and not a function of x and y
+	indexed  bool // whether the expression names ix, iy, nx or ny: then it is an array at points
 	// spot returns the value at any place of the plane, and limit the bounds of the values in a box of it; nil for a
 	// drawing.
 	spot  func(s *spot) float64

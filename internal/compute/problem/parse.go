@@ -141,8 +141,8 @@ func (c *compiler) signed() operand {
 		return c.ended(c.number(c.operation(bindsSign)), first)
 	case c.take("-"):
 		a := c.number(c.operation(bindsSign))
-		return c.ended(apply1(func(v float64) float64 { return -v }, func(b bounds) bounds { return b.within(-b.hi, -b.lo) }, a),
-			first)
+		return c.ended(apply1(func(v float64) float64 { return -v },
+			func(b bounds) bounds { return b.within(-b.hi, -b.lo) }, a), first)
 	case c.take("!"), c.take("not"):
 		a := c.boolean(c.operation(bindsNot))
 		return c.ended(compared(apply1(func(v float64) float64 { return 1 - v },

@@ -103,7 +103,8 @@ func (g *Gradient) alongX(f *footing, dst []float64) error {
 	for ix, v := range f.values {
 		after := face{exists: ix+1 < len(dst)}
 		if after.exists {
-			after.flux, after.free = float64(f.ground.toEast(ix)*(v-f.values[ix+1]-f.ground.liftEast(ix)))/g.hx, !f.keeps[ix+1]
+			step := v - f.values[ix+1] - f.ground.liftEast(ix)
+			after.flux, after.free = float64(f.ground.toEast(ix)*step)/g.hx, !f.keeps[ix+1]
 		}
 		dst[ix] = meet(before, after, f.keeps[ix])
 		if f.outside[ix] {
@@ -122,10 +123,12 @@ func (g *Gradient) alongY(above, f, below *footing, dst []float64) error {
 	for ix, v := range f.values {
 		var before, after face
 		if above != nil {
-			before = face{true, float64(f.ground.toNorth(ix)*(above.values[ix]-v-f.ground.liftNorth(ix))) / g.hy, !above.keeps[ix]}
+			step := above.values[ix] - v - f.ground.liftNorth(ix)
+			before = face{true, float64(f.ground.toNorth(ix)*step) / g.hy, !above.keeps[ix]}
 		}
 		if below != nil {
-			after = face{true, float64(below.ground.toNorth(ix)*(v-below.values[ix]-below.ground.liftNorth(ix))) / g.hy, !below.keeps[ix]}
+			step := v - below.values[ix] - below.ground.liftNorth(ix)
+			after = face{true, float64(below.ground.toNorth(ix)*step) / g.hy, !below.keeps[ix]}
 		}
 		dst[ix] = meet(before, after, f.keeps[ix])
 		if f.outside[ix] {

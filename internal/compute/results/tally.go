@@ -53,8 +53,8 @@ type Materials interface {
 // Faces are those between the points of a row and their neighbours in the next column and in the row above.
 type Faces struct {
 	East, North []float64 // the coefficients; 0 where there is none
-	// LiftEast and LiftNorth are added to the steps of the field, to the next column and from the row above: the edge of a
-	// fixed area may have another value than the point behind it.
+	// LiftEast and LiftNorth are added to the steps of the field, to the next column and from the row above: the edge
+	// of a fixed area may have another value than the point behind it.
 	LiftEast, LiftNorth []float64
 }
 
