@@ -54,8 +54,8 @@ func (s Solver) MethodText() string {
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
 //   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
-//   - One of grid.nx and grid.ny alone is both. Without either, the mesh has the size of a file of the problem, or is
-//     small.
+//   - One of grid.nx and grid.ny alone is both. Without either, the mesh has the size of a file of the problem, with a
+//     point at each corner of a picture's pixels, or is small.
 //   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
 //   - A tolerance that is not given is 0 if the other one is given.
 func (c Config) settle(given map[string]bool) Config {

@@ -90,11 +90,15 @@ func (c Config) inputs() (list []key) {
 	return list
 }
 
-// size returns the size of the first file that the problem reads: the pixels of a picture, or the columns and rows of
-// an array. If there is none, or it cannot be read, ok is false; opening the problem says why.
+// size returns the points of a mesh for the first file that the problem reads: the corners of a picture's pixels, or
+// the columns and rows of an array. If there is none, or it cannot be read, ok is false; opening the problem says why.
 func (p Problem) size() (size image.Point, ok bool) {
 	for _, name := range []string{p.Drawing, p.Fixed, p.Coefficient, p.Source, p.Initial, p.Screening} {
-		if size, found := sizeOf(name); found {
+		size, found := sizeOf(name)
+		if found && strings.EqualFold(filepath.Ext(name), ".png") && size.X > 0 {
+			return size.Add(p.corners()), true
+		}
+		if found {
 			return size, size.X > 0
 		}
 	}
@@ -108,6 +112,19 @@ func (p Problem) size() (size image.Point, ok bool) {
 	}
 	x, y := line(p.Top, p.Bottom), line(p.Left, p.Right)
 	return image.Pt(cmp.Or(x, y), cmp.Or(y, x)), x+y > 0
+}
+
+// corners returns by how much a mesh has more columns and rows than a picture that it samples at the corners of pixels.
+// Between periodic sides it has copies of one column or row, too.
+func (p Problem) corners() image.Point {
+	more := image.Pt(1, 1)
+	if p.Left == Periodic {
+		more.X = 2
+	}
+	if p.Top == Periodic {
+		more.Y = 2
+	}
+	return more
 }
 
 // sizeOf returns the pixels of a picture, the columns and rows of an array, or 0 columns and the rows of one that is a

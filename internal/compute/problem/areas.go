@@ -242,3 +242,21 @@ func (p *Problem) insulated(iy int, marks []bool) error {
 	}
 	return nil
 }
+
+// edgeRule is the version of what this file, cuts.go and shares.go work out.
+const edgeRule = 1
+
+// EdgeRule returns the version of the rule by which the edges of areas count, or 0 for a problem without edges.
+func (p *Problem) EdgeRule() int {
+	whole := box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)}
+	if p.Areas() || p.coefficient.covers() && p.coefficient.node.jumps(whole) {
+		return edgeRule
+	}
+	shares := append([]share{p.density, p.absorption}, p.walls.inflows[:]...)
+	for _, s := range append(shares, p.walls.transfers[:]...) {
+		if s.spread && s.node.jumps(whole) {
+			return edgeRule
+		}
+	}
+	return 0
+}

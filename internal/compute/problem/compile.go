@@ -99,8 +99,7 @@ func (c *compiler) boolean(o operand) node {
 
 func (c *compiler) name(t token) node {
 	nx, ny := intervals(c.mesh)
-	across := axis{nx, c.mesh.PeriodicColumns()}
-	down := axis{ny, c.mesh.PeriodicRows()}
+	across, down := axes(c.mesh)
 	c.indexed = c.indexed || slices.Contains([]string{"ix", "iy", "nx", "ny"}, t.text)
 	switch t.text {
 	case "true", "false":

@@ -13,38 +13,14 @@ import (
 	"jacobi/solver"
 )
 
-// drawing says by the colours of a picture which points are fixed, and at what values. Each point takes the pixel that
-// is nearest to it.
+// drawing says by the colours of a picture which areas are fixed, and at what values, and what they are made of.
 type drawing struct {
 	text    string // the value of problem.drawing
-	x, y    side
-	pixels  []uint8 // that are kept, rows one after the other: the place of the colour among colours
 	colours []configs.Colour
-	unseen  []bool // by colour: no point of the mesh has it
-	bytes   int64  // of memory, while it was read
-	*blocks        // one
-}
-
-// side is a side of a picture beside that of the mesh. The pixels are kept that points take.
-type side struct{ points, pixels int }
-
-// kept returns the number of pixels that are kept.
-func (s side) kept() int { return min(s.points, s.pixels) }
-
-// pixel returns pixel k of those that are kept.
-func (s side) pixel(k int) int {
-	if s.points < s.pixels {
-		return nearestPixel(k, s.points, s.pixels)
-	}
-	return k
-}
-
-// at returns which of the pixels that are kept point i takes.
-func (s side) at(i int) int {
-	if s.points > s.pixels {
-		return nearestPixel(i, s.points, s.pixels)
-	}
-	return i
+	*raster
+	pointless []bool // by colour: no point of the mesh touches it
+	touching  string // where colours of two values touch; "" if none do
+	bytes     int64  // of memory, while it was read
 }
 
 // openDrawing reads the drawing of def, unless ctx ends before; nil if there is none.
@@ -73,8 +49,7 @@ func openDrawing(ctx context.Context, def configs.Problem, m solver.Mesh) (*draw
 	if err := d.open(ctx, m); err != nil {
 		return nil, fmt.Errorf("problem.drawing %q: %w", def.Drawing, def.Missing(err))
 	}
-	d.look()
-	d.blocks = oneBlock(d.x.kept(), d.pixels)
+	d.look(m)
 	return d, nil
 }
 
@@ -86,57 +61,57 @@ func (d *drawing) open(ctx context.Context, m solver.Mesh) error {
 	}
 	defer forget(bytes)
 	size := img.Bounds().Size()
-	d.x, d.y = side{m.NX, size.X}, side{m.NY, size.Y}
-	d.bytes = bytes + int64(d.x.kept())*int64(d.y.kept())
-	return d.read(ctx, img)
+	d.bytes = bytes + int64(size.X)*int64(size.Y)
+	pixels, err := d.read(ctx, img)
+	across, down := axes(m)
+	if err == nil {
+		d.raster = newRaster(size.X, size.Y, pixels, across, down)
+	}
+	return err
 }
 
 // read finds the colour of each pixel.
-func (d *drawing) read(ctx context.Context, img image.Image) error {
+func (d *drawing) read(ctx context.Context, img image.Image) (pixels []uint8, err error) {
 	values, size := values8(img)
 	if values == nil {
-		return errors.New("its colours have 16 bits; they must have 8")
+		return nil, errors.New("its colours have 16 bits; they must have 8")
 	}
-	d.pixels = make([]uint8, 0, d.x.kept()*d.y.kept())
+	width, height := img.Bounds().Dx(), img.Bounds().Dy()
+	pixels = make([]uint8, width*height)
 	places := map[[3]uint8]uint8{}
 	for i, c := range d.colours {
 		places[c.RGB] = uint8(i)
 	}
 	var place uint8
 	var value, last uint32 // of the pixel before, which mostly is of the same colour
-	known, row := false, make([]uint8, d.x.pixels)
-	for y := range d.y.pixels {
+	known := false
+	for y := range height {
 		if err := ended(ctx); err != nil {
-			return err
+			return nil, err
 		}
-		line := values[y*len(row)*size:]
-		for x := range row {
+		line := values[y*width*size:]
+		for x := range width {
 			if value = uint32(line[x*size]); size == 4 {
 				value = binary.LittleEndian.Uint32(line[4*x:])
 			}
 			if !known || value != last {
 				r, g, b, a := img.At(x, y).RGBA()
 				if a != 0xffff {
-					return fmt.Errorf("the pixel at column %d, row %d is transparent; all must be opaque", x, y)
+					return nil, fmt.Errorf("the pixel at column %d, row %d is transparent; all must be opaque", x, y)
 				}
 				rgb := [3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)}
 				var ok bool
 				place, ok = places[rgb]
 				last, known = value, true
 				if !ok {
-					return fmt.Errorf("%v at column %d, row %d is not in problem.colours", configs.Colour{RGB: rgb}, x,
-						y)
+					return nil, fmt.Errorf("%v at column %d, row %d is not in problem.colours",
+						configs.Colour{RGB: rgb}, x, y)
 				}
 			}
-			row[x] = place
-		}
-		if k := len(d.pixels) / d.x.kept(); k < d.y.kept() && d.y.pixel(k) == y {
-			for i := range d.x.kept() {
-				d.pixels = append(d.pixels, row[d.x.pixel(i)])
-			}
+			pixels[y*width+x] = place
 		}
 	}
-	return nil
+	return pixels, nil
 }
 
 // values8 returns the bytes of a picture of 8 bits, in rows without gaps, and the number of them for each pixel; nil
@@ -155,56 +130,81 @@ func values8(img image.Image) (values []uint8, size int) {
 	return nil, 0
 }
 
-// look finds the colours that no point of the mesh has.
-func (d *drawing) look() {
-	d.unseen = slices.Repeat([]bool{true}, len(d.colours))
-	left := len(d.colours)
-	for _, place := range d.pixels {
-		if d.unseen[place] {
-			d.unseen[place] = false
-			if left--; left == 0 {
-				return
+// look finds the colours that no point of the mesh touches, and a place where two values touch.
+func (d *drawing) look(m solver.Mesh) {
+	d.pointless = slices.Repeat([]bool{true}, len(d.colours))
+	lo, hi := m.InteriorColumns()
+	if d.width < m.NX && d.height < m.NY { // each pixel has points
+		for _, c := range d.pixels {
+			d.pointless[c] = false
+		}
+	} else {
+		for iy := range m.NY {
+			for ix := lo - 1; ix <= hi; ix++ {
+				x, y := float64(ix), float64(iy)
+				d.each(box{x, x, y, y}, func(c uint8) bool {
+					d.pointless[c] = false
+					return true
+				})
 			}
 		}
 	}
+	d.touching = d.touch()
 }
 
-// row returns the places of the colours of a row of the mesh, by pixels that are kept.
-func (d *drawing) row(iy int) []uint8 {
-	n := d.x.kept()
-	return d.pixels[d.y.at(iy)*n:][:n]
-}
-
-// eachColour calls f with the colours of the n points of a span.
-func (d *drawing) eachColour(s *span, n int, f func(i int, c *configs.Colour)) {
-	row := d.row(s.row)
-	for i := range n {
-		f(i, &d.colours[row[d.x.at(s.col+i)]])
+// touch names a place of the picture where colours of two values touch; "" if none do.
+func (d *drawing) touch() string {
+	at := func(x, y int) (c *configs.Colour, ok bool) {
+		if d.across.periodic {
+			x = (x + d.width) % d.width
+		}
+		if d.down.periodic {
+			y %= d.height
+		}
+		if x < 0 || x >= d.width || y >= d.height {
+			return nil, false
+		}
+		c = &d.colours[d.row(y)[x]]
+		return c, c.Value != nil
 	}
+	for y := range d.height {
+		for x := range d.width {
+			here, ok := at(x, y)
+			for _, n := range [][2]int{{x + 1, y}, {x - 1, y + 1}, {x, y + 1}, {x + 1, y + 1}} {
+				if other, also := at(n[0], n[1]); ok && also && *other.Value != *here.Value {
+					return fmt.Sprintf("%s and %s touch at column %d, row %d of the picture", here.Title(),
+						other.Title(), x, y)
+				}
+			}
+		}
+	}
+	return ""
 }
 
-// fixed returns a condition: whether the drawing gives a point a value.
+// fixed returns a condition: whether the drawing gives a place a value.
 func (d *drawing) fixed() node {
-	return node{onX: true, drawn: true, isBool: true, eval: func(s *span, dst []float64) {
-		d.eachColour(s, len(dst), func(i int, c *configs.Colour) {
-			dst[i] = 0
-			if c.Value != nil {
-				dst[i] = 1
-			}
-		})
-	}}
+	chosen, _ := d.given()
+	if !slices.Contains(chosen, true) {
+		return compared(constant(0))
+	}
+	return d.condition(chosen)
 }
 
-// over returns n with the values of the drawing in the place of those of its fixed points.
+// given returns which colours have a value, and their values.
+func (d *drawing) given() (chosen []bool, values []float64) {
+	chosen, values = make([]bool, len(d.colours)), make([]float64, len(d.colours))
+	for i, c := range d.colours {
+		if c.Value != nil {
+			chosen[i], values[i] = true, *c.Value
+		}
+	}
+	return chosen, values
+}
+
+// over returns n with the values of the drawing in the place of those of its fixed areas.
 func (d *drawing) over(n node) node {
-	return node{onX: true, onY: n.onY, drawn: true, eval: func(s *span, dst []float64) {
-		n.fill(s, dst)
-		d.eachColour(s, len(dst), func(i int, c *configs.Colour) {
-			if c.Value != nil {
-				dst[i] = *c.Value
-			}
-		})
-	}}
+	chosen, values := d.given()
+	return d.raster.over(n, chosen, values)
 }
 
 // hasCoefficients reports whether a colour has a coefficient.
@@ -212,35 +212,29 @@ func (d *drawing) hasCoefficients() bool {
 	return slices.ContainsFunc(d.colours, func(c configs.Colour) bool { return c.Coefficient != nil })
 }
 
-// coefficients returns the coefficients of the points, 1 for colours without.
+// coefficients returns the coefficients, 1 for colours without.
 func (d *drawing) coefficients() node {
-	return node{onX: true, drawn: true, eval: func(s *span, dst []float64) {
-		d.eachColour(s, len(dst), func(i int, c *configs.Colour) {
-			dst[i] = 1
-			if c.Coefficient != nil {
-				dst[i] = *c.Coefficient
-			}
-		})
-	}}
+	values := slices.Repeat([]float64{1}, len(d.colours))
+	for i, c := range d.colours {
+		if c.Coefficient != nil {
+			values[i] = *c.Coefficient
+		}
+	}
+	return d.values(values)
 }
 
 // warnings returns a line for each property that a user may not expect.
-func (d *drawing) warnings(m solver.Mesh) (lines []string) {
-	if d.x.pixels != m.NX || d.y.pixels != m.NY {
-		lines = append(lines, fmt.Sprintf("problem.drawing %q: %s", d.text, scaled(d.x.pixels, d.y.pixels, m)))
-	}
+func (d *drawing) warnings() (lines []string) {
 	for i, c := range d.colours {
-		if d.unseen[i] {
+		if d.pointless[i] {
 			lines = append(lines, fmt.Sprintf("problem.colours: no point of the mesh has %s", c.Title()))
 		}
 	}
+	if d.touching != "" {
+		lines = append(lines, fmt.Sprintf("problem.drawing %q: %s; points that both touch have the value of the later "+
+			"colour, and the charges of the two grow with the mesh", d.text, d.touching))
+	}
 	return lines
-}
-
-// scaled says that a picture has another size than the mesh.
-func scaled(width, height int, m solver.Mesh) string {
-	return fmt.Sprintf("a picture of %d x %d; each of the %d x %d points takes the nearest pixel", width, height, m.NX,
-		m.NY)
 }
 
 // String describes the drawing: its file, its regions with their values, and colours that have nothing but a name, so
@@ -291,5 +285,7 @@ func (p *Problem) RegionNames() (names []string) {
 // Region returns the number of the region of a fixed point of a problem with a drawing.
 func (p *Problem) Region(iy, ix int) int {
 	iy, _ = p.mesh.Canonical(iy)
-	return int(p.drawing.row(iy)[p.drawing.x.at(ix)])
+	chosen, _ := p.drawing.given()
+	colour, _ := p.drawing.last(&spot{x: float64(ix), y: float64(iy)}, chosen)
+	return int(colour)
 }

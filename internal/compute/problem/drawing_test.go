@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,10 +36,10 @@ func withDrawing(t *testing.T, img image.Image) configs.Config {
 	return cfg
 }
 
-// The points of a colour with a value keep it. Others begin with problem.initial. Sides are as in the run file.
+// The areas of a colour with a value keep it, with all points that touch them; where two touch, the later colour counts.
+// Other points begin with problem.initial. Sides are as in the run file.
 func TestDrawing(t *testing.T) {
-	rows := []string{"cccccc", ".cc..b", ".c..bb", "......", "b....b"}
-	cfg := withDrawing(t, drawn(rows...))
+	cfg := withDrawing(t, drawn("cc..", ".c.b", "...b", "...."))
 	cfg.Problem.Left, cfg.Problem.Right = "periodic", "periodic"
 	p, err := New(t.Context(), cfg)
 	if err != nil {
@@ -49,7 +50,7 @@ func TestDrawing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Columns 0 and 5 are copies of columns 4 and 1.
-	if got, want := marks(t, p), ".####.\n.##..#\n##..##\n......\n......\n"; strings.SplitN(got, "\n", 2)[1] !=
+	if got, want := marks(t, p), "######\n######\n######\n#..##.\n......\n"; strings.SplitN(got, "\n", 2)[1] !=
 		strings.SplitN(want, "\n", 2)[1] {
 		t.Errorf("fixed points\n%s, want\n%s", got, want)
 	}
@@ -62,9 +63,9 @@ func TestDrawing(t *testing.T) {
 		return v
 	}
 	for iy, want := range map[int][]float64{
-		1: {1, 1.5, 1.5, 0.75, 1, 1.5},
-		2: {-2, 1.5, 0.5, 0.75, -2, 1.5},
-		3: {1, 0.25, 0.5, 0.75, 1, 0.25},
+		1: {-2, 1.5, 1.5, -2, -2, 1.5},
+		2: {-2, 1.5, 1.5, -2, -2, 1.5},
+		3: {-2, 0.25, 0.5, -2, -2, 0.25},
 	} {
 		for ix, v := range values(iy) {
 			if math.Abs(v-want[ix]) > 1e-15 {
@@ -76,7 +77,7 @@ func TestDrawing(t *testing.T) {
 	if got := strings.Join(p.RegionNames(), ","); got != "strip,#1565c0," {
 		t.Errorf("regions %q", got)
 	}
-	if a, b := p.Region(2, 1), p.Region(2, 4); a != 0 || b != 1 {
+	if a, b := p.Region(2, 1), p.Region(1, 4); a != 0 || b != 1 {
 		t.Errorf("points of the regions %d and %d, want 0 and 1", a, b)
 	}
 	setup := p.Setup(5)
@@ -84,24 +85,34 @@ func TestDrawing(t *testing.T) {
 	if setup.Drawing != want || setup.Fixed != NoFixed {
 		t.Errorf("drawing %q, fixed %q, want %q", setup.Drawing, setup.Fixed, want)
 	}
-	if w := p.Warnings(); len(w) > 0 {
-		t.Errorf("warnings %q", w)
+	want = `problem.drawing "` + cfg.Problem.Drawing + `": strip and #1565c0 touch at column 0, row 0 of the picture; ` +
+		`points that both touch have the value of the later colour, and the charges of the two grow with the mesh`
+	if w := p.Warnings(); len(w) != 1 || w[0] != want {
+		t.Errorf("warnings %q, want %q", w, want)
 	}
 }
 
-// A drawing of another size than the mesh is said, and so is a colour that no point gets.
+// A drawing of another size than the mesh covers it all the same. A colour that no point touches is said.
 func TestDrawingOfAnotherSize(t *testing.T) {
-	p, err := New(t.Context(), withDrawing(t, drawn("............", "............", ".......b....", "..........c.")))
+	p, err := New(t.Context(), withDrawing(t, drawn("............", "............", ".......b....", "...........c")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "a picture of 12 x 4; each of the 6 x 5 points takes the nearest pixel\n" +
-		"problem.colours: no point of the mesh has strip"
-	if got := strings.Join(p.Warnings(), "\n"); !strings.HasSuffix(got, want) {
-		t.Errorf("warnings\n%s, want\n%s", got, want)
+	if w := p.Warnings(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
 	}
-	if got, want := marks(t, p), "......\n......\n...#..\n...#..\n......\n"; got != want {
+	if got, want := marks(t, p), "......\n......\n...#..\n...#.#\n.....#\n"; got != want {
 		t.Errorf("fixed points\n%s, want\n%s", got, want)
+	}
+	rows := slices.Repeat([]string{strings.Repeat(".", 15)}, 12) // three pixels to a spacing
+	rows[0], rows[4] = "c"+rows[0][1:], "....b.........."
+	coarse := drawn(rows...)
+	cfg := withDrawing(t, coarse)
+	if p, err = New(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if w := p.Warnings(); len(w) != 1 || w[0] != "problem.colours: no point of the mesh has #1565c0" {
+		t.Errorf("warnings %q", w)
 	}
 }
 
@@ -169,31 +180,29 @@ func TestWrongDrawings(t *testing.T) {
 	}
 }
 
-// A colour may have a coefficient: free points have that of their colour, or 1, and so has a point with a value and a
-// coefficient; one with a value alone takes that of its neighbours.
+// A colour may have a coefficient: a face has that of the pixels in its strip, up to the edge of a colour with a value.
 func TestDrawnMaterials(t *testing.T) {
-	img := drawn("......", ".bb...", ".cc.y.", ".y....", "......")
-	cfg := withDrawing(t, img)
+	cfg := withDrawing(t, drawn(".....", ".bb..", ".cc.y", ".y..."))
 	cfg.Problem.Colours = "#b87333 name=strip value=1; #1565c0 name=board coefficient=4; #010203 value=0 " +
 		"coefficient=3; #ffffff"
 	p := open(t, cfg)
 	if !p.Weighted() {
 		t.Error("not weighted")
 	}
-	m, err := p.material(2)
+	one, err := p.faces(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	above, err := p.material(1)
+	zero, err := p.faces(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ got, want float64 }{
-		{m.between(1, above, 1), 4}, {m.between(0, m, 1), 1}, {m.between(1, m, 2), 1}, {m.between(3, m, 4), 1.5},
-		{above.between(2, above, 3), 1.6},
+		{one.east[0], 1}, {one.east[1], 2.5}, {one.east[2], 2.5}, {one.east[3], 1}, // above 1, below 4
+		{one.south[1], 2.5}, {one.south[2], 4}, {one.south[3], 2.5}, {zero.south[2], 1}, {zero.east[1], 1},
 	} {
-		if c.got != c.want {
-			t.Errorf("a coefficient of %v between two points, want %v", c.got, c.want)
+		if math.Abs(c.got-c.want) > 1e-10 {
+			t.Errorf("faces %v, %v, %v, want %v", zero, one.east, one.south, c)
 		}
 	}
 	setup := p.Setup(4)

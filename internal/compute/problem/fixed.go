@@ -18,11 +18,10 @@ import (
 type fixedPoints struct {
 	part
 	picture *picture // nil unless a picture says it
-	note    string   // see Warnings
 }
 
 // none reports whether there are no fixed points.
-func (f fixedPoints) none() bool { return f.picture == nil && f.zero() }
+func (f fixedPoints) none() bool { return f.zero() }
 
 // openFixed opens the value of problem.fixed, or takes its picture if it was read.
 func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture) (f fixedPoints, err error) {
@@ -32,10 +31,10 @@ func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture
 		f.file, err = openNPY(text, p.mesh, "", true)
 	case hasSuffix(text, ".png"):
 		if f.picture = read; read == nil {
-			f.picture, err = openPicture(ctx, text)
+			f.picture, err = openPicture(ctx, text, p.mesh)
 		}
-		if err == nil && (f.picture.width != p.mesh.NX || f.picture.height != p.mesh.NY) {
-			f.note = scaled(f.picture.width, f.picture.height, p.mesh)
+		if err == nil {
+			f.node = f.picture.condition([]bool{false, true})
 		}
 	default:
 		f.node, err = compile(text, p.mesh, p.numbers.width, p.numbers.height)
@@ -73,7 +72,7 @@ func (p *Problem) GivenRow(iy int, dst []bool) error {
 			p.mesh.NX)
 	}
 	iy, _ = p.mesh.Canonical(iy)
-	if err := p.fixed.row(iy, p.mesh, dst); err != nil {
+	if err := p.fixed.row(iy, dst); err != nil {
 		return err
 	}
 	p.worked()
@@ -83,13 +82,11 @@ func (p *Problem) GivenRow(iy int, dst []bool) error {
 	return nil
 }
 
-// row writes the fixed points of row iy of mesh m to dst.
-func (f fixedPoints) row(iy int, m solver.Mesh, dst []bool) error {
+// row writes the fixed points of row iy to dst.
+func (f fixedPoints) row(iy int, dst []bool) error {
 	switch {
 	case f.none():
 		clear(dst)
-	case f.picture != nil:
-		f.picture.row(iy, m, dst)
 	case f.file != nil:
 		if err := f.file.readBools(dst, iy); err != nil {
 			return fmt.Errorf("%s %q: row %d: %w", f.key, f.text, iy, err)

@@ -90,7 +90,6 @@ func (p *Problem) stays() bool { return !p.fixed.none() || p.Porous() }
 type material struct {
 	a     []float64
 	fixed []bool // points that problem.fixed or the drawing fixes; nil for none
-	takes []bool // of these, points that take the coefficient of a free neighbour
 }
 
 // outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
@@ -103,14 +102,14 @@ func (p *Problem) outside(iy, ix int) (bool, error) {
 }
 
 // between returns the coefficient of the face between column ix of m and column jx of n: the harmonic mean of those of
-// the two points. A fixed point without a coefficient of its own takes that of a free neighbour.
+// the two points. A fixed point takes that of a free neighbour.
 func (m *material) between(ix int, n *material, jx int) float64 {
 	a, b := m.a[ix], n.a[jx]
 	first, second := m.fixed != nil && m.fixed[ix], n.fixed != nil && n.fixed[jx]
 	switch {
-	case first && !second && m.takes[ix]:
+	case first && !second:
 		a = b
-	case second && !first && n.takes[jx]:
+	case second && !first:
 		b = a
 	}
 	return mean(a, b)
@@ -178,18 +177,7 @@ func (p *Problem) newMaterial(iy int) (*material, error) {
 		return m, nil
 	}
 	m.fixed = make([]bool, p.mesh.NX)
-	m.takes = m.fixed
-	if err := p.GivenRow(iy, m.fixed); err != nil || p.drawing == nil {
-		return m, err
-	}
-	m.takes = slices.Clone(m.fixed)
-	p.drawing.eachColour(&span{row: iy}, len(m.takes), func(ix int, c *configs.Colour) {
-		m.takes[ix] = m.takes[ix] && c.Coefficient == nil
-	})
-	if n := len(m.takes); p.mesh.PeriodicColumns() {
-		m.takes[0], m.takes[n-1] = m.takes[n-2], m.takes[1]
-	}
-	return m, nil
+	return m, p.GivenRow(iy, m.fixed)
 }
 
 // values writes the values of q at the columns of row iy to dst: an expression or a file with values of float64.

@@ -34,8 +34,8 @@ type node struct {
 	eval     func(s *span, dst []float64)
 	onX, onY bool // whether the value depends on the column, on the row
 	isBool   bool
-	drawn    bool // whether the value depends on the row's pixels in the drawing
-	indexed  bool // whether the expression names ix, iy, nx or ny: then it is an array at points
+	drawn    *raster // on whose pixels the value depends; nil for none
+	indexed  bool    // whether the expression names ix, iy, nx or ny: then it is an array at points
 	// spot returns the value at any place of the plane, and limit the bounds of the values in a box of it; nil for a
 	// drawing.
 	spot  func(s *spot) float64

@@ -3,7 +3,6 @@ package problem
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -17,12 +16,10 @@ import (
 	"jacobi/solver"
 )
 
-// picture is a picture in black and white: a bit for each pixel, set where it is black.
+// picture is a picture in black and white. Black has the number 1.
 type picture struct {
-	width, height int
-	bits          []uint64 // rows one after the other, without gaps
-	bytes         int64    // of memory, while it was read
-	*blocks                // one
+	*raster
+	bytes int64 // of memory, while it was read
 }
 
 // Limits of a picture file and of the memory that it takes while it is read.
@@ -32,14 +29,14 @@ const (
 	largePicture    = 1 << 24 // for which memory is looked at before
 )
 
-// openPicture reads the PNG file at path. A pixel is black if its luminance on white ground is below half.
-func openPicture(ctx context.Context, path string) (*picture, error) {
+// openPicture reads the PNG file at path for a mesh. A pixel is black if its luminance on white ground is below half.
+func openPicture(ctx context.Context, path string, m solver.Mesh) (*picture, error) {
 	img, bytes, err := readPNG(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer forget(bytes)
-	return newPicture(ctx, img, bytes)
+	return newPicture(ctx, img, bytes, m)
 }
 
 // forget gives back the memory of an image that is no longer needed.
@@ -125,24 +122,28 @@ func pixelBytes(m color.Model) int64 {
 }
 
 // newPicture takes the colours of an image, for which that many bytes were read, unless ctx ends before.
-func newPicture(ctx context.Context, img image.Image, read int64) (*picture, error) {
+func newPicture(ctx context.Context, img image.Image, read int64, m solver.Mesh) (*picture, error) {
 	size := img.Bounds().Size()
-	p := &picture{width: size.X, height: size.Y, bits: make([]uint64, (size.X*size.Y+63)/64)}
-	p.bytes = read + int64(len(p.bits)*8)
+	pixels := make([]uint8, size.X*size.Y)
 	at := blackness(img)
 	for y := range size.Y {
 		if err := ended(ctx); err != nil {
 			return nil, err
 		}
 		for x := range size.X {
-			if i := y*size.X + x; at(x, y) {
-				p.bits[i/64] |= 1 << (i % 64)
+			if at(x, y) {
+				pixels[y*size.X+x] = 1
 			}
 		}
 	}
-	data, _ := binary.Append(nil, binary.LittleEndian, p.bits) // fails for types that have no fixed size
-	p.blocks = oneBlock(p.width, data)
-	return p, nil
+	across, down := axes(m)
+	return &picture{newRaster(size.X, size.Y, pixels, across, down), read + int64(len(pixels))}, nil
+}
+
+// axes returns the directions of a mesh.
+func axes(m solver.Mesh) (across, down axis) {
+	nx, ny := intervals(m)
+	return axis{nx, m.PeriodicColumns()}, axis{ny, m.PeriodicRows()}
 }
 
 // blackness returns a function that says whether a pixel of img is black.
@@ -166,15 +167,3 @@ func black(c color.Color) bool {
 	luminance := (299*r + 587*g + 114*b) / 1000
 	return luminance+(0xffff-a) < 0x8000
 }
-
-// row sets dst[ix] where the pixel nearest to the point at column ix of row iy of mesh m is black.
-func (p *picture) row(iy int, m solver.Mesh, dst []bool) {
-	first := nearestPixel(iy, m.NY, p.height) * p.width
-	for ix := range dst {
-		i := first + nearestPixel(ix, m.NX, p.width)
-		dst[ix] = p.bits[i/64]>>(i%64)&1 != 0
-	}
-}
-
-// nearestPixel returns the pixel, of n, in which the middle of the cell of point i, of points, lies.
-func nearestPixel(i, points, n int) int { return (2*i + 1) * n / (2 * points) }

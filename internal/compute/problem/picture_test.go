@@ -8,23 +8,24 @@ import (
 	"testing"
 
 	"jacobi/configs"
+	"jacobi/solver"
 )
 
-// Of a picture the pixels are kept that points of the mesh take, in their order.
-func TestSidesOfPictures(t *testing.T) {
-	for _, points := range []int{3, 4, 5, 7, 64, 100, 1000} {
-		for _, pixels := range []int{1, 2, 3, 5, 64, 99, 100, 101, 1000} {
-			s := side{points, pixels}
-			for k := 1; k < s.kept(); k++ {
-				if s.pixel(k) <= s.pixel(k-1) || s.pixel(k) >= pixels {
-					t.Fatalf("%+v: pixel %d after %d", s, s.pixel(k), s.pixel(k-1))
-				}
-			}
-			for i := range points {
-				if k := s.at(i); k >= s.kept() || s.pixel(k) != nearestPixel(i, points, pixels) {
-					t.Fatalf("%+v: point %d takes pixel %d, the one of %d kept", s, i, k, s.kept())
-				}
-			}
+// A place touches the pixels beside it: one within a pixel, two on an edge. Beyond a periodic end they go on.
+func TestTouchedPixels(t *testing.T) {
+	for _, c := range []struct {
+		a           axis
+		lo, hi      float64
+		pixels      int
+		first, last int
+	}{
+		{axis{8, false}, 0, 0, 8, 0, 0}, {axis{8, false}, 8, 8, 8, 7, 7}, {axis{8, false}, 3, 3, 8, 2, 3},
+		{axis{8, false}, 3.5, 3.5, 8, 3, 3}, {axis{8, false}, 2.5, 4, 8, 2, 4}, {axis{49, false}, 5, 5, 49, 4, 5},
+		{axis{8, false}, 3, 3, 2, 0, 0}, {axis{8, false}, 4, 4, 2, 0, 1}, {axis{8, false}, 1, 2, 16, 1, 4},
+		{axis{4, true}, 4, 4, 4, 3, 4}, {axis{4, true}, 3.5, 4.5, 4, 3, 4}, {axis{4, true}, 0.5, 0.5, 4, 0, 0},
+	} {
+		if first, last := c.a.touched(c.lo, c.hi, c.pixels); first != c.first || last != c.last {
+			t.Errorf("%+v: pixels %d to %d", c, first, last)
 		}
 	}
 }
@@ -39,10 +40,10 @@ func TestPicturesHeedTheirContext(t *testing.T) {
 		t.Errorf("read: error %v, want %s", err, want)
 	}
 	img := image.NewGray(image.Rect(0, 0, 2, 2))
-	if _, err := newPicture(ctx, img, 4); err == nil || err.Error() != want {
+	if _, err := newPicture(ctx, img, 4, solver.Mesh{NX: 3, NY: 3}); err == nil || err.Error() != want {
 		t.Errorf("black and white: error %v, want %s", err, want)
 	}
-	if err := new(drawing{x: side{3, 2}, y: side{3, 2}}).read(ctx, img); err == nil || err.Error() != want {
+	if _, err := new(drawing).read(ctx, img); err == nil || err.Error() != want {
 		t.Errorf("colours: error %v, want %s", err, want)
 	}
 }
@@ -54,10 +55,10 @@ func TestPicturesAreReadOnce(t *testing.T) {
 		bytes int64 // of the image, and of what is kept of it
 		fixed string
 	}{
-		{configs.Problem{Fixed: pngFile(t, gray([]byte{0, 255, 255}, []byte{255, 255, 0}))}, 6 + 8,
+		{configs.Problem{Fixed: pngFile(t, gray([]byte{0, 255, 255}, []byte{255, 255, 0}))}, 6 + 6,
 			"##...\n##...\n...##\n...##\n"},
 		{configs.Problem{Drawing: pngFile(t, drawn("cc..........", "............")),
-			Colours: "#b87333 value=1; #ffffff"}, 4*24 + 2*5, "#....\n#....\n.....\n.....\n"},
+			Colours: "#b87333 value=1; #ffffff"}, 4*24 + 24, "#....\n#....\n.....\n.....\n"},
 	} {
 		p, err := New(t.Context(), config(5, 4, "float64", c.p))
 		if err == nil {

@@ -262,11 +262,8 @@ func (p *Problem) Warnings() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s %q: %s", q.key, q.text, w))
 		}
 	}
-	if p.fixed.note != "" {
-		lines = append(lines, fmt.Sprintf("%s %q: %s", p.fixed.key, p.fixed.text, p.fixed.note))
-	}
 	if p.drawing != nil {
-		lines = append(lines, p.drawing.warnings(p.mesh)...)
+		lines = append(lines, p.drawing.warnings()...)
 	}
 	return append(lines, p.withoutMaterial()...)
 }

@@ -7,15 +7,11 @@ import "jacobi/solver"
 
 // same reports whether the values of q in row iy are known to be those of row iy-1.
 func (p *Problem) same(q part, iy int) bool {
-	return q.file == nil && !q.node.onY && (!q.node.drawn || p.drawing.y.at(iy) == p.drawing.y.at(iy-1))
+	return q.file == nil && !q.node.onY && (q.node.drawn == nil || q.node.drawn.repeats(iy))
 }
 
 // sameFixed reports whether the fixed points of row iy are known to be those of row iy-1.
 func (p *Problem) sameFixed(iy int) bool {
-	if f := p.fixed.picture; f != nil {
-		ny := p.mesh.NY
-		return nearestPixel(iy, ny, f.height) == nearestPixel(iy-1, ny, f.height)
-	}
 	return p.same(p.fixed.part, iy)
 }
 

@@ -34,10 +34,10 @@ func TestRepeatedRows(t *testing.T) {
 		"edge y":     {configs.Problem{Coefficient: "1 + x", Fixed: "x > 0.8", Initial: "y"}, 0, 0},
 		"robin y":    {configs.Problem{Right: "robin(1, y)"}, ny - 3, 0},
 		"fixed y":    {configs.Problem{Coefficient: "1 + x", Fixed: "y < x"}, ny - 3, 0},
-		"drawing": {configs.Problem{Drawing: pngFile(t, pixels), Colours: colours, Initial: "x", Source: "x"}, ny - 5,
-			ny - 11},
-		"drawing y": {configs.Problem{Drawing: pngFile(t, pixels), Colours: colours, Initial: "y"}, 0, ny - 11},
-		"picture":   {configs.Problem{Fixed: pngFile(t, pixels), Coefficient: "1 + x"}, ny - 3, ny - 11},
+		"drawing": {configs.Problem{Drawing: pngFile(t, pixels), Colours: colours, Initial: "x", Source: "x"}, ny - 8,
+			ny - 12},
+		"drawing y": {configs.Problem{Drawing: pngFile(t, pixels), Colours: colours, Initial: "y"}, 0, 0},
+		"picture":   {configs.Problem{Fixed: pngFile(t, pixels), Coefficient: "1 + x"}, ny - 3, ny - 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, each := open(t, config(nx, ny, "float64", c.problem)), open(t, config(nx, ny, "float64", c.problem))

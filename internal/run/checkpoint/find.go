@@ -97,6 +97,10 @@ func (m *Manifest) CheckProblem(p Problem) error {
 			return fmt.Errorf("%s: the file has changed since the checkpoint was written", file)
 		}
 	}
+	if m.Areas != p.Areas {
+		return errors.New("the checkpoint is of a version of the program in which the edges of areas lay at other " +
+			"places")
+	}
 	return nil
 }
 

@@ -49,6 +49,8 @@ type Problem struct {
 	// Contents are those of the files that the fields name (see package problem). Checkpoints of earlier versions have
 	// none.
 	Contents map[string]string `json:"contents,omitempty"`
+	// Areas is the version of the rule by which the edges of areas count; 0 without edges, and in earlier versions.
+	Areas int `json:"areas,omitempty"`
 }
 
 // Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is their number.

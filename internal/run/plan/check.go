@@ -166,7 +166,7 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 // faults, which checkProblem reports.
 func (p *Plan) identity() (checkpoint.Problem, error) {
 	fields, err := configs.FieldKeys(p.Config)
-	return checkpoint.Problem{Fields: fields, Contents: p.Contents}, err
+	return checkpoint.Problem{Fields: fields, Contents: p.Contents, Areas: p.problem.EdgeRule()}, err
 }
 
 // Prepare is the launch.Prepare of a machine whose launcher is elsewhere. It checks whether the ranks of spec can run

@@ -52,7 +52,7 @@ func (r *run) identity(ctx context.Context) (checkpoint.Problem, error) {
 		return checkpoint.Problem{}, err
 	}
 	contents, err := r.problem.Contents(ctx)
-	return checkpoint.Problem{Fields: fields, Contents: contents}, err
+	return checkpoint.Problem{Fields: fields, Contents: contents, Areas: r.problem.EdgeRule()}, err
 }
 
 // loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on. It

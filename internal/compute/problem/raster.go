@@ -1,0 +1,149 @@
+package problem
+
+import (
+	"bytes"
+	"math"
+)
+
+// raster is a picture that covers the mesh from side to side, between periodic sides one period of it. Each pixel is an
+// area with its edges: a point, or the edge itself, that several pixels touch belongs to each of them.
+type raster struct {
+	width, height int
+	pixels        []uint8 // the numbers of their colours, rows one after the other
+	across, down  axis    // of the mesh
+	firsts        []int32 // by row of pixels: the first of the rows up to it that are equal
+	*blocks               // one
+}
+
+// newRaster returns the picture with these pixels. Between periodic sides it goes on as it begins.
+func newRaster(width, height int, pixels []uint8, across, down axis) *raster {
+	r := &raster{width: width, height: height, pixels: pixels, across: across, down: down,
+		blocks: oneBlock(width, pixels)}
+	r.firsts = newFirsts(height, func(y int) bool { return bytes.Equal(r.row(y), r.row(y-1)) })
+	return r
+}
+
+func (r *raster) row(y int) []uint8 { return r.pixels[y*r.width:][:r.width] }
+
+// touched returns the pixels, of n, that the places from lo to hi touch. Beyond a periodic end they go on.
+func (a axis) touched(lo, hi float64, n int) (first, last int) {
+	first = int(math.Ceil(lo*float64(n)/a.intervals)) - 1
+	last = int(math.Floor(hi * float64(n) / a.intervals))
+	if !a.periodic {
+		first, last = max(first, 0), min(last, n-1)
+	}
+	return first, last
+}
+
+// each calls f with the colours of the pixels that a box touches, until it returns false.
+func (r *raster) each(b box, f func(colour uint8) bool) {
+	left, right := r.across.touched(b.left, b.right, r.width)
+	top, bottom := r.down.touched(b.top, b.bottom, r.height)
+	for y := top; y <= bottom; y++ {
+		row := r.row((y + r.height) % r.height)
+		for x := left; x <= right; x++ {
+			if !f(row[(x+r.width)%r.width]) {
+				return
+			}
+		}
+	}
+}
+
+// colour returns the colour of a place, of the last pixel that touches it.
+func (r *raster) colour(s *spot) (colour uint8) {
+	_, x := r.across.touched(s.x, s.x, r.width)
+	_, y := r.down.touched(s.y, s.y, r.height)
+	return r.row(y % r.height)[x%r.width]
+}
+
+// last returns the last of the chosen colours that touch a place, and whether there is one.
+func (r *raster) last(s *spot, chosen []bool) (colour uint8, ok bool) {
+	r.each(box{s.x, s.x, s.y, s.y}, func(c uint8) bool {
+		if chosen[c] && (!ok || c > colour) {
+			colour, ok = c, true
+		}
+		return true
+	})
+	return colour, ok
+}
+
+// condition returns whether one of the chosen colours touches a place.
+func (r *raster) condition(chosen []bool) node {
+	n := node{isBool: true}
+	n.spot = func(s *spot) float64 {
+		_, ok := r.last(s, chosen)
+		return truth(ok)
+	}
+	n.limit = func(b box) bounds {
+		out := bounds{lo: 1}
+		r.each(b, func(c uint8) bool {
+			if chosen[c] {
+				out.hi = 1
+			} else {
+				out.lo = 0
+			}
+			return out.lo == out.hi
+		})
+		return out
+	}
+	return r.node(n)
+}
+
+// values returns the values of colours.
+func (r *raster) values(of []float64) node {
+	return r.node(node{
+		spot: func(s *spot) float64 {
+			c := r.colour(s)
+			s.decide(float64(c))
+			return of[c]
+		},
+		limit: func(b box) bounds {
+			out, n := bounds{lo: math.Inf(1), hi: math.Inf(-1)}, 0
+			var last uint8
+			r.each(b, func(c uint8) bool {
+				if n == 0 || c != last {
+					n++
+					out.lo, out.hi = min(out.lo, of[c]), max(out.hi, of[c])
+				}
+				last = c
+				return true
+			})
+			out.jumps = n > 1
+			return out
+		},
+	})
+}
+
+// over returns n with the values of the chosen colours where they touch a place.
+func (r *raster) over(n node, chosen []bool, of []float64) node {
+	out := r.node(node{indexed: n.indexed,
+		spot: func(s *spot) float64 {
+			c, ok := r.last(s, chosen)
+			if s.decide(truth(ok)*float64(1+c)) != 0 {
+				return of[c]
+			}
+			return n.spot(s)
+		},
+		limit: func(b box) bounds { return anything(true) }, // only its values are of use
+	})
+	out.onY = n.onY
+	return out
+}
+
+// node completes a node whose values in rows of points are those at their places.
+func (r *raster) node(n node) node {
+	n.onX, n.drawn = true, r
+	n.eval = func(s *span, dst []float64) {
+		for i := range dst {
+			dst[i] = n.spot(&spot{x: float64(s.col + i), y: float64(s.row)})
+		}
+	}
+	return n
+}
+
+// repeats reports whether the pixels around row iy of the mesh are known to be those around row iy-1: as far as faces
+// reach that say which points lie outside the material.
+func (r *raster) repeats(iy int) bool {
+	first, last := r.down.touched(float64(iy-3), float64(iy+2), r.height)
+	return first >= 0 && last < r.height && r.firsts[first] == r.firsts[last]
+}
