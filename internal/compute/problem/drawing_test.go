@@ -36,8 +36,8 @@ func withDrawing(t *testing.T, img image.Image) configs.Config {
 	return cfg
 }
 
-// The areas of a colour with a value keep it, with all points that touch them; where two touch, the later colour counts.
-// Other points begin with problem.initial. Sides are as in the run file.
+// The areas of a colour with a value keep it, with all points that touch them; where two touch, the later colour
+// counts. Other points begin with problem.initial. Sides are as in the run file.
 func TestDrawing(t *testing.T) {
 	cfg := withDrawing(t, drawn("cc..", ".c.b", "...b", "...."))
 	cfg.Problem.Left, cfg.Problem.Right = "periodic", "periodic"
@@ -85,8 +85,8 @@ func TestDrawing(t *testing.T) {
 	if setup.Drawing != want || setup.Fixed != NoFixed {
 		t.Errorf("drawing %q, fixed %q, want %q", setup.Drawing, setup.Fixed, want)
 	}
-	want = `problem.drawing "` + cfg.Problem.Drawing + `": strip and #1565c0 touch at column 0, row 0 of the picture; ` +
-		`points that both touch have the value of the later colour, and the charges of the two grow with the mesh`
+	want = `problem.drawing "` + cfg.Problem.Drawing + `": strip and #1565c0 touch at column 0, row 0 of the ` +
+		`picture; points that both touch have the value of the later colour, and the charges of the two grow with the mesh`
 	if w := p.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}
