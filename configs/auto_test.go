@@ -93,7 +93,8 @@ func TestSquare(t *testing.T) {
 	}
 }
 
-// The mesh has the size of a picture or array unless the numbers of points are given. The ranks get both numbers.
+// The mesh has a point at each corner of a picture's pixels, or the size of an array, unless the numbers of points are
+// given. The ranks get both numbers.
 func TestPointsOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "drawing.png")
@@ -117,14 +118,15 @@ func TestPointsOfFiles(t *testing.T) {
 		set    []string
 		nx, ny int
 	}{
-		{[]string{"problem.drawing=" + path}, 30, 20},
-		{[]string{"problem.fixed=" + path, "grid.width=2"}, 30, 20},
+		{[]string{"problem.drawing=" + path}, 31, 21},
+		{[]string{"problem.drawing=" + path, "problem.left=periodic", "problem.right=periodic"}, 32, 21},
+		{[]string{"problem.fixed=" + path, "grid.width=2"}, 31, 21},
 		{[]string{"problem.drawing=" + path, "grid.nx=16384", "grid.ny=16384"}, 16384, 16384},
 		{[]string{"problem.drawing=" + path, "grid.ny=40"}, 40, 40},
 		{[]string{"problem.drawing=" + path + ".gone.png"}, 513, 513},
 		{[]string{"problem.source=" + array}, 35, 25},
 		{[]string{"problem.coefficient=" + array, "problem.top=1"}, 35, 25},
-		{[]string{"problem.initial=" + array, "problem.fixed=" + path}, 30, 20},
+		{[]string{"problem.initial=" + array, "problem.fixed=" + path}, 31, 21},
 		{[]string{"problem.initial=" + array + ".gone.npy"}, 513, 513},
 		{[]string{"problem.top=" + line}, 9, 9},
 		{[]string{"problem.bottom=" + line, "problem.right=" + other}, 9, 7},
@@ -138,7 +140,7 @@ func TestPointsOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	with, err := base.With(map[string]any{"problem.drawing": path}, "a run", func(string) string { return "" })
-	if err != nil || with.Grid.NX != 30 || with.Grid.NY != 20 {
+	if err != nil || with.Grid.NX != 31 || with.Grid.NY != 21 {
 		t.Errorf("with a drawing in a run: %+v, %v", with.Grid, err)
 	}
 }

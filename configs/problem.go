@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (p Problem) Title() string {
 	case p.Source != "" && p.Source != "0":
 		title = "Poisson equation"
 	}
-	if p.Coefficient != "" && p.Coefficient != "1" || p.drawsCoefficients() {
+	if p.Coefficient != "" && p.Coefficient != "1" || strings.Contains(p.Colours, "coefficient=") {
 		title += " with a coefficient"
 	}
 	return title
@@ -164,16 +165,24 @@ func (p Problem) sides() []namedText {
 		{"problem.bottom", p.Bottom}}
 }
 
+// pointNames finds the names of an expression that is an array at points, and not a function of the plane.
+var pointNames = regexp.MustCompile(`\b(ix|iy|nx|ny)\b`)
+
 // Weighted returns the first key, with its value, that gives points weights of their own (see solver.Operator); "" if
-// none does: the coefficient and the screening are numbers, no side is a robin(h, g) and no colour has a coefficient.
+// none does: the coefficient and the screening are numbers, no area is fixed, nothing is drawn, and no side is a
+// robin(h, g).
 func (p Problem) Weighted() (key, value string) {
 	for _, k := range []namedText{{"problem.coefficient", p.Coefficient}, {"problem.screening", p.Screening}} {
 		if _, number := Number(k.text); k.text != "" && !number {
 			return k.key, k.text
 		}
 	}
-	if p.drawsCoefficients() {
-		return "problem.colours", p.Colours
+	if p.Drawing != "" {
+		return "problem.drawing", p.Drawing
+	}
+	array := strings.EqualFold(filepath.Ext(p.Fixed), ".npy") || pointNames.MatchString(p.Fixed)
+	if p.Fixed != "" && p.Fixed != "false" && !array {
+		return "problem.fixed", p.Fixed
 	}
 	for _, side := range p.sides() {
 		if s, err := ParseSide(side.text); err == nil && s.Transfer != "" {
@@ -183,15 +192,12 @@ func (p Problem) Weighted() (key, value string) {
 	return "", ""
 }
 
-// drawsCoefficients reports whether a colour of the drawing has a coefficient.
-func (p Problem) drawsCoefficients() bool { return strings.Contains(p.Colours, "coefficient=") }
-
-// Colour says what the points are that a drawing has in one colour. Points of a colour without a value are free.
+// Colour says what the areas are that a drawing has in one colour. Those of a colour without a value are free.
 type Colour struct {
 	RGB         [3]uint8
 	Name        string
-	Value       *float64 // that the points keep; nil if they are free
-	Coefficient *float64 // of the material; nil: 1, or where the points keep a value that of their free neighbours
+	Value       *float64 // that it keeps; nil if it is free
+	Coefficient *float64 // of the material; nil: 1
 }
 
 // String returns the colour as in #b87333.

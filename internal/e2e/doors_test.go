@@ -40,7 +40,7 @@ var doorProblems = []struct {
 	{"refused", "problem.coefficient: no point is free and has a coefficient above 0",
 		[]string{"problem.coefficient=x < 2 ? 0 : 1"}},
 	{"refused", "problem.coefficient", []string{"problem.top=1",
-		"problem.coefficient=hypot(x-0.5, y-0.5) > 0.2 or hypot(x-0.5, y-0.5) < 0.1 ? 1 : 0"}},
+		"problem.coefficient=hypot(x-0.5, y-0.5) > 0.4 or hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0"}},
 	{"refused", "problem.fixed", []string{"problem.fixed=x > -1", "problem.initial=7"}},
 	{"refused", "problem.coefficient", []string{"problem.coefficient=1e70*x"}},
 	{"refused", "problem.top", []string{"problem.top=robin(-1, 0)"}},

@@ -324,7 +324,8 @@ func checkGhosts(t *testing.T, vti []byte, nx, ny int) {
 	end := bytes.LastIndex(vti, []byte("\n</AppendedData>"))
 	for i, mark := range vti[end-nx*ny : end] {
 		x, y := float64(i%nx)/float64(nx-1), float64((i/nx+ny-2)%(ny-2))/float64(ny-2)
-		if d := math.Hypot(x-0.5, y-0.5); math.Abs(d-0.2) > 1e-9 && (mark == 2) != (d < 0.2) {
+		d := math.Hypot(x-0.5, y-0.5) // beside the edge, a face may conduct in part
+		if outside := mark == 2; d > 0.2 && outside || d < 0.2-1.2/29 && !outside {
 			t.Fatalf("row %d, column %d: mark %d", i/nx, i%nx, mark)
 		}
 	}

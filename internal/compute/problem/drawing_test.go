@@ -86,7 +86,8 @@ func TestDrawing(t *testing.T) {
 		t.Errorf("drawing %q, fixed %q, want %q", setup.Drawing, setup.Fixed, want)
 	}
 	want = `problem.drawing "` + cfg.Problem.Drawing + `": strip and #1565c0 touch at column 0, row 0 of the ` +
-		`picture; points that both touch have the value of the later colour, and the charges of the two grow with the mesh`
+		`picture; points that both touch have the value of the later colour, and the charges of the two grow with ` +
+		`the mesh`
 	if w := p.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}
