@@ -33,7 +33,7 @@ class Problem:
     top, and those of sides (ny,) or (nx,). Masked points are NaN: no value. Outside the material, where a is 0,
     `source`, `screening` and `initial` need none. What is None has the launcher's default.
 
-    nx: points of a row, sides included; by default those of an array or the drawing, or 513.
+    nx: points of a row, sides included; by default those of an array, the corners of the drawing's pixels, or 513.
     ny: rows, those of the sides included; by default as many as nx.
     width: the distance of the first and the last column in L; by default 1.
     height: the distance of the first and the last row; by default rows and columns have equal spacings.
@@ -47,8 +47,8 @@ class Problem:
     screening: k2, at least 0; by default 0.
     initial: u at the start, and at the fixed points; by default 0.
     fixed: points that keep `initial`: a condition in x and y, or an array of truth values.
-    drawing: a picture whose colours say which points are fixed, and which materials there are: a PNG file, or an array
-        of uint8 of shape (rows, columns, 3). It is scaled to the mesh by the nearest pixel.
+    drawing: a picture whose colours say which areas are fixed, and which materials there are: a PNG file, or an array
+        of uint8 of shape (rows, columns, 3). It covers the mesh from side to side.
     colours: what each colour of the drawing means, as in {"#b87333": {"name": "strip", "value": 1}, "#2e7d32":
         {"coefficient": 4.4}, "#ffffff": {}}: a name for Result.region, u, and a.
     method: "multigrid" or "jacobi".

@@ -54,7 +54,7 @@ def test_a_drawing_has_regions_with_names(ranks):
     r = ranks.solve(drawing=pixels, colours={"#b87333": {"name": "plus", "value": 1}, "#ffffff": {},
                                              "#1565c0": {"name": "minus", "value": -1}})
     assert [region.name for region in r.regions] == ["plus", "minus"]
-    assert r.region("plus").value == 1 and r.region("plus").points == 36
+    assert r.region("plus").value == 1 and r.region("plus").points == 50
     assert r.region("plus").flux == pytest.approx(-r.region("minus").flux)
     with pytest.raises(KeyError, match="no region 'zero'; there are"):
         r.region("zero")
