@@ -206,7 +206,7 @@ func ParseListen(text string) (ListenAt, error) {
 	anyPort := strings.HasSuffix(text, ":")
 	if bracketed != closed || !bracketed && strings.Contains(where, ":") ||
 		!anyPort && (errLo != nil || errHi != nil || low < 1 || low > high || !strings.Contains(text, ":")) {
-		return ListenAt{}, errors.New("must be WHERE:PORTS, such as :47000-47099, 10.1.0.0/16:, ib0:47000 or [::1]:")
+		return ListenAt{}, errors.New("must be WHERE:PORTS, such as :47000-47099, 10.1.0.0/16:, [::1]: or ib0:47000")
 	}
 	return ListenAt{bare, int(low), int(high)}, nil
 }

@@ -126,7 +126,7 @@ var invalid = []struct {
 	{func(c *Config) { c.View.Listen = ":80" },
 		`view.listen ":80": must be an address of this machine alone with a port, as in 127.0.0.1:0`},
 	{func(c *Config) { c.Halo.Direct.Listen = "ib0" }, `halo.direct.listen "ib0": must be WHERE:PORTS, such as ` +
-		`:47000-47099, 10.1.0.0/16:, ib0:47000 or [::1]:`},
+		`:47000-47099, 10.1.0.0/16:, [::1]: or ib0:47000`},
 	{func(c *Config) { c.Metrics.Listen = "localhost:http" },
 		`metrics.listen "localhost:http": must be HOST:PORT`},
 	{func(c *Config) { c.Metrics.Linger = -time.Second }, `metrics.linger -1s: must be at least 0s`},

@@ -14,12 +14,6 @@ import (
 	"jacobi/solver"
 )
 
-// open are keys that leave the method open, which the tests otherwise fix.
-func open(more ...string) []string {
-	return append([]string{"solver.method=auto", "grid.nx=130", "grid.ny=130", "grid.dtype=float64",
-		"problem.preset=dirichlet", "output.picture=", "output.field="}, more...)
-}
-
 // A file that says nothing but its problem is solved by multigrid, with the same field for any number of ranks and with
 // keys that change no field. Everything that describes the run names the method and why it was taken.
 func TestNaturalFile(t *testing.T) {

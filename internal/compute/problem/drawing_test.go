@@ -88,7 +88,7 @@ func TestDrawing(t *testing.T) {
 	want = `problem.drawing "` + cfg.Problem.Drawing + `": strip and #1565c0 touch at column 0, row 0 of the ` +
 		`picture; points that both touch have the value of the later colour, and the charges of the two grow with ` +
 		`the mesh`
-	if w := p.Warnings(); len(w) != 1 || w[0] != want {
+	if w := p.Warnings(t.Context()); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}
 }
@@ -99,7 +99,7 @@ func TestDrawingOfAnotherSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := p.Warnings(); len(w) > 0 {
+	if w := p.Warnings(t.Context()); len(w) > 0 {
 		t.Errorf("warnings %q", w)
 	}
 	if got, want := marks(t, p), "......\n......\n...#..\n...#.#\n.....#\n"; got != want {
@@ -112,7 +112,7 @@ func TestDrawingOfAnotherSize(t *testing.T) {
 	if p, err = New(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if w := p.Warnings(); len(w) != 1 || w[0] != "problem.colours: no point of the mesh has #1565c0" {
+	if w := p.Warnings(t.Context()); len(w) != 1 || w[0] != "problem.colours: no point of the mesh has #1565c0" {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -34,7 +34,7 @@ func TestExamples(t *testing.T) {
 		if err := p.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if w := p.Warnings(); w != nil {
+		if w := p.Warnings(t.Context()); w != nil {
 			t.Errorf("%s: %q", file, w)
 		}
 	}

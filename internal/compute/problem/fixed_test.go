@@ -117,7 +117,7 @@ func TestFixedPoints(t *testing.T) {
 		if err := p.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if w := p.Warnings(); w != nil {
+		if w := p.Warnings(t.Context()); w != nil {
 			t.Errorf("warnings %q", w)
 		}
 	}
@@ -131,7 +131,7 @@ func TestPictureOfAnotherSize(t *testing.T) {
 	if got, want := marks(t, p), "###..\n###..\n..###\n..###\n.....\n.....\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if w := p.Warnings(); len(w) > 0 {
+	if w := p.Warnings(t.Context()); len(w) > 0 {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -237,7 +237,7 @@ func TestValuesWithoutMaterial(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(p.Warnings(), "\n"); got != c.want {
+		if got := strings.Join(p.Warnings(t.Context()), "\n"); got != c.want {
 			t.Errorf("%+v:\ngot  %s\nwant %s", c.p, got, c.want)
 		}
 	}

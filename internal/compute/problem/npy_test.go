@@ -223,7 +223,7 @@ func TestInitialFileIsConverted(t *testing.T) {
 		for i, w := range c.warnings {
 			c.warnings[i] = fmt.Sprintf("problem.initial %q: %s", path, w)
 		}
-		if got := p.Warnings(); !slices.Equal(got, c.warnings) {
+		if got := p.Warnings(t.Context()); !slices.Equal(got, c.warnings) {
 			t.Errorf("%v: warnings %q, want %q", c, got, c.warnings)
 		}
 	}

@@ -252,8 +252,9 @@ func (p *Problem) PictureBytes() (bytes int64) {
 	return bytes
 }
 
-// Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run.
-func (p *Problem) Warnings() (lines []string) {
+// Warnings returns a line for each property of the problem that a user may not expect. None of them prevents a run. It
+// looks no further when ctx ends.
+func (p *Problem) Warnings(ctx context.Context) (lines []string) {
 	for _, q := range p.readable() {
 		if q.file == nil || q == &p.fixed.part {
 			continue
@@ -264,6 +265,9 @@ func (p *Problem) Warnings() (lines []string) {
 	}
 	if p.drawing != nil {
 		lines = append(lines, p.drawing.warnings()...)
+	}
+	if line := p.untouched(ctx); line != "" {
+		lines = append(lines, line)
 	}
 	return append(lines, p.withoutMaterial()...)
 }

@@ -78,7 +78,7 @@ func on(ctx context.Context, cfg configs.Config, at hosts.Places, devices Device
 	if prob == nil {
 		return nil, bad
 	}
-	notes := prob.Warnings()
+	notes := prob.Warnings(ctx)
 	bad = errors.Join(bad, prob.Close())
 	at, err := devices.working(cfg, at, prob)
 	if err != nil {

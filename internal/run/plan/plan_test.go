@@ -77,7 +77,7 @@ func TestMemoryOfPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := int64(100*64 + 64*64); p.Pictures != want || p.PicturesHere() != 3*want {
+	if want := int64(2 * 100 * 64); p.Pictures != want || p.PicturesHere() != 3*want {
 		t.Errorf("%d bytes for a picture, %d for all, want %d and %d", p.Pictures, p.PicturesHere(), want, 3*want)
 	}
 	if err := p.checkMemory(); err != nil {
