@@ -39,10 +39,16 @@ func check(ctx context.Context, c configs.Config) (configs.Planned, error) {
 // run solves the problem of keys in this process, with one or more ranks.
 func run(t *testing.T, ranks int, keys ...string) (outcome, error) {
 	t.Helper()
+	return runFile(t, ranks, "", keys...)
+}
+
+// runFile solves the problem of a run file, or of none, and of keys, which have precedence.
+func runFile(t *testing.T, ranks int, file string, keys ...string) (outcome, error) {
+	t.Helper()
 	dir := t.TempDir()
 	keys = append(keys, "output.dir="+dir, "output.picture=", "output.history=", "output.report=", "device.backend=cpu",
 		"device.threads=1", fmt.Sprintf("run.ranks=%d", ranks))
-	c, err := configs.Load(configs.Options{Set: keys})
+	c, err := configs.Load(configs.Options{File: file, Set: keys})
 	if err == nil {
 		err = configs.Validate(c)
 	}
