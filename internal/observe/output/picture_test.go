@@ -365,6 +365,44 @@ func TestOutlines(t *testing.T) {
 	}
 }
 
+// An outline across the pixels of a picture is as wide as one along them.
+func TestSlantedOutlines(t *testing.T) {
+	m := solver.Mesh{NX: 101, NY: 101, DType: solver.Float32}
+	th := thumbnailOf(t, m, func(ix, _ int) float64 { return float64(ix) })
+	plain, err := th.Draw(Caption{})
+	must(t, err)
+	area := meshArea(t, plain)
+	pixels := float64(area.Dx()) / 101 // of a point
+	for _, l := range [][4]float64{{10, 20, 90, 20.5}, {90, 20, 10, 85}, {30, 10, 30.25, 90}, {10, 10, 90, 87},
+		{-0.5, 40, 100.5, 41}} {
+		got, err := th.Draw(Caption{Outlines: [][4]float64{l}})
+		must(t, err)
+		dark, changed := 0, 0
+		for y := range got.Bounds().Dy() {
+			for x := range got.Bounds().Dx() {
+				c := got.RGBAAt(x, y)
+				if c == plain.RGBAAt(x, y) {
+					continue
+				}
+				px, py := float64(x-area.Min.X)+0.5, float64(y-area.Min.Y)+0.5
+				x0, y0 := (l[0]+0.5)*pixels, (l[1]+0.5)*pixels
+				dx, dy := (l[2]-l[0])*pixels, (l[3]-l[1])*pixels
+				if far := math.Abs((px-x0)*dy-(py-y0)*dx) / math.Hypot(dx, dy); far > 2.001 || c == ink && far > 1.001 {
+					t.Fatalf("%v: pixel %d, %d lies %v pixels beside it", l, x, y, far)
+				}
+				changed++
+				if c == ink {
+					dark++
+				}
+			}
+		}
+		length := math.Hypot(l[2]-l[0], l[3]-l[1]) * pixels
+		if math.Abs(float64(dark)/(2*length)-1) > 0.03 || math.Abs(float64(changed)/(4*length)-1) > 0.03 {
+			t.Errorf("%v: %d dark pixels and %d in all along %v", l, dark, changed, length)
+		}
+	}
+}
+
 // The frames of a film have the outlines at the same pixels, although their cells are larger.
 func TestOutlinesOfAFilm(t *testing.T) {
 	m := solver.Mesh{NX: 801, NY: 801, DType: solver.Float32}
