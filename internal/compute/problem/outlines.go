@@ -9,7 +9,7 @@ import (
 const (
 	outlineCells  = 512     // rows and columns of points that are looked at
 	outlinePoints = 1 << 21 // points of their rows, which take time where arrays are read
-	mostKnots     = 1 << 17
+	mostKnots     = 1 << 16
 	maxOutlines   = 4000
 	leastContrast = 1.5 // of two coefficients between which there is an interface
 )
