@@ -52,6 +52,7 @@ func (o outcome) farthest(n int, u func(x, y float64) float64) (largest float64)
 // The cases of docs/validation.md, each at two meshes: how far the finer one may be off, and the order in which the
 // error falls at least. Where the page says that an answer is far off, it must not be nearer either.
 func TestValidation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name         string
 		coarse, fine int
@@ -224,9 +225,10 @@ func checkerboard(contrast float64) func(*testing.T, int) float64 {
 // Case 2 of ISO 10211:2007: the heat flux within 0.1 W/m at any spacing, and within 0.1 % at 0.5 mm, where the nine
 // temperatures, within 0.1 K, are those of points of the mesh.
 func TestISO10211Case2(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		spacing, within float64
-	}{{1, 0.02}, {0.7, 0.05}, {0.5, 0.0095}, {0.31, 0.0095}} {
+	}{{1, 0.02}, {0.7, 0.05}, {0.5, 0.0095}} {
 		nx, ny := 1+int(math.Round(500/c.spacing)), 1+int(math.Round(47.5/c.spacing))
 		o := solvedFile(t, "iso10211.yaml", append(mesh(nx, ny), "output.probes=", "output.probes_every=",
 			"solver.relative_tolerance=1e-9")...)
