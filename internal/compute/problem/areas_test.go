@@ -131,6 +131,24 @@ func TestLayersAreExact(t *testing.T) {
 	}
 }
 
+// Layers of several materials conduct exactly, too: between any two of them lies an interface.
+func TestSeveralLayersAreExact(t *testing.T) {
+	for text, want := range map[string]float64{
+		"y < 0.3137 ? 1 : y < 0.7071 ? 10 : 100":   1 / (0.3137 + 0.3934/10 + 0.2929/100),
+		"y > 0.3137 ? (y > 0.7071 ? 100 : 10) : 1": 1 / (0.3137 + 0.3934/10 + 0.2929/100),
+		"y < 0.2 ? 5 : y < 0.41 ? 0.2 : y < 0.42 ? 0.01 : y < 0.77 ? 1 : 7": 1 / (0.2/5 + 0.21/0.2 + 1 + 0.35 +
+			0.23/7),
+		"x < 0.3137 ? 1 : x < 0.7071 ? 10 : 100":           0.3137 + 3.934 + 29.29,
+		"floor(3*y) == 0 ? 1 : floor(3*y) == 1 ? 10 : 100": 3 / (1 + 0.1 + 0.01),
+	} {
+		_, r := solve(t, open(t, config(17, 17, "float64", configs.Problem{Top: "1", Left: "neumann(0)",
+			Right: "neumann(0)", Coefficient: text})))
+		if flux := *r.Flux["top"]; math.Abs(flux/want-1) > 1e-9 {
+			t.Errorf("%s: flux %v, want %v", text, flux, want)
+		}
+	}
+}
+
 // What a source makes is the area times its density, wherever its edges lie, and all of it leaves again.
 func TestSourcesHaveTheirArea(t *testing.T) {
 	for text, want := range map[string]float64{

@@ -14,7 +14,7 @@ type spot struct {
 
 // decide adds the number of a branch to those that were taken, and returns it.
 func (s *spot) decide(branch float64) float64 {
-	s.branches = (s.branches ^ math.Float64bits(branch+0)) * 0x9e3779b97f4a7c15
+	s.branches = (s.branches + 1 ^ math.Float64bits(branch+0)) * 0x9e3779b97f4a7c15 // a first 0 counts, too
 	s.branches ^= s.branches >> 29
 	return branch
 }
