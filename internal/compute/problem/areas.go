@@ -30,7 +30,10 @@ type area struct {
 	breaks       []float64
 }
 
-func (p *Problem) newArea(n node) *area { return &area{p: p, along: line{n: n}, cross: line{n: n}} }
+func (p *Problem) newArea() *area { return &area{p: p} }
+
+// take has the lines follow an expression.
+func (a *area) take(n node) { a.along.n, a.cross.n = n, n }
 
 // direct has lines followed along x, or else along y.
 func (a *area) direct(x bool) { a.along.along, a.cross.along = x, !x }
@@ -123,14 +126,18 @@ func around(i, n int, periodic bool) (from, to float64) {
 	return from, to
 }
 
-// eachJump calls f for the numbers in [lo, hi) for whose part of the plane the expression may jump. region returns the
-// part of several.
-func (n node) eachJump(lo, hi int, region func(lo, hi int) box, f func(i int) error) error {
+// eachJump calls f for the numbers in [lo, hi) for whose part of the plane the expression may jump, with the expression
+// as it is there. region returns the part of several.
+func (n node) eachJump(lo, hi int, region func(lo, hi int) box, f func(n node, i int) error) error {
+	if lo >= hi {
+		return nil
+	}
+	n, limit := n.within(region(lo, hi))
 	switch {
-	case lo >= hi || !n.jumps(region(lo, hi)):
+	case !n.mayJump(limit):
 		return nil
 	case hi-lo == 1:
-		return f(lo)
+		return f(n, lo)
 	}
 	middle := (lo + hi) / 2
 	if err := n.eachJump(lo, middle, region, f); err != nil {
@@ -176,12 +183,13 @@ func (p *Problem) strip(iy int, x bool, lo, hi int) box {
 
 // jumpingFaces works out the faces of row iy where the coefficient jumps: to the next column, or else to the next row.
 func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
-	a := p.newArea(p.coefficient.node)
+	a := p.newArea()
 	a.direct(x)
 	lo, hi := p.columnsOfFaces(x)
 	region := func(lo, hi int) box { return p.strip(iy, x, lo, hi) }
-	err := p.coefficient.node.eachJump(lo, hi, region, func(ix int) (err error) {
+	err := p.coefficient.node.eachJump(lo, hi, region, func(n node, ix int) (err error) {
 		b := region(ix, ix+1)
+		a.take(n)
 		if x {
 			dst[ix], err = a.conductance(b.left, b.right, b.top, b.bottom)
 		} else {

@@ -77,7 +77,7 @@ func (c *compiler) fail(at token, format string, args ...any) node {
 func (c *compiler) folded(n node) node {
 	if !n.onX && !n.onY {
 		value := constant(n.at(&span{}, 0, 0))
-		n.eval, n.spot, n.limit = value.eval, value.spot, value.limit
+		n.eval, n.spot, n.limit, n.narrow = value.eval, value.spot, value.limit, nil
 	}
 	return n
 }
@@ -131,9 +131,9 @@ func intervals(m solver.Mesh) (nx, ny float64) {
 func (c *compiler) binary(operator string, left, right operand) node {
 	switch operator {
 	case "&&", "and":
-		return compared(apply2(math.Min, minBounds, c.boolean(left), c.boolean(right)))
+		return logical(math.Min, minBounds, 1, c.boolean(left), c.boolean(right))
 	case "||", "or":
-		return compared(apply2(math.Max, maxBounds, c.boolean(left), c.boolean(right)))
+		return logical(math.Max, maxBounds, 0, c.boolean(left), c.boolean(right))
 	}
 	a, b := c.number(left), c.number(right)
 	switch operator {

@@ -19,13 +19,14 @@ type cut struct {
 // row, whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step
 // from each point to the next one, as the edge has another value than the fixed point; nil for nothing.
 func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
-	edge, a := line{n: p.fixed.node, along: x}, p.newArea(p.coefficient.node)
+	edge, a := line{along: x}, p.newArea()
 	a.direct(x)
 	next := 0
 	if x {
 		next, below = 1, here
 	}
 	lo, hi := p.columnsOfFaces(x)
+	narrowed, fixed, coefficient := false, p.fixed.node, p.coefficient.node // in the strips of all faces
 	for ix := lo; ix < hi; ix++ {
 		if here.fixed[ix] && below.fixed[ix+next] {
 			dst[ix] = 0 // it lies within the area
@@ -33,7 +34,15 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 		if here.fixed[ix] == below.fixed[ix+next] {
 			continue
 		}
+		if !narrowed {
+			narrowed = true
+			fixed, _ = fixed.within(p.strip(iy, x, lo, hi))
+			if p.coefficient.covers() {
+				coefficient, _ = coefficient.within(p.strip(iy, x, lo, hi))
+			}
+		}
 		b := p.strip(iy, x, ix, ix+1)
+		edge.n, _ = fixed.within(b)
 		from, to, low, high := b.left, b.right, b.top, b.bottom
 		edge.other, a.along.other = float64(iy), float64(iy)
 		if !x {
@@ -42,7 +51,9 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 		}
 		c := edge.cut(from, to, here.fixed[ix])
 		if p.coefficient.covers() { // otherwise dst has the coefficient at the free point
-			if p.coefficient.node.jumps(b.between(x, c.from, c.to)) {
+			n, _ := coefficient.within(b)
+			a.take(n)
+			if n.jumps(b.between(x, c.from, c.to)) {
 				if dst[ix], err = a.conductance(c.from, c.to, low, high); err != nil {
 					return nil, err
 				}

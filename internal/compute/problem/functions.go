@@ -73,6 +73,7 @@ func (f function) call1(a node) node {
 			s.decide(f.branch(v))
 			return f.one(v)
 		}
+		n.narrow = narrowing1(f.call1, f.limit, a)
 	}
 	return n
 }
@@ -85,6 +86,7 @@ func (f function) call2(a, b node) node {
 			s.decide(f.branches(v, w))
 			return f.two(v, w)
 		}
+		n.narrow = narrowing2(f.call2, f.limits, a, b)
 	}
 	return n
 }

@@ -1,6 +1,9 @@
 package problem
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // chunk is the number of columns evaluated at a time. It is small enough for temporaries to stay in the L1 cache.
 const chunk = 512
@@ -40,6 +43,8 @@ type node struct {
 	// drawing.
 	spot  func(s *spot) float64
 	limit func(b box) bounds
+	// narrow returns the node as it is in a box, and its bounds there; nil if it is the same in each box.
+	narrow func(b box) (node, bounds)
 	// callColumns is the number of columns of the mesh if the node calls a function, else 0.
 	callColumns int
 }
@@ -119,7 +124,8 @@ func apply1(f func(float64) float64, limit func(bounds) bounds, a node) node {
 		for i, v := range dst {
 			dst[i] = f(v)
 		}
-	}, spot: func(s *spot) float64 { return f(a.spot(s)) }, limit: func(b box) bounds { return limit(a.limit(b)) }}
+	}, spot: func(s *spot) float64 { return f(a.spot(s)) }, limit: func(b box) bounds { return limit(a.limit(b)) },
+		narrow: narrowing1(func(a node) node { return apply1(f, limit, a) }, limit, a)}
 }
 
 // pairwise returns the node of an operation f on a and b with these limits. op replaces the values of a in dst by the
@@ -137,8 +143,9 @@ func pairwise(a, b node, op func(dst, b []float64), f func(a, b float64) float64
 		op(dst, t)
 	}
 	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, callColumns: max(a.callColumns, b.callColumns),
-		spot:  func(s *spot) float64 { return f(a.spot(s), b.spot(s)) },
-		limit: func(x box) bounds { return limit(a.limit(x), b.limit(x)) }}
+		spot:   func(s *spot) float64 { return f(a.spot(s), b.spot(s)) },
+		limit:  func(x box) bounds { return limit(a.limit(x), b.limit(x)) },
+		narrow: narrowing2(func(a, b node) node { return pairwise(a, b, op, f, limit) }, limit, a, b)}
 }
 
 func apply2(f func(a, b float64) float64, limit func(a, b bounds) bounds, a, b node) node {
@@ -219,6 +226,17 @@ func chain(values []node, ops []comparison) (n node) {
 		}
 		return all
 	}
+	n.narrow = func(b box) (node, bounds) {
+		limit := n.limit(b)
+		if limit.decided() || !slices.ContainsFunc(values, func(v node) bool { return v.narrow != nil }) {
+			return n, limit
+		}
+		narrowed := make([]node, len(values))
+		for i, v := range values {
+			narrowed[i], _ = v.within(b)
+		}
+		return chain(narrowed, ops), limit
+	}
 	return n
 }
 
@@ -236,6 +254,19 @@ func choose(cond, yes, no node) node {
 		},
 		limit: func(b box) bounds {
 			return chosen(cond.limit(b), func() bounds { return yes.limit(b) }, func() bounds { return no.limit(b) })
+		},
+		narrow: func(b box) (node, bounds) {
+			outcome, limit := cond.within(b)
+			switch {
+			case limit.lo > 0:
+				return yes.within(b)
+			case limit.hi < 1:
+				return no.within(b)
+			}
+			first, one := yes.within(b)
+			second, other := no.within(b)
+			limit = chosen(limit, func() bounds { return one }, func() bounds { return other })
+			return choose(outcome, first, second), limit
 		},
 		onX: cond.onX || yes.onX || no.onX, onY: cond.onY || yes.onY || no.onY, isBool: yes.isBool,
 		callColumns: max(cond.callColumns, yes.callColumns, no.callColumns),

@@ -107,8 +107,7 @@ func (l *line) jumps(from, to float64) bool {
 
 // jumps reports whether the expression may jump in a box.
 func (n node) jumps(b box) bool {
-	limit := n.limit(b)
-	return limit.jumps || n.isBool && !limit.decided()
+	return n.mayJump(n.limit(b))
 }
 
 // split adds the pieces of a part of the line.

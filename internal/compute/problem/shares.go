@@ -47,11 +47,12 @@ func (p *Problem) overSquares(s share, iy, col int, dst []float64) error {
 		_, right := around(hi-1, m.NX, m.PeriodicColumns())
 		return box{left, right, top, bottom}
 	}
-	a := p.newArea(s.node)
+	a := p.newArea()
 	a.direct(true)
 	var cut []int // by place: the points whose squares have an edge
-	err := s.node.eachJump(col, col+len(dst), square, func(ix int) error {
+	err := s.node.eachJump(col, col+len(dst), square, func(n node, ix int) error {
 		b := square(ix, ix+1)
+		a.take(n)
 		mean := a.mean(b.left, b.right, b.top, b.bottom)
 		if !s.values {
 			mean = float64(mean * dst[ix-col])

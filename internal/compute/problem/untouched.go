@@ -33,11 +33,11 @@ func (p *Problem) untouched(ctx context.Context) string {
 		}
 		iy := first + i
 		cells := func(lo, hi int) box { return box{float64(lo), float64(hi), float64(iy), float64(iy + 1)} }
-		return p.fixed.node.eachJump(lo, hi, cells, func(ix int) error {
+		return p.fixed.node.eachJump(lo, hi, cells, func(n node, ix int) error {
 			if p.fixedBeside(iy, ix) {
 				return nil
 			}
-			if found[i] = p.fixed.node.find(cells(ix, ix+1), searches); found[i] == nil {
+			if found[i] = n.find(cells(ix, ix+1), searches); found[i] == nil {
 				return nil
 			}
 			for low := lowest.Load(); int64(i) < low && !lowest.CompareAndSwap(low, int64(i)); low = lowest.Load() {
