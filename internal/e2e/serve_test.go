@@ -242,7 +242,8 @@ func TestServeEndsAlthoughNobodyReads(t *testing.T) {
 	own.Close()
 	c.ask(`{"id": 0, "keys": {%s}}`, briefKeys)
 	c.until("end")
-	const keys = `"zzzz": 1, "zzzzz": 1, "zzzzzz": 1`
+	// An answer repeats the names, and six answers fill a page of the pipe.
+	keys := fmt.Sprintf(`"%[1]sa": 1, "%[1]sb": 1, "%[1]sc": 1`, strings.Repeat("z", 118))
 	for id := range 120 { // more than a pipe holds, and fewer than there is room for
 		c.ask(`{"id": %d, "keys": {%s}}`, id, keys)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"jacobi/configs"
 	"jacobi/solver"
@@ -15,8 +16,7 @@ import (
 // square that belongs to it, over which sources and screenings are averaged. Where nothing jumps, a face has the
 // harmonic mean of the values at its two points, and a square the value at its point.
 
-// lanes is the number of lanes in a whole strip, or square, at least. Layers along a strip are exact with any number,
-// since lanes end where a line across them jumps.
+// lanes is the number of lanes in a whole strip, or square, at least, where the lines along it differ.
 const lanes = 8
 
 // leastCut is the least part of a face, from its free point, at which the edge of a fixed area cuts it. An edge that
@@ -38,13 +38,19 @@ func (a *area) take(n node) { a.along.n, a.cross.n = n, n }
 // direct has lines followed along x, or else along y.
 func (a *area) direct(x bool) { a.along.along, a.cross.along = x, !x }
 
-// eachLane calls f with the middle and the width of each lane of a strip, which reaches from one place to another along
-// the lines, and from low to high across them.
-func (a *area) eachLane(from, to, low, high float64, f func(at, width float64) error) error {
+// eachLane calls f with the width of each lane of a strip, and its pieces. The strip reaches from one place to another
+// along the lines, and from low to high across them. It is cut where lines across it jump; a band between two cuts in
+// which the lines along it are the same is one lane, and others are cut evenly.
+func (a *area) eachLane(from, to, low, high float64, f func(width float64, pieces []piece) error) error {
 	a.breaks = append(a.breaks[:0], low)
-	for _, at := range [...]float64{from, from + (to-from)/2, to} {
+	var last []piece
+	for _, at := range [...]float64{from, halfway(from, to), to} {
+		if last != nil && a.cross.has(last, at) && (len(last) > 1 || !a.cross.jumpsAt(at, low, high)) {
+			continue
+		}
 		a.cross.other = at
-		for _, c := range a.cross.pieces(low, high)[1:] {
+		last = a.cross.pieces(low, high)
+		for _, c := range last[1:] {
 			a.breaks = append(a.breaks, c.from)
 		}
 	}
@@ -56,12 +62,28 @@ func (a *area) eachLane(from, to, low, high float64, f func(at, width float64) e
 			a.breaks[i+1] = begin
 			continue
 		}
-		n := math.Ceil(float64((end - begin) * lanes))
-		width := (end - begin) / n
-		for k := 0.5; k < n; k++ {
-			if err := f(begin+float64(k*width), width); err != nil {
-				return err
-			}
+		if err := a.band(from, to, begin, end, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// band calls f with the lanes of a band.
+func (a *area) band(from, to, begin, end float64, f func(width float64, pieces []piece) error) error {
+	l, inside := &a.along, min(near, (end-begin)/4)
+	l.rough, l.other = false, halfway(begin, end)
+	pieces := l.pieces(from, to)
+	if l.has(pieces, begin+inside) && l.has(pieces, end-inside) {
+		return f(end-begin, pieces)
+	}
+	n := math.Ceil(float64((end - begin) * lanes))
+	width := (end - begin) / n
+	l.rough = true
+	for k := 0.5; k < n; k++ {
+		l.other = begin + float64(k*width)
+		if err := f(width, l.pieces(from, to)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -69,10 +91,9 @@ func (a *area) eachLane(from, to, low, high float64, f func(at, width float64) e
 
 // conductance returns the coefficient of a face whose strip has jumps.
 func (a *area) conductance(from, to, low, high float64) (c float64, err error) {
-	err = a.eachLane(from, to, low, high, func(at, width float64) error {
-		a.along.other = at
+	err = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error {
 		resistance := 0.0
-		for _, piece := range a.along.pieces(from, to) {
+		for _, piece := range pieces {
 			v := a.along.value(piece.middle())
 			if err := a.p.checkCoefficient(v, a.along.place(piece.middle())); err != nil || v == 0 {
 				return err
@@ -88,9 +109,8 @@ func (a *area) conductance(from, to, low, high float64) (c float64, err error) {
 // mean returns the mean of the expression over a rectangle.
 func (a *area) mean(from, to, low, high float64) float64 {
 	sum := 0.0
-	_ = a.eachLane(from, to, low, high, func(at, width float64) error { // f returns no error
-		a.along.other = at
-		for _, piece := range a.along.pieces(from, to) {
+	_ = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error { // f returns no error
+		for _, piece := range pieces {
 			sum += float64(float64(width*piece.length()) * a.along.value(piece.middle()))
 		}
 		return nil
@@ -181,22 +201,69 @@ func (p *Problem) strip(iy int, x bool, lo, hi int) box {
 	return box{left, right, float64(iy), float64(iy + 1)}
 }
 
+// mostEdges bounds the faces with edges that a problem remembers. They are worked out by several phases of a run.
+const mostEdges = 1 << 20
+
+// faceCache are faces with edges, by twice their row, and one more for those to the next column.
+type faceCache struct {
+	mu    sync.Mutex
+	rows  map[int][]cutFace
+	count int
+}
+
+// cutFace is a face to or from column ix, with its coefficient.
+type cutFace struct {
+	ix int
+	c  float64
+}
+
+// of returns the faces of a row, which work finds.
+func (e *faceCache) of(row int, work func() ([]cutFace, error)) ([]cutFace, error) {
+	e.mu.Lock()
+	list, ok := e.rows[row]
+	e.mu.Unlock()
+	if ok {
+		return list, nil
+	}
+	list, err := work()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.rows[row]; err == nil && !ok && e.count+len(list) <= mostEdges {
+		if e.rows == nil {
+			e.rows = map[int][]cutFace{}
+		}
+		e.rows[row] = list
+		e.count += len(list)
+	}
+	return list, err
+}
+
 // jumpingFaces works out the faces of row iy where the coefficient jumps: to the next column, or else to the next row.
 func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
-	a := p.newArea()
-	a.direct(x)
-	lo, hi := p.columnsOfFaces(x)
-	region := func(lo, hi int) box { return p.strip(iy, x, lo, hi) }
-	err := p.coefficient.node.eachJump(lo, hi, region, func(n node, ix int) (err error) {
-		b := region(ix, ix+1)
-		a.take(n)
-		if x {
-			dst[ix], err = a.conductance(b.left, b.right, b.top, b.bottom)
-		} else {
-			dst[ix], err = a.conductance(b.top, b.bottom, b.left, b.right)
-		}
-		return err
+	row := 2 * iy
+	if x {
+		row++
+	}
+	list, err := p.edges.of(row, func() (list []cutFace, err error) {
+		a := p.newArea()
+		a.direct(x)
+		lo, hi := p.columnsOfFaces(x)
+		region := func(lo, hi int) box { return p.strip(iy, x, lo, hi) }
+		err = p.coefficient.node.eachJump(lo, hi, region, func(n node, ix int) error {
+			b := region(ix, ix+1)
+			a.take(n)
+			if !x {
+				b = box{b.top, b.bottom, b.left, b.right}
+			}
+			c, err := a.conductance(b.left, b.right, b.top, b.bottom)
+			list = append(list, cutFace{ix, c})
+			return err
+		})
+		return list, err
 	})
+	for _, e := range list {
+		dst[e.ix] = e.c
+	}
 	p.wrapFaces(x, dst)
 	return err
 }

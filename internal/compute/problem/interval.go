@@ -145,7 +145,8 @@ func wave(f func(float64) float64) func(bounds) bounds {
 			a.nan = a.nan || math.IsInf(a.lo, 0) || math.IsInf(a.hi, 0)
 			return a.within(-1, 1)
 		}
-		middle, reach := f(a.lo+width/2), width/2*(1+1e-12)+1e-15*(1+math.Abs(a.lo)+math.Abs(a.hi))
+		rounding := float64(1e-15 * (1 + math.Abs(a.lo) + math.Abs(a.hi)))
+		middle, reach := f(halfway(a.lo, a.hi)), float64(width/2*(1+1e-12))+rounding
 		return a.within(max(-1, middle-reach), min(1, middle+reach))
 	}
 }

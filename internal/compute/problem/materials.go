@@ -22,6 +22,7 @@ type materials struct {
 	sides                  rowCache[*faces]
 	ground                 rowCache[*material]
 	outsides               rowCache[[]bool]
+	edges                  faceCache
 	porous                 bool  // see Porous
 	density, absorption    share // of the source and the screening
 	walls                  wallShares

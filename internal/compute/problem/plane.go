@@ -14,7 +14,8 @@ type spot struct {
 
 // decide adds the number of a branch to those that were taken, and returns it.
 func (s *spot) decide(branch float64) float64 {
-	s.branches = (s.branches + 1 ^ math.Float64bits(branch+0)) * 0x9e3779b97f4a7c15 // a first 0 counts, too
+	// A first 0 counts, too.
+	s.branches = (s.branches + 1 ^ math.Float64bits(float64(branch)+0)) * 0x9e3779b97f4a7c15
 	s.branches ^= s.branches >> 29
 	return branch
 }
@@ -47,16 +48,23 @@ func (a axis) limit(lo, hi, unit float64) bounds {
 // covers reports whether the values of the expression are known at all places, and not only at points.
 func (n node) covers() bool { return n.spot != nil && !n.indexed }
 
-// piece is a part of a line.
-type piece struct{ from, to float64 }
+// piece is a part of a line in which the expression takes the same branches.
+type piece struct {
+	from, to float64
+	branches uint64
+}
 
 func (p piece) length() float64 { return p.to - p.from }
 
-func (p piece) middle() float64 { return p.from + (p.to-p.from)/2 }
+func (p piece) middle() float64 { return halfway(p.from, p.to) }
+
+// halfway returns the middle of two numbers, rounded alike on all machines.
+func halfway(lo, hi float64) float64 { return lo + float64((hi-lo)/2) }
 
 const (
 	isolations = 5     // halvings of a line whose parts without jumps are left out
-	halvings   = 44    // after which the place of a jump is known
+	exact      = 32    // halvings of the rest, after which the place of a jump is known
+	rough      = 20    // the same in lanes that differ from each other
 	crumb      = 1e-11 // of a spacing: shorter pieces are none
 	mostJumps  = 16    // that are told apart within a part
 )
@@ -66,8 +74,8 @@ type line struct {
 	n     node
 	along bool    // it runs along x
 	other float64 // its y, or else its x
+	rough bool    // places of jumps need not be exact
 	list  []piece
-	last  uint64 // the branches in the last piece
 }
 
 // pieces returns the parts of the line from one place to another between which the expression jumps. They are of use
@@ -105,15 +113,21 @@ func (l *line) jumps(from, to float64) bool {
 	return l.n.jumps(b)
 }
 
+// jumpsAt is jumps of the line at another place.
+func (l line) jumpsAt(other, from, to float64) bool {
+	l.other = other
+	return l.jumps(from, to)
+}
+
 // jumps reports whether the expression may jump in a box.
 func (n node) jumps(b box) bool {
 	return n.mayJump(n.limit(b))
 }
 
-// split adds the pieces of a part of the line.
+// split adds the pieces of a part of the line. Most edges lie on lines between points or halfway, and so at its ends.
 func (l *line) split(from, to float64, left int) {
-	switch middle := from + (to-from)/2; {
-	case !l.jumps(from, to):
+	switch middle := halfway(from, to); {
+	case !l.jumps(from+crumb, to-crumb):
 		_, branches := l.look(middle)
 		l.add(from, to, branches)
 	case left > 0:
@@ -126,15 +140,18 @@ func (l *line) split(from, to float64, left int) {
 
 // bisect adds the pieces of a short part of the line.
 func (l *line) bisect(from, to float64) {
-	_, end := l.look(to)
+	_, end := l.look(to - crumb)
 	for range mostJumps {
-		_, begin := l.look(from)
+		_, begin := l.look(from + crumb)
 		if begin == end {
 			break
 		}
-		lo, hi := from, to
+		lo, hi, halvings := from, to, exact
+		if l.rough {
+			halvings = rough
+		}
 		for range halvings {
-			middle := lo + (hi-lo)/2
+			middle := halfway(lo, hi)
 			if _, at := l.look(middle); at == begin {
 				lo = middle
 			} else {
@@ -151,11 +168,30 @@ func (l *line) bisect(from, to float64) {
 func (l *line) add(from, to float64, branches uint64) {
 	n := len(l.list)
 	switch {
-	case n > 0 && (branches == l.last || to-from < crumb):
+	case n > 0 && (branches == l.list[n-1].branches || to-from < crumb):
 		l.list[n-1].to = to
 		return
 	case n == 1 && l.list[0].length() < crumb:
 		from, n = l.list[0].from, 0
 	}
-	l.list, l.last = append(l.list[:n], piece{from, to}), branches
+	l.list = append(l.list[:n], piece{from, to, branches})
+}
+
+// near is how far from a jump, in spacings, the branches beside it are compared.
+const near = 1e-9
+
+// has reports whether the line at another place has these pieces, too, as far as their ends show.
+func (l *line) has(pieces []piece, other float64) bool {
+	before := l.other
+	l.other = other
+	defer func() { l.other = before }()
+	for _, p := range pieces {
+		inside := min(near, p.length()/4)
+		for _, at := range [2]float64{p.from + inside, p.to - inside} {
+			if _, branches := l.look(at); branches != p.branches {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -14,6 +14,9 @@ type share struct {
 
 // shareOf returns the share of a part.
 func (p *Problem) shareOf(q part) (s share) {
+	if q.zero() {
+		return share{node: constant(0), values: true}
+	}
 	s.node, s.values = constant(1), q.covers()
 	if s.values {
 		s.node = q.node

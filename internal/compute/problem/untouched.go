@@ -70,7 +70,7 @@ func (p *Problem) fixedBeside(iy, ix int) bool {
 // find returns a place of a box where the condition holds, or nil if it finds none.
 func (n node) find(b box, halvings int) *spot {
 	limit := n.limit(b)
-	s := &spot{x: b.left + (b.right-b.left)/2, y: b.top + (b.bottom-b.top)/2}
+	s := &spot{x: halfway(b.left, b.right), y: halfway(b.top, b.bottom)}
 	switch {
 	case limit.hi == 0:
 		return nil
