@@ -303,8 +303,8 @@ func (o *outliner) corner(i, j int, x, y float64, ends []int32, top, left bool) 
 	if top {
 		cut[1], across[1] = j, j+1
 	}
-	dx := nearby * float64(o.columns[cut[0]]-o.columns[across[0]])
-	dy := nearby * float64(o.rows[cut[1]]-o.rows[across[1]])
+	dx := float64(nearby * float64(o.columns[cut[0]]-o.columns[across[0]]))
+	dy := float64(nearby * float64(o.rows[cut[1]]-o.rows[across[1]]))
 	in, out := o.look(cut[0], cut[1]), o.look(across[0], across[1])
 	return !in.differs(o.at(x+dx, y+dy)) && !out.differs(o.at(x-dx, y+dy)) && !out.differs(o.at(x+dx, y-dy)) &&
 		!out.differs(o.at(x-dx, y-dy))
