@@ -100,7 +100,11 @@ func (v *validator) method(c Config) {
 		v.fault("solver.norm_every %d: a run of at most solver.max_iterations %d sweeps would have no norm",
 			s.NormEvery, s.MaxIterations)
 	}
-	if key, value := c.Problem.Weighted(); key != "" && s.FullStart() {
+	key, value := c.Problem.Weighted()
+	if key == "" && c.fixesCells() {
+		key, value = "problem.fixed", c.Problem.Fixed
+	}
+	if key != "" && s.FullStart() {
 		v.fault("%s %q: needs solver.start %s, not %s", key, value, StartInitial, StartFull)
 	}
 }

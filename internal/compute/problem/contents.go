@@ -73,8 +73,8 @@ func (b *blocks) encoded(lo, hi int) (data []byte) {
 	return data
 }
 
-// input is a file of the problem: an array that is read by blocks, or a picture or the values of a side, which are in
-// memory as one block.
+// input is a file of the problem: an array that is read by blocks, or a picture, cells or the values of a side, which
+// are in memory.
 type input struct {
 	name string // its key and its name, as in `problem.source "f.npy"`
 	*blocks
@@ -89,11 +89,13 @@ func (p *Problem) inputs() (list []input) {
 	for _, q := range p.readable() {
 		if n := q.file; n != nil {
 			add(q.key, q.text, n.blocks, n.readBlock)
+		} else if q.read != nil {
+			add(q.key, q.text, q.read, nil)
 		}
 	}
 	for _, q := range []part{p.left, p.right, p.top, p.bottom} {
-		if q.line != nil {
-			add(q.key, q.text, q.line, nil)
+		if q.read != nil {
+			add(q.key, q.text, q.read, nil)
 		}
 	}
 	if f := p.fixed.picture; f != nil {

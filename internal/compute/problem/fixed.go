@@ -28,7 +28,7 @@ func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture
 	f.part = part{key: key, text: text}
 	switch {
 	case hasSuffix(text, ".npy"):
-		f.file, err = openNPY(text, p.mesh, "", true)
+		err = p.openArray(&f.part, true)
 	case hasSuffix(text, ".png"):
 		if f.picture = read; read == nil {
 			f.picture, err = openPicture(ctx, text, p.mesh)

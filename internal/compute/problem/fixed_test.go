@@ -203,7 +203,8 @@ func TestBadFixedPoints(t *testing.T) {
 		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(5, 4))},
 			`problem.fixed %q: not a complete PNG file of at most 256 MiB: unexpected EOF`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(5, 4)", values)},
-			`problem.fixed %q: shape (5, 4); it must be (4, 5) (grid.ny, grid.nx)`},
+			`problem.fixed %q: shape (5, 4); it must be (4, 5) for points or (3, 4) for cells between them (grid.ny, ` +
+				`grid.nx)`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", bad)},
 			`problem.fixed %q: row 1: column 2: byte 9 is no truth value, which is 0 or 1`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", values[1:])},

@@ -37,8 +37,8 @@ type node struct {
 	eval     func(s *span, dst []float64)
 	onX, onY bool // whether the value depends on the column, on the row
 	isBool   bool
-	drawn    *raster // on whose pixels the value depends; nil for none
-	indexed  bool    // whether the expression names ix, iy, nx or ny: then it is an array at points
+	drawn    pixels // on which the value depends; nil for none
+	indexed  bool   // whether the expression names ix, iy, nx or ny: then it is an array at points
 	// spot returns the value at any place of the plane, and limit the bounds of the values in a box of it; nil for a
 	// drawing.
 	spot  func(s *spot) float64
@@ -47,6 +47,12 @@ type node struct {
 	narrow func(b box) (node, bounds)
 	// callColumns is the number of columns of the mesh if the node calls a function, else 0.
 	callColumns int
+}
+
+// pixels are those of a grid.
+type pixels interface {
+	// repeats reports whether the pixels around row iy of the mesh are known to be those around row iy-1.
+	repeats(iy int) bool
 }
 
 // maxCached bounds the columns whose values a node caches. It is wider than usual meshes, and takes 1 MiB.

@@ -31,6 +31,7 @@ type Problem struct {
 	materials
 	fixed   fixedPoints
 	drawing *drawing // nil without one
+	cells   int64    // bytes of arrays of cells
 	faulty  bool     // New returned an error
 	worked  func()   // see OnWork
 	config  configs.Config
@@ -42,7 +43,7 @@ type part struct {
 	text string
 	node node
 	file *npyFile // nil for an expression
-	line *blocks  // of a side whose values come from a file, and are in memory; nil for others
+	read *blocks  // of a file whose values are in memory, of a side or of cells; nil for others
 }
 
 // constant reports whether the part has the same value at all points.
@@ -142,19 +143,18 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 	for _, input := range []struct {
 		part      *part
 		key, text string
-		dtype     solver.DType
-	}{{&p.initial, "problem.initial", def.Initial, p.mesh.DType},
-		{&p.source, "problem.source", def.Source, solver.Float64},
-		{&p.coefficient, "problem.coefficient", def.Coefficient, solver.Float64},
-		{&p.screening, "problem.screening", def.Screening, solver.Float64}} {
+	}{{&p.initial, "problem.initial", def.Initial}, {&p.source, "problem.source", def.Source},
+		{&p.coefficient, "problem.coefficient", def.Coefficient},
+		{&p.screening, "problem.screening", def.Screening}} {
 		*input.part = part{key: input.key, text: input.text}
 		var err error
-		if hasSuffix(input.text, ".npy") {
-			mesh := p.mesh
-			mesh.DType = input.dtype
-			input.part.file, err = openNPY(input.text, mesh, "", false)
-		} else {
+		switch {
+		case !hasSuffix(input.text, ".npy"):
 			input.part.node, err = p.number(input.text, valuesTake)
+		case input.part == &p.initial:
+			input.part.file, err = openNPY(input.text, p.mesh, "", false)
+		default:
+			err = p.openArray(input.part, false)
 		}
 		fault(input.key, input.text, err)
 	}
@@ -177,7 +177,7 @@ func (p *Problem) openSide(side *part, vertical bool) error {
 	if err != nil {
 		return err
 	}
-	side.line, side.node = line, node{onX: !vertical, onY: vertical, eval: func(s *span, dst []float64) {
+	side.read, side.node = line, node{onX: !vertical, onY: vertical, eval: func(s *span, dst []float64) {
 		if vertical {
 			dst[0] = values[s.row]
 		} else {
@@ -241,8 +241,9 @@ func (p *Problem) Mesh() solver.Mesh { return p.mesh }
 // Name returns the title of the run: run.name, or the preset if that is empty.
 func (p *Problem) Name() string { return p.name }
 
-// PictureBytes returns the memory that the problem takes while its picture is read; 0 without one.
+// PictureBytes returns the memory that the problem takes for arrays of cells, and while its picture is read; 0 without.
 func (p *Problem) PictureBytes() (bytes int64) {
+	bytes = p.cells
 	if p.drawing != nil {
 		bytes += p.drawing.bytes
 	}

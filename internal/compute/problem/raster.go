@@ -5,25 +5,34 @@ import (
 	"math"
 )
 
-// raster is a picture that covers the mesh from side to side, between periodic sides one period of it. Each pixel is an
-// area with its edges: a point, or the edge itself, that several pixels touch belongs to each of them.
-type raster struct {
+// grid has values in pixels that cover the mesh from side to side, between periodic sides one period of it. Each pixel
+// is an area with its edges: a point, or the edge itself, that several pixels touch belongs to each of them.
+type grid[T comparable] struct {
 	width, height int
-	pixels        []uint8 // the numbers of their colours, rows one after the other
+	pixels        []T     // rows one after the other
 	across, down  axis    // of the mesh
 	firsts        []int32 // by row of pixels: the first of the rows up to it that are equal
-	*blocks               // one
 }
 
-// newRaster returns the picture with these pixels. Between periodic sides it goes on as it begins.
-func newRaster(width, height int, pixels []uint8, across, down axis) *raster {
-	r := &raster{width: width, height: height, pixels: pixels, across: across, down: down,
-		blocks: oneBlock(width, pixels)}
-	r.firsts = newFirsts(height, func(y int) bool { return bytes.Equal(r.row(y), r.row(y-1)) })
+// newGrid returns the grid with these pixels. Between periodic sides it goes on as it begins. equal compares rows.
+func newGrid[T comparable](width, height int, pixels []T, across, down axis, equal func(a, b []T) bool) *grid[T] {
+	r := &grid[T]{width: width, height: height, pixels: pixels, across: across, down: down}
+	r.firsts = newFirsts(height, func(y int) bool { return equal(r.row(y), r.row(y-1)) })
 	return r
 }
 
-func (r *raster) row(y int) []uint8 { return r.pixels[y*r.width:][:r.width] }
+// raster is a picture. Its pixels are the numbers of their colours.
+type raster struct {
+	*grid[uint8]
+	*blocks // one
+}
+
+// newRaster returns the picture with these pixels.
+func newRaster(width, height int, pixels []uint8, across, down axis) *raster {
+	return &raster{newGrid(width, height, pixels, across, down, bytes.Equal), oneBlock(width, pixels)}
+}
+
+func (r *grid[T]) row(y int) []T { return r.pixels[y*r.width:][:r.width] }
 
 // touched returns the pixels, of n, that the places from lo to hi touch. Beyond a periodic end they go on.
 func (a axis) touched(lo, hi float64, n int) (first, last int) {
@@ -35,8 +44,8 @@ func (a axis) touched(lo, hi float64, n int) (first, last int) {
 	return first, last
 }
 
-// each calls f with the colours of the pixels that a box touches, until it returns false.
-func (r *raster) each(b box, f func(colour uint8) bool) {
+// each calls f with the values of the pixels that a box touches, until it returns false.
+func (r *grid[T]) each(b box, f func(value T) bool) {
 	left, right := r.across.touched(b.left, b.right, r.width)
 	top, bottom := r.down.touched(b.top, b.bottom, r.height)
 	for y := top; y <= bottom; y++ {
@@ -49,8 +58,8 @@ func (r *raster) each(b box, f func(colour uint8) bool) {
 	}
 }
 
-// colour returns the colour of a place, of the last pixel that touches it.
-func (r *raster) colour(s *spot) (colour uint8) {
+// at returns the value at a place, that of the last pixel that touches it.
+func (r *grid[T]) at(s *spot) T {
 	_, x := r.across.touched(s.x, s.x, r.width)
 	_, y := r.down.touched(s.y, s.y, r.height)
 	return r.row(y % r.height)[x%r.width]
@@ -93,7 +102,7 @@ func (r *raster) condition(chosen []bool) node {
 func (r *raster) values(of []float64) node {
 	return r.node(node{
 		spot: func(s *spot) float64 {
-			c := r.colour(s)
+			c := r.at(s)
 			s.decide(float64(c))
 			return of[c]
 		},
@@ -131,7 +140,7 @@ func (r *raster) over(n node, chosen []bool, of []float64) node {
 }
 
 // node completes a node whose values in rows of points are those at their places.
-func (r *raster) node(n node) node {
+func (r *grid[T]) node(n node) node {
 	n.onX, n.drawn = true, r
 	n.eval = func(s *span, dst []float64) {
 		for i := range dst {
@@ -143,7 +152,7 @@ func (r *raster) node(n node) node {
 
 // repeats reports whether the pixels around row iy of the mesh are known to be those around row iy-1: as far as faces
 // reach that say which points lie outside the material.
-func (r *raster) repeats(iy int) bool {
+func (r *grid[T]) repeats(iy int) bool {
 	first, last := r.down.touched(float64(iy-3), float64(iy+2), r.height)
 	return first >= 0 && last < r.height && r.firsts[first] == r.firsts[last]
 }

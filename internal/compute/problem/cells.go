@@ -1,0 +1,135 @@
+package problem
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"jacobi/configs"
+	"jacobi/internal/base/npy"
+	"jacobi/internal/base/regular"
+	"jacobi/internal/base/show"
+	"jacobi/solver"
+)
+
+// An array of one row and one column less than the mesh has the values of cells, which lie between its points. They are
+// areas of the plane, as the pixels of a picture are. Between periodic sides there is one period of them.
+
+// openArray opens the array of a part: values at points, which stay in the file, or of cells, which are read. They are
+// truth values if truth is set, else float64.
+func (p *Problem) openArray(q *part, truth bool) error {
+	points, cells := p.mesh, p.mesh
+	nx, ny := intervals(p.mesh)
+	points.DType, cells.DType = solver.Float64, solver.Float64
+	cells.NX, cells.NY = int(nx), int(ny)
+	shapeOf := func(m solver.Mesh) string { return fmt.Sprintf("(%d, %d)", m.NY, m.NX) }
+	switch shape := shapeIn(q.text); shape {
+	case "", shapeOf(points):
+		var err error
+		q.file, err = openNPY(q.text, points, "", truth)
+		return err
+	case shapeOf(cells):
+		return p.readCells(q, cells, truth)
+	default:
+		return fmt.Errorf("shape %s; it must be %s for points or %s for cells between them (grid.ny, grid.nx)",
+			show.Text(shape), shapeOf(points), shapeOf(cells))
+	}
+}
+
+// shapeIn returns the shape that an array file names; "" if it is none.
+func shapeIn(path string) string {
+	f, err := regular.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h, err := npy.ReadHeader(f)
+	if err != nil {
+		return ""
+	}
+	return h.Shape
+}
+
+// readCells reads the array of a part with as many cells as the mesh m has points.
+func (p *Problem) readCells(q *part, m solver.Mesh, truth bool) (err error) {
+	size := int64(8)
+	if truth {
+		size = 1
+	}
+	need := size * int64(m.NX) * int64(m.NY)
+	if need > maxPictureBytes {
+		side := int(math.Sqrt(float64(maxPictureBytes / size)))
+		return fmt.Errorf("%d x %d cells take %d MiB; at most %d MiB are allowed, which is %d x %d cells", m.NX, m.NY,
+			need>>20, maxPictureBytes>>20, side, side)
+	}
+	if need >= largePicture {
+		if err := configs.CheckMemory(need); err != nil {
+			return fmt.Errorf("%d x %d cells: %w", m.NX, m.NY, err)
+		}
+	}
+	n, err := openNPY(q.text, m, "", truth)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	across, down := axes(p.mesh)
+	q.read = n.blocks
+	p.cells += need
+	if truth {
+		marks, row := make([]uint8, m.NX*m.NY), make([]bool, m.NX)
+		for iy := range m.NY {
+			if err := n.readBools(row, iy); err != nil {
+				return fmt.Errorf("row %d: %w", iy, err)
+			}
+			for ix, on := range row {
+				if on {
+					marks[iy*m.NX+ix] = 1
+				}
+			}
+		}
+		r := &raster{newGrid(m.NX, m.NY, marks, across, down, bytes.Equal), n.blocks}
+		q.node = r.condition([]bool{false, true})
+		return nil
+	}
+	values, row := make([]float64, m.NX*m.NY), make([]byte, m.RowBytes())
+	for iy := range m.NY {
+		if err := n.read(row, iy, 0); err != nil {
+			return fmt.Errorf("row %d: %w", iy, err)
+		}
+		solver.Float64.Decode(values[iy*m.NX:][:m.NX], row)
+	}
+	q.node = valuesOf(newGrid(m.NX, m.NY, values, across, down, slices.Equal))
+	return nil
+}
+
+// valuesOf returns the values of cells.
+func valuesOf(cells *grid[float64]) node {
+	least, most, nan := math.Inf(1), math.Inf(-1), false
+	for _, v := range cells.pixels {
+		if v != v {
+			nan = true
+			continue
+		}
+		least, most = min(least, v), max(most, v)
+	}
+	return cells.node(node{
+		spot: func(s *spot) float64 { return s.decide(cells.at(s)) },
+		limit: func(b box) bounds {
+			if nan {
+				return anything(true)
+			}
+			out, first, n := bounds{lo: math.Inf(1), hi: math.Inf(-1)}, 0.0, 0
+			cells.each(b, func(v float64) bool {
+				if n++; n == 1 {
+					first = v
+				}
+				out.jumps = out.jumps || v != first
+				out.lo, out.hi = min(out.lo, v), max(out.hi, v)
+				return !(out.lo == least && out.hi == most && out.jumps)
+			})
+			return out
+		},
+	})
+}
