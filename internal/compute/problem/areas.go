@@ -240,6 +240,9 @@ func (e *faceCache) of(row int, work func() ([]cutFace, error)) ([]cutFace, erro
 
 // jumpingFaces works out the faces of row iy where the coefficient jumps: to the next column, or else to the next row.
 func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
+	if cells := cellsOf(p.coefficient.node); cells != nil {
+		return p.cellFaces(cells, iy, x, dst)
+	}
 	row := 2 * iy
 	if x {
 		row++

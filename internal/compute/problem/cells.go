@@ -133,3 +133,67 @@ func valuesOf(cells *grid[float64]) node {
 		},
 	})
 }
+
+// cellsOf returns the cells whose values those of a node are; nil for another one.
+func cellsOf(n node) *grid[float64] {
+	cells, _ := n.drawn.(*grid[float64])
+	return cells
+}
+
+// cellsIn calls f with the values of the cells of some columns and rows. Between periodic sides they go on as they
+// begin; beyond other sides there are none.
+func cellsIn(cells *grid[float64], columns, rows []int, f func(v float64) error) error {
+	for _, y := range rows {
+		for _, x := range columns {
+			if cells.across.periodic {
+				x = (x + cells.width) % cells.width
+			}
+			if cells.down.periodic {
+				y = (y + cells.height) % cells.height
+			}
+			if x < 0 || x >= cells.width || y < 0 || y >= cells.height {
+				continue
+			}
+			if err := f(cells.row(y)[x]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// meanOf returns the mean of the values of the cells of some columns and rows.
+func meanOf(cells *grid[float64], columns, rows []int) float64 {
+	sum, n := 0.0, 0.0
+	_ = cellsIn(cells, columns, rows, func(v float64) error { // f returns no error
+		sum, n = sum+v, n+1
+		return nil
+	})
+	return sum / n
+}
+
+// cellFaces works out the faces of row iy between cells of a coefficient, to the next column or else to the next row.
+// The two cells beside a face conduct side by side.
+func (p *Problem) cellFaces(cells *grid[float64], iy int, x bool, dst []float64) error {
+	lo, hi := p.columnsOfFaces(x)
+	for ix := lo; ix < hi; ix++ {
+		columns, rows, place := []int{ix}, []int{iy - 1, iy}, spot{x: float64(ix) + 0.5, y: float64(iy)}
+		if !x {
+			columns, rows, place = []int{ix - 1, ix}, []int{iy}, spot{x: float64(ix), y: float64(iy) + 0.5}
+		}
+		err := cellsIn(cells, columns, rows, func(v float64) error { return p.checkCoefficient(v, place) })
+		if err != nil {
+			return err
+		}
+		dst[ix] = meanOf(cells, columns, rows)
+	}
+	p.wrapFaces(x, dst)
+	return nil
+}
+
+// cellSquares sets dst to the means of cells over the squares of the points of row iy from column col on.
+func cellSquares(cells *grid[float64], iy, col int, dst []float64) {
+	for i := range dst {
+		dst[i] = meanOf(cells, []int{col + i - 1, col + i}, []int{iy - 1, iy})
+	}
+}

@@ -64,6 +64,56 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// Faces and squares of cells are what they are of other areas, which takes more time, at all kinds of sides.
+func TestCellsAreAreas(t *testing.T) {
+	const periodic = "periodic"
+	for _, c := range []configs.Problem{{}, {Left: periodic, Right: periodic}, {Top: periodic, Bottom: periodic},
+		{Left: "neumann(1)", Bottom: "neumann(2)", Right: "robin(1, 2)"}, {Fixed: "hypot(x - 0.4, y - 0.6) < 0.2"}} {
+		nx, ny := 8, 7
+		rows := make([][]float64, ny-1)
+		if c.Top == periodic {
+			rows = rows[1:]
+		}
+		for y := range rows {
+			rows[y] = make([]float64, nx-1)
+			if c.Left == periodic {
+				rows[y] = rows[y][1:]
+			}
+			for x := range rows[y] {
+				rows[y][x] = float64((x*5+y*3)%11) + 0.5*float64(x) + 1
+			}
+		}
+		c.Coefficient = cellFile(t, rows...)
+		c.Source, c.Screening = c.Coefficient, c.Coefficient
+		p, slow := open(t, config(nx, ny, "float64", c)), open(t, config(nx, ny, "float64", c))
+		for _, n := range []*node{&slow.coefficient.node, &slow.density.node, &slow.absorption.node} {
+			n.drawn = nil
+		}
+		if (cellsOf(p.density.node) == nil) != (c.Fixed != "") || cellsOf(p.coefficient.node) == nil {
+			t.Errorf("%+v: the cells are not found", c)
+		}
+		one, other := make([]byte, p.mesh.RowBytes()), make([]byte, p.mesh.RowBytes())
+		got, want := make([]float64, nx), make([]float64, nx)
+		for iy := range ny {
+			for k := solver.West; k <= solver.Source; k++ {
+				if err := p.ValueRow(iy, k, one); err != nil {
+					t.Fatal(err)
+				}
+				if err := slow.ValueRow(iy, k, other); err != nil {
+					t.Fatal(err)
+				}
+				p.mesh.DType.Decode(got, one)
+				p.mesh.DType.Decode(want, other)
+				for ix := range got {
+					if math.Abs(got[ix]-want[ix]) > 1e-9*math.Abs(want[ix]) {
+						t.Errorf("%+v: value %v of point %d, %d is %v, want %v", c, k, iy, ix, got[ix], want[ix])
+					}
+				}
+			}
+		}
+	}
+}
+
 // An array of fixed cells is what a picture of as many pixels is, in both orders, also between periodic sides.
 func TestFixedCells(t *testing.T) {
 	const periodic = "periodic"
@@ -125,12 +175,13 @@ func TestBadCells(t *testing.T) {
 		p      configs.Problem
 		want   string
 	}{
-		{4, 4, configs.Problem{Source: good}, "problem.source %q: shape (2, 2); it must be (4, 4) for points or (3, 3) " +
-			"for cells between them (grid.ny, grid.nx)"},
-		{4, 3, configs.Problem{Initial: good}, "problem.initial %q: shape (2, 2); it must be (3, 4) (grid.ny, grid.nx)"},
+		{4, 4, configs.Problem{Source: good}, "problem.source %q: shape (2, 2); it must be (4, 4) for points or " +
+			"(3, 3) for cells between them (grid.ny, grid.nx)"},
+		{4, 3, configs.Problem{Initial: good},
+			"problem.initial %q: shape (2, 2); it must be (3, 4) (grid.ny, grid.nx)"},
 		{3, 3, configs.Problem{Coefficient: cellFile(t, []float64{1, 2}, []float64{-3, 4})},
-			"problem.coefficient %q at row 1, column 0 (x = 0, y = 0.5): -3; it must be 0, where there is no material, " +
-				"or 1e-60 to 1e+60"},
+			"problem.coefficient %q at row 1, column 0 (x = 0, y = 0.5): -3; it must be 0, where there is no " +
+				"material, or 1e-60 to 1e+60"},
 		{3, 3, configs.Problem{Source: cellFile(t, []float64{1, math.NaN()}, []float64{3, 4})},
 			"problem.source %q at row 1, column 1 (x = 0.5, y = 0.5): NaN; values must be finite"},
 		{3, 3, configs.Problem{Fixed: boolFile(t, "False", "(2, 2)", []byte{0, 1, 2, 0})},
@@ -138,8 +189,8 @@ func TestBadCells(t *testing.T) {
 		{3, 3, configs.Problem{Source: writeFile(t, "a.npy", npyBytes(1, "<f8", "False", "(2, 2)", 3, solver.Float64))},
 			"problem.source %q: truncated: 94 bytes of 102"},
 		{5794, 5794, configs.Problem{Source: writeFile(t, "a.npy", npyBytes(1, "<f8", "False", "(5793, 5793)", 0,
-			solver.Float64))}, "problem.source %q: 5793 x 5793 cells take 256 MiB; at most 256 MiB are allowed, which is " +
-			"5792 x 5792 cells"},
+			solver.Float64))}, "problem.source %q: 5793 x 5793 cells take 256 MiB; at most 256 MiB are allowed, " +
+			"which is 5792 x 5792 cells"},
 	} {
 		p, err := New(t.Context(), config(c.nx, c.ny, "float64", c.p))
 		if err == nil {

@@ -21,7 +21,7 @@ func (p *Problem) shareOf(q part) (s share) {
 	if s.values {
 		s.node = q.node
 	}
-	if p.fixed.covers() {
+	if p.fixed.covers() && !p.fixed.none() {
 		s.node = choose(p.fixed.node, constant(0), s.node)
 	}
 	if p.porous && p.coefficient.covers() {
@@ -41,6 +41,10 @@ func isZero(a bounds) bounds {
 // edges.
 func (p *Problem) overSquares(s share, iy, col int, dst []float64) error {
 	if !s.spread {
+		return nil
+	}
+	if cells := cellsOf(s.node); cells != nil {
+		cellSquares(cells, iy, col, dst)
 		return nil
 	}
 	m := p.mesh
