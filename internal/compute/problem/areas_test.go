@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"jacobi/configs"
@@ -224,6 +225,15 @@ func TestEdgesOfFixedAreas(t *testing.T) {
 				t.Errorf("%s: energies off by %.3g, want second order", name, energies)
 			}
 		}
+	}
+}
+
+// A coefficient that is none at the edge of a fixed area, between two points at which it is one, is refused.
+func TestCoefficientAtEdgesOfFixedAreas(t *testing.T) {
+	p := open(t, config(17, 17, "float64", configs.Problem{Top: "1", Fixed: "x >= 0.53",
+		Coefficient: "10*(x-0.53)^2 - 0.0001"}))
+	if _, err := p.Maxima(t.Context(), 0, 17); err == nil || !strings.Contains(err.Error(), "at x = 0.53, y = 0.0625") {
+		t.Errorf("%v, want an error that names the edge", err)
 	}
 }
 

@@ -58,7 +58,13 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 					return nil, err
 				}
 			} else {
-				dst[ix] = mean(a.along.value(c.from), a.along.value(c.to))
+				ends := [2]float64{a.along.value(c.from), a.along.value(c.to)}
+				for i, at := range [...]float64{c.from, c.to} {
+					if err := p.checkCoefficient(ends[i], a.along.place(at)); err != nil {
+						return nil, err
+					}
+				}
+				dst[ix] = mean(ends[0], ends[1])
 			}
 		}
 		dst[ix] /= c.to - c.from
