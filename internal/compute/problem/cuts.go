@@ -117,10 +117,9 @@ func (p *Problem) lift(iy, ix int, x, first bool, c cut) (float64, error) {
 	} else if !first {
 		iy++
 	}
-	if p.wallColumn(ix) || p.fixedWallRow(iy) {
+	if iy, ix = p.canonical(iy, ix); p.wallColumn(ix) || p.fixedWallRow(iy) {
 		return 0, nil
 	}
-	iy, ix = p.canonical(iy, ix)
 	point := q.node.at(&span{}, iy, ix)
 	edge := q.node.spot(&c.edge)
 	if err := p.finite(q, iy, ix, edge); err != nil {
