@@ -69,7 +69,7 @@ func TestValidation(t *testing.T) {
 		{"cylinder in a stream: speed at the crown", 101, 401, 0.01, 0.9, crown},
 		{"chip: temperature", 41, 81, 2e-4, 1.8, chipInTheMiddle},
 		{"corner of a trace", 80, 160, 4e-4, 1.25, corner},
-		{"plate with a hole", 65, 129, 0.006, 0.9, hole},
+		{"plate with a hole", 65, 129, 2.5e-5, 1.7, hole},
 		{"sheet pile", 33, 65, 0.0081, 0.95, pile},
 		{"checkerboard of 1:10", 65, 129, 0.035, 0.7, checkerboard(10)},
 	} {

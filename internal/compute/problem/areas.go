@@ -27,6 +27,7 @@ const leastCut = 0x1p-10
 type area struct {
 	p            *Problem
 	along, cross line
+	beyond       line // along the strip, and half a spacing further
 	breaks       []float64
 }
 
@@ -89,21 +90,62 @@ func (a *area) band(from, to, begin, end float64, f func(width float64, pieces [
 	return nil
 }
 
-// conductance returns the coefficient of a face whose strip has jumps.
-func (a *area) conductance(from, to, low, high float64) (c float64, err error) {
+// conductance returns the coefficient of a face whose strip has jumps. The squares of its points reach from before to
+// after.
+func (a *area) conductance(from, to, low, high, before, after float64) (c float64, err error) {
 	err = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error {
-		resistance := 0.0
+		resistance, hole := 0.0, false
 		for _, piece := range pieces {
 			v := a.along.value(piece.middle())
-			if err := a.p.checkCoefficient(v, a.along.place(piece.middle())); err != nil || v == 0 {
+			if err := a.p.checkCoefficient(v, a.along.place(piece.middle())); err != nil {
 				return err
 			}
+			hole = hole || v == 0
 			resistance += piece.length() / v
 		}
-		c += float64(width * ((to - from) / resistance))
+		if hole {
+			c += float64(width * a.beside(from, to, before, after))
+		} else {
+			c += float64(width * ((to - from) / resistance))
+		}
 		return nil
 	})
 	return c / (high - low), err
+}
+
+// beside returns the coefficient of a lane that a hole meets, 0 if the hole parts its points. It conducts, as the
+// material in it does, if the hole leaves its middle open, as at the face between two cells that are cut. The hole may
+// cover a point, unless there is material again on the other side of it, within half a spacing.
+func (a *area) beside(from, to, before, after float64) float64 {
+	l := &a.beyond
+	l.n, l.along, l.other, l.rough = a.p.coefficient.node, a.along.along, a.along.other, a.along.rough
+	pieces := l.pieces(before, after)
+	middle := slices.IndexFunc(pieces, func(p piece) bool { return p.to > halfway(from, to) })
+	open := func(i int) bool { return l.value(pieces[i].middle()) != 0 }
+	if !open(middle) {
+		return 0
+	}
+	first, last := middle, middle
+	for first > 0 && open(first-1) {
+		first--
+	}
+	for last+1 < len(pieces) && open(last+1) {
+		last++
+	}
+	for i := range pieces {
+		inside := i < first && pieces[first].from > from || i > last && pieces[last].to < to
+		if inside && open(i) {
+			return 0
+		}
+	}
+	length, resistance := 0.0, 0.0
+	for _, p := range pieces[first : last+1] {
+		if part := min(p.to, to) - max(p.from, from); part > 0 {
+			length += part
+			resistance += part / l.value(p.middle())
+		}
+	}
+	return length / resistance
 }
 
 // mean returns the mean of the expression over a rectangle.
@@ -201,6 +243,17 @@ func (p *Problem) strip(iy int, x bool, lo, hi int) box {
 	return box{left, right, float64(iy), float64(iy + 1)}
 }
 
+// squares returns from where to where the squares of a point and the next one reach, in its row or else in its column.
+func (p *Problem) squares(iy, ix int, x bool) (before, after float64) {
+	i, n, periodic := ix, p.mesh.NX, p.mesh.PeriodicColumns()
+	if !x {
+		i, n, periodic = iy, p.mesh.NY, p.mesh.PeriodicRows()
+	}
+	before, _ = around(i, n, periodic)
+	_, after = around(i+1, n, periodic)
+	return before, after
+}
+
 // mostEdges bounds the faces with edges that a problem remembers. They are worked out by several phases of a run.
 const mostEdges = 1 << 20
 
@@ -258,7 +311,8 @@ func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
 			if !x {
 				b = box{b.top, b.bottom, b.left, b.right}
 			}
-			c, err := a.conductance(b.left, b.right, b.top, b.bottom)
+			before, after := p.squares(iy, ix, x)
+			c, err := a.conductance(b.left, b.right, b.top, b.bottom, before, after)
 			list = append(list, cutFace{ix, c})
 			return err
 		})

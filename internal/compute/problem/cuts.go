@@ -54,7 +54,13 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 			n, _ := coefficient.within(b)
 			a.take(n)
 			if n.jumps(b.between(x, c.from, c.to)) {
-				if dst[ix], err = a.conductance(c.from, c.to, low, high); err != nil {
+				before, after := p.squares(iy, ix, x)
+				if here.fixed[ix] {
+					before = c.from
+				} else {
+					after = c.to
+				}
+				if dst[ix], err = a.conductance(c.from, c.to, low, high, before, after); err != nil {
 					return nil, err
 				}
 			} else {
