@@ -248,7 +248,7 @@ func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64
 	if first == nil {
 		first, second, a, ax, b, bx = second, first, b, bx, a, ax
 	}
-	if t.areas && b.label != nil && b.label[bx] >= 0 {
+	if t.areas && a.label != nil && a.label[ax] >= 0 {
 		return // derivatives counts what is free of it
 	}
 	iy, ix := t.place(a.iy, ax)
