@@ -27,7 +27,7 @@ type Output struct {
 
 	PictureScale string `key:"picture_scale" allowed:"auto linear log sqrt"`
 	Contours     int    `key:"contours" max:"100"` // lines in the picture; 0: none
-	// Results says whether the energy, the fluxes and the extremes are worked out.
+	// Results says whether the energy, the fluxes, their balance and the extremes are worked out.
 	Results bool `key:"results"`
 	// Gradient and Materials say whether -a grad u, and the coefficient with the fixed points, are written.
 	Gradient  bool `key:"gradient"`

@@ -326,8 +326,9 @@ func TestExamplesOfProblems(t *testing.T) {
 	for name, want := range map[string][]string{
 		"capacitor": {"Energy         8.776160593", "258 points at 1, the first at (0.25, 0.4023): flux 8.776160612",
 			"258 points at -1, the first at (0.25, 0.5938): flux -8.776160595"},
-		"coaxial":    {"4,637 points at 1, the first at (0.4805, 0.3516): flux 5.719067403"},
-		"plate":      {"Flux           left -2.580078125, right -0.6199217552, top 0, bottom 0"},
+		"coaxial": {"4,637 points at 1, the first at (0.4805, 0.3516): flux 5.719067403"},
+		"plate": {"Flux           left -2.580078125, right -0.6199217552, top 0, bottom 0",
+			"Balance        in 3.2 (source 3.2), out 3.19999988, remainder 1.2e-07"},
 		"flow":       {"1,485 points at 0.5"},
 		"microstrip": {"Materials      board 4.4", "strip at 1, 42 points: flux 9.764318852"},
 		"studs":      {"Flux           left 0, right 0, top -8.402578496, bottom 8.402578506"},

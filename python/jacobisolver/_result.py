@@ -50,6 +50,7 @@ class Result:
     max: the largest u there.
     mean: the mean u there.
     fluxes: by side: the integral of a du/dn, n out of the mesh.
+    balance: what enters and what leaves: report["results"]["balance"]; empty without results.
     regions: connected regions of fixed points.
     probes: u at the points of each probe of the key output.probes, by its name.
     arrays: further arrays of shape (ny, nx), by name: those of the keys output.gradient and output.materials.
@@ -70,6 +71,7 @@ class Result:
     max: float
     mean: float
     fluxes: Dict[str, float]
+    balance: Mapping[str, Any]
     regions: List[Region]
     probes: Dict[str, NDArray[np.float64]]
     arrays: Dict[str, NDArray[Any]]
@@ -137,6 +139,7 @@ def result(report: Mapping[str, Any], field: NDArray[Any], arrays: Dict[str, NDA
         min=number(found["min"]["value"] if found else None), max=number(found["max"]["value"] if found else None),
         mean=number(found.get("mean")),
         fluxes={side: number(flux) for side, flux in (found.get("flux") or {}).items()}, regions=regions,
+        balance=found.get("balance") or {},
         probes={name: np.array([number(v) for v in values])
                 for name, values in (report.get("probed") or {}).items()},
         arrays=arrays, history=history, report=report)

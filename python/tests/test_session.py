@@ -27,6 +27,15 @@ def test_a_solution_is_exact_to_its_order(ranks):
     assert r._repr_png_().startswith(b"\x89PNG")
 
 
+def test_what_enters_leaves_again(ranks):
+    r = ranks.solve(nx=33, source="2", screening="3*x", top=1, bottom="neumann(x-0.5)")
+    b, sides = r.balance, r.balance["sides"]
+    assert b["source"] == pytest.approx(2) and b["screening"] > 0 and abs(b["remainder"]) < 1e-6
+    assert sum(r.fluxes.values()) + b["source"] - b["screening"] == pytest.approx(b["remainder"], abs=1e-12)
+    assert {side: ways["in"] - ways["out"] for side, ways in sides.items()} == pytest.approx(r.fluxes)
+    assert sides["bottom"]["in"] == pytest.approx(1 / 8) and ranks.solve(nx=9, results=False).balance == {}
+
+
 def test_arrays_are_as_good_as_expressions(ranks):
     y, x = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
     by_text = ranks.solve(nx=33, source="x*y", coefficient="x < 0.5 ? 1 : 4", screening="2*x", fixed="x == 0.5",

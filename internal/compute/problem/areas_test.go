@@ -165,6 +165,47 @@ func TestSourcesHaveTheirArea(t *testing.T) {
 		if math.Abs(out/want-1) > 1e-3 || text[0] != 'h' && math.Abs(out/want-1) > 1e-9 {
 			t.Errorf("%s: %v flows out, want %v", text, out, want)
 		}
+		b := r.Balance
+		if math.Abs(*b.Source-out) > 1e-10 || math.Abs(*b.Out/out-1) > 1e-12 || math.Abs(*b.Remainder) > 1e-10 {
+			t.Errorf("%s: source %v, out %v, remainder %v; want %v, all of it, nothing", text, *b.Source, *b.Out,
+				*b.Remainder, out)
+		}
+	}
+}
+
+// Water seeps from one half of a side to the other, below a sheet pile without conductance: the flux of the side is 0,
+// and its inflow, at the value 2 against 0, is the energy.
+func TestASideLetsInAndOut(t *testing.T) {
+	_, r := solve(t, open(t, config(65, 33, "float64", configs.Problem{Top: "x < 0.5 ? 2 : 0", Left: "neumann(0)",
+		Right: "neumann(0)", Bottom: "neumann(0)", Coefficient: "abs(x-0.5) < 0.02 and y < 0.6 ? 0 : 3e-7"})))
+	side, in := r.Balance.Sides["top"], *r.Energy
+	if in < 1e-7 || math.Abs(*side.In/in-1) > 1e-9 || math.Abs(*side.Out/in-1) > 1e-9 || *r.Balance.In != *side.In ||
+		math.Abs(*r.Flux["top"]) > 1e-9*in || math.Abs(*r.Balance.Remainder) > 1e-9*in {
+		t.Errorf("%v, flux %v, want %v in and out", r.Balance, *r.Flux["top"], in)
+	}
+	if text := fmt.Sprintf(" (in %.10g, out %.10g)", *side.In, *side.Out); !strings.Contains(r.Lines()[2][1], text) {
+		t.Errorf("summary %q, want %q in it", r.Lines()[2][1], text)
+	}
+}
+
+// With a source, a screening that differs, edges of areas and sides of all kinds, nothing remains at the solution. What
+// a side lets in is that of its free part.
+func TestBalance(t *testing.T) {
+	for _, c := range []configs.Problem{
+		{Top: "neumann(1)", Left: "neumann(0)", Fixed: "x < 0.3123", Source: "9*sin(9*x)", Screening: "2+x"},
+		{Top: "neumann(1)", Left: "neumann(0)", Fixed: "ix < 10", Source: "9*sin(9*x)", Screening: "2+x"},
+		{Left: "neumann(-y)", Bottom: "robin(2, 3*x)", Top: "x", Right: "-1", Source: "x < y ? 4 : -3", Initial: "x",
+			Screening: "x > 0.41 ? 5 : 0", Fixed: "hypot(x-0.5, y-0.3) < 0.2", Coefficient: "y > 0.77 ? 100 : 1+x"},
+		{Top: "robin(1, 1)", Bottom: "neumann(x)", Source: "y", Coefficient: "x > 0.6 and y > 0.5 ? 0 : 2"},
+	} {
+		_, r := solve(t, open(t, config(33, 33, "float64", c)))
+		if b := r.Balance; *b.In < 0.01 || math.Abs(*b.Remainder) > 1e-11**b.In ||
+			math.Abs(*b.In-*b.Out-*b.Remainder) > 1e-14**b.In {
+			t.Errorf("%+v: %v", c, b)
+		}
+		if in := *r.Flux["top"]; c.Fixed == "x < 0.3123" && math.Abs(in-(1-0.3123)) > 1e-12 {
+			t.Errorf("%v flows in above the free part, want 1-0.3123", in)
+		}
 	}
 }
 
@@ -211,6 +252,9 @@ func TestEdgesOfFixedAreas(t *testing.T) {
 			made := 0.0
 			if c.problem.Source == "1" {
 				made = math.Pi * radius * radius
+			}
+			if rest := *r.Balance.Remainder; math.Abs(rest) > 1e-10 {
+				t.Errorf("%s, %d^2: remainder %v", name, n, rest)
 			}
 			if math.Abs(total+made) > 2e-4 {
 				t.Errorf("%s, %d^2: fluxes of %v in all, want %v", name, n, total, -made)

@@ -109,6 +109,10 @@ func (p *Problem) Screenings(iy int, dst []float64) error {
 // RightHandSide writes f at the points of row iy from column col on to dst. At fixed walls, where no sweep needs it, it
 // need not be finite.
 func (p *Problem) RightHandSide(iy, col int, dst []float64) error {
+	if p.source.zero() {
+		clear(dst)
+		return nil
+	}
 	s := &span{row: iy, col: col}
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)

@@ -20,8 +20,8 @@ type window struct {
 // windowColumns is the number of columns of a window: few, as walls need one column at each end.
 const windowColumns = 32
 
-// density returns f - k2 u at a point. An f that is not finite, which no sweep has read, counts as 0.
-func (t *Tally) density(l line, ix int) (float64, error) {
+// density returns f and k2 u at a point. An f that is not finite, which no sweep has read, counts as 0.
+func (t *Tally) density(l line, ix int) (f, absorbed float64, err error) {
 	w := &t.windows[l.iy&1]
 	row, column := t.place(l.iy, ix)
 	if w.iy != row || column < w.from || column >= w.from+len(w.values) {
@@ -31,10 +31,10 @@ func (t *Tally) density(l line, ix int) (float64, error) {
 			w.values = make([]float64, n)
 		}
 		if err := t.problem.RightHandSide(row, w.from, w.values); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	f := w.values[column-w.from]
+	f = w.values[column-w.from]
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
 	}
@@ -42,34 +42,38 @@ func (t *Tally) density(l line, ix int) (float64, error) {
 	if l.ground != nil {
 		k2 = l.screening[ix]
 	}
-	return f - float64(k2*l.values[ix]), nil
+	return f, float64(k2 * l.values[ix]), nil
+}
+
+// made returns what f makes less what k2 u absorbs in an area around a point that is not free, and adds both to the
+// balance.
+func (t *Tally) made(l line, ix int, area float64) (float64, error) {
+	f, absorbed, err := t.density(l, ix)
+	t.part.Source.Add(float64(f * area))
+	t.part.Absorbed.Add(-float64(absorbed * area))
+	return float64((f - absorbed) * area), err
 }
 
 // held reports whether a point is not free.
 func (t *Tally) held(l line, ix int) bool {
-	w := t.mesh.Walls
-	return ix == 0 && w.Left == solver.Dirichlet || ix == t.mesh.NX-1 && w.Right == solver.Dirichlet ||
-		t.wallRow(l.iy) || l.label != nil && l.label[ix] >= 0
+	return t.columnWall(ix, solver.Dirichlet) >= 0 || t.wallRow(l.iy) || l.label != nil && l.label[ix] >= 0
 }
 
 // cells takes f - k2 u in the quarters of cells around points that are not free from their owners' fluxes, for the
-// cells between the two newest rows that have a free corner.
+// cells between the two newest rows that have a free corner. It adds up what passes the walls beside such cells.
 func (t *Tally) cells() error {
-	if t.plain {
-		return nil
-	}
 	above, below := t.old, t.now
 	from, to := 0, t.mesh.NX-1
 	if t.mesh.PeriodicColumns() {
 		from = 1
 	}
-	inside := above.label != nil || below.label != nil || t.wallRow(above.iy) || t.wallRow(below.iy)
+	inside := !t.plain && (above.label != nil || below.label != nil) || t.wallRow(above.iy) || t.wallRow(below.iy)
 	var held [4]bool // of the corners of a cell, those of above first
 	held[1], held[3] = t.held(above, from), t.held(below, from)
 	for ix := from; ix < to; ix++ {
 		if !inside && ix > from && ix < to-1 {
-			ix = to - 1 // only walls are fixed
-			held[1], held[3] = false, false
+			ix = to - 1 // only walls count
+			held[1], held[3] = t.held(above, ix), t.held(below, ix)
 		}
 		held = [4]bool{held[1], t.held(above, ix+1), held[3], t.held(below, ix+1)}
 		if held == [4]bool{} || (held[0] || above.none(ix)) && (held[1] || above.none(ix+1)) &&
@@ -77,14 +81,19 @@ func (t *Tally) cells() error {
 			continue // no corner is free
 		}
 		for i, l := range [4]line{above, above, below, below} {
-			if !held[i] || t.areas && l.label != nil && l.label[ix+i&1] >= 0 {
+			column := ix + i&1
+			if !held[i] || t.areas && l.label != nil && l.label[column] >= 0 {
 				continue // squares counts what is free around the points of a fixed area
 			}
-			p, err := t.density(l, ix+i&1)
-			if err != nil {
-				return err
+			var made float64
+			if !t.plain {
+				var err error
+				if made, err = t.made(l, column, t.quarter()); err != nil {
+					return err
+				}
+				t.owner(l, column).Add(-made)
 			}
-			t.owner(l, ix+i&1).Add(-float64(p * t.quarter()))
+			t.passCorner(l, column, [2]line{below, above}[i/2], ix+1-i&1, made)
 		}
 	}
 	return nil
@@ -101,18 +110,11 @@ func (t *Tally) squares() error {
 		if l.label[ix] < 0 {
 			continue
 		}
-		p, err := t.density(l, ix)
+		made, err := t.made(l, ix, t.area(l.iy, ix))
 		if err != nil {
 			return err
 		}
-		weight := float64(t.hx * t.hy)
-		if !t.mesh.PeriodicRows() {
-			weight *= t.half(l.iy, t.mesh.NY)
-		}
-		if !t.mesh.PeriodicColumns() {
-			weight *= t.half(ix, t.mesh.NX)
-		}
-		t.labels.of(l.label[ix]).Flux.Add(-float64(p * weight))
+		t.labels.of(l.label[ix]).Flux.Add(-made)
 	}
 	return nil
 }
@@ -142,7 +144,9 @@ func (t *Tally) corners() error {
 		if side.condition != solver.Dirichlet || t.held(inner, side.beside) || inner.none(side.beside) {
 			continue
 		}
+		moved, made := 0.0, 0.0
 		move := func(flux float64) {
+			moved += flux
 			t.part.Flux[side.wall].Add(flux)
 			t.part.Flux[wall].Add(-flux)
 		}
@@ -150,14 +154,16 @@ func (t *Tally) corners() error {
 		along, across := end.toEast(min(side.ix, side.beside)), t.now.toNorth(side.ix)
 		move(float64(along * float64(t.hy/(2*t.hx)*(u-end.values[side.beside]))))
 		move(float64(across * float64(t.hx/(2*t.hy)*(inner.values[side.ix]-u))))
-		if t.plain {
-			continue
+		if !t.plain {
+			f, absorbed, err := t.density(end, side.ix)
+			if err != nil {
+				return err
+			}
+			made = float64((f - absorbed) * t.quarter())
+			move(-made / 2) // cells counts the quarter as the wall's of the row
 		}
-		p, err := t.density(end, side.ix)
-		if err != nil {
-			return err
-		}
-		move(-float64(p * t.quarter() / 2)) // cells counts the quarter as the wall's of the row
+		t.pass(side.wall, moved)
+		t.pass(wall, -moved-made)
 	}
 	return nil
 }

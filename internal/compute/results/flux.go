@@ -11,10 +11,7 @@ func (t *Tally) mark(own bool) error {
 		l.label = nil
 		return nil
 	}
-	row, err := t.fixedRow(l.iy)
-	if err != nil {
-		return err
-	}
+	row := l.fixed
 	if !t.part.Dropped && !t.named {
 		if err := t.countRuns(row, own); err != nil {
 			return err
@@ -90,8 +87,8 @@ func (t *Tally) labelByNumber(row []bool, own bool) {
 // drop gives up to tell regions apart.
 func (t *Tally) drop() {
 	t.part.Dropped = true
-	t.labels = labels{}
 	t.labels.add()
+	t.labels.joinAll()
 	for ix, label := range t.old.label {
 		t.old.label[ix] = min(label, 0)
 	}
@@ -134,9 +131,27 @@ func (t *Tally) countRuns(row []bool, own bool) error {
 }
 
 // wallRow reports whether row iy is that of a fixed wall.
-func (t *Tally) wallRow(iy int) bool {
-	w := t.mesh.Walls
-	return iy == 0 && w.Top == solver.Dirichlet || iy == t.mesh.NY-1 && w.Bottom == solver.Dirichlet
+func (t *Tally) wallRow(iy int) bool { return t.rowWall(iy, solver.Dirichlet) >= 0 }
+
+// rowWall returns the wall of a kind that row iy is; -1 for none. columnWall returns that of a column.
+func (t *Tally) rowWall(iy int, kind solver.Wall) int {
+	switch w := t.mesh.Walls; {
+	case iy == 0 && w.Top == kind:
+		return top
+	case iy == t.mesh.NY-1 && w.Bottom == kind:
+		return bottom
+	}
+	return -1
+}
+
+func (t *Tally) columnWall(ix int, kind solver.Wall) int {
+	switch w := t.mesh.Walls; {
+	case ix == 0 && w.Left == kind:
+		return left
+	case ix == t.mesh.NX-1 && w.Right == kind:
+		return right
+	}
+	return -1
 }
 
 // ends returns the labels of the runs of fixed points in a row, from left to right.
@@ -155,17 +170,11 @@ func (t *Tally) ends(l line) (list []int) {
 // owner returns the sum that collects the flux through a point: that of a fixed wall or of a region. It returns nil for
 // a free point.
 func (t *Tally) owner(l line, ix int) *Sum {
-	w := t.mesh.Walls
-	switch {
-	case l.iy == 0 && w.Top == solver.Dirichlet:
-		return &t.part.Flux[top]
-	case l.iy == t.mesh.NY-1 && w.Bottom == solver.Dirichlet:
-		return &t.part.Flux[bottom]
-	case ix == 0 && w.Left == solver.Dirichlet:
-		return &t.part.Flux[left]
-	case ix == t.mesh.NX-1 && w.Right == solver.Dirichlet:
-		return &t.part.Flux[right]
-	case l.label != nil && l.label[ix] >= 0:
+	if wall := t.rowWall(l.iy, solver.Dirichlet); wall >= 0 {
+		return &t.part.Flux[wall]
+	} else if wall := t.columnWall(ix, solver.Dirichlet); wall >= 0 {
+		return &t.part.Flux[wall]
+	} else if l.label != nil && l.label[ix] >= 0 {
 		return t.labels.of(l.label[ix]).Flux
 	}
 	return nil
@@ -180,13 +189,7 @@ func (t *Tally) fluxInRow() {
 	if !t.mesh.PeriodicRows() {
 		weight *= t.half(l.iy, t.mesh.NY)
 	}
-	w, along := t.mesh.Walls, -1
-	switch {
-	case l.iy == 0 && w.Top == solver.Neumann:
-		along = top
-	case l.iy == t.mesh.NY-1 && w.Bottom == solver.Neumann:
-		along = bottom
-	}
+	along := t.rowWall(l.iy, solver.Neumann)
 	from, to := 0, t.mesh.NX-1
 	if t.mesh.PeriodicColumns() {
 		from = 1
@@ -215,11 +218,8 @@ func (t *Tally) fluxBetween() {
 			weight *= t.half(ix, t.mesh.NX)
 		}
 		t.addFlux(above, ix, below, ix, float64(weight*below.toNorth(ix)), below.liftNorth(ix))
-		switch w := t.mesh.Walls; {
-		case ix == 0 && w.Left == solver.Neumann:
-			t.addWall(left, above, ix, below, ix, t.hy/2)
-		case ix == t.mesh.NX-1 && w.Right == solver.Neumann:
-			t.addWall(right, above, ix, below, ix, t.hy/2)
+		if along := t.columnWall(ix, solver.Neumann); along >= 0 {
+			t.addWall(along, above, ix, below, ix, t.hy/2)
 		}
 	}
 }
@@ -258,6 +258,7 @@ func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64
 	}
 	flux := float64(g * length)
 	t.part.Flux[wall].Add(flux)
+	t.pass(wall, flux)
 	first.Add(-flux)
 }
 
@@ -281,6 +282,7 @@ func (t *Tally) derivatives() error {
 		}
 		g, err := t.problem.WallFlux(w, l.iy, ix, l.values[ix])
 		t.part.Flux[w].Add(float64(g * length))
+		t.pass(w, float64(g*length))
 		if fixed {
 			t.labels.of(l.label[ix]).Flux.Add(-float64(g * length))
 		}

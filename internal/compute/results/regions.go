@@ -83,6 +83,13 @@ func (l *labels) join(a, b int) {
 	l.regions[b] = nil
 }
 
+// joinAll makes all regions one, whose label is 0.
+func (l *labels) joinAll() {
+	for label := range l.parent {
+		l.join(0, label)
+	}
+}
+
 // of returns the region of a label.
 func (l *labels) of(label int) *region { return l.regions[l.root(label)] }
 

@@ -10,18 +10,21 @@ import (
 
 // Part is what one rank works out.
 type Part struct {
-	Steps   [2]Sum     `json:"steps"`   // squares of the steps along x and along y
-	Sum     Sum        `json:"sum"`     // of the values, by their part of the mesh
-	Squares Sum        `json:"squares"` // of the values, by their part of the mesh; see rowSums
-	Outside Sum        `json:"outside"` // points outside the material, by their part of the mesh
-	Min     extreme    `json:"min"`
-	Max     extreme    `json:"max"`
-	Flux    [walls]Sum `json:"flux"`    // in the order of solver.Walls
-	Regions []*region  `json:"regions"` // of fixed points
-	Top     []int      `json:"top"`     // by run of fixed points in the first row: the place of its region
-	Bottom  []int      `json:"bottom"`  // the same for the first row of the next rank
-	Begun   int        `json:"begun"`   // runs of fixed points without one above
-	Dropped bool       `json:"dropped"` // there are too many runs for regions
+	Steps    [2]Sum        `json:"steps"`   // squares of the steps along x and along y
+	Sum      Sum           `json:"sum"`     // of the values, by their part of the mesh
+	Squares  Sum           `json:"squares"` // of the values, by their part of the mesh; see rowSums
+	Outside  Sum           `json:"outside"` // points outside the material, by their part of the mesh
+	Min      extreme       `json:"min"`
+	Max      extreme       `json:"max"`
+	Flux     [walls]Sum    `json:"flux"`     // in the order of solver.Walls
+	Through  [2][walls]Sum `json:"through"`  // what of these is in and, as negative numbers, out
+	Source   Sum           `json:"source"`   // the integral of f
+	Absorbed Sum           `json:"absorbed"` // that of -k2 u
+	Regions  []*region     `json:"regions"`  // of fixed points; if they are not told apart, one that has their flux
+	Top      []int         `json:"top"`      // by run of fixed points in the first row: the place of its region
+	Bottom   []int         `json:"bottom"`   // the same for the first row of the next rank
+	Begun    int           `json:"begun"`    // runs of fixed points without one above
+	Dropped  bool          `json:"dropped"`  // there are too many runs for regions
 }
 
 // extreme is a value and its point.
@@ -48,6 +51,7 @@ type Results struct {
 	// Flux is the integral of a times the derivative out of the mesh over each wall, by its name; none for periodic
 	// walls.
 	Flux    map[string]*float64 `json:"flux"`
+	Balance Balance             `json:"balance"`
 	Regions []Region            `json:"regions"`           // of fixed points, by their first points
 	Omitted string              `json:"omitted,omitempty"` // why there are no regions
 }
@@ -83,10 +87,14 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		}
 		for k := range total.Flux {
 			total.Flux[k].Merge(&part.Flux[k])
+			total.Through[0][k].Merge(&part.Through[0][k])
+			total.Through[1][k].Merge(&part.Through[1][k])
 		}
 		total.Sum.Merge(&part.Sum)
 		total.Squares.Merge(&part.Squares)
 		total.Outside.Merge(&part.Outside)
+		total.Source.Merge(&part.Source)
+		total.Absorbed.Merge(&part.Absorbed)
 		total.Min.take(part.Min, -1)
 		total.Max.take(part.Max, 1)
 		total.Begun += part.Begun
@@ -110,38 +118,42 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		Flux:    map[string]*float64{},
 		Regions: []Region{},
 	}
-	for i, w := range []struct {
-		name string
-		wall solver.Wall
-	}{{"left", m.Walls.Left}, {"right", m.Walls.Right}, {"top", m.Walls.Top}, {"bottom", m.Walls.Bottom}} {
-		if w.wall != solver.Periodic {
-			r.Flux[w.name] = finite(total.Flux[i].Value())
+	sides := []string{"left", "right", "top", "bottom"}
+	for i, wall := range []solver.Wall{m.Walls.Left, m.Walls.Right, m.Walls.Top, m.Walls.Bottom} {
+		if wall == solver.Periodic {
+			sides[i] = ""
+			continue
 		}
+		r.Flux[sides[i]] = finite(total.Flux[i].Value())
 	}
+	names := p.RegionNames()
+	var list []*region
+	var err error
+	if names != nil {
+		list, err = addNamed(names, parts)
+	} else {
+		list, err = mergeRegions(parts, total.Dropped)
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Balance = total.balance(sides, list)
 	if total.Dropped {
 		r.Omitted = fmt.Sprintf("more than %d runs of fixed points begin, in a row or in the mesh", maxRuns)
 		return r, nil
 	}
-	describe := func(name string, g *region) Region {
-		return Region{Name: name, First: at(g.First, g.IX, g.IY), Points: g.Points, Min: g.Min, Max: g.Max,
-			Flux: finite(g.Flux.Value())}
-	}
-	if names := p.RegionNames(); names != nil {
-		list, err := addNamed(names, parts)
-		for i, g := range list {
-			if g.Points > 0 {
-				r.Regions = append(r.Regions, describe(names[i], g))
-			}
+	for i, g := range list {
+		name := ""
+		if names != nil {
+			name = names[i]
 		}
-		sortRegions(r.Regions)
-		return r, err
-	}
-	list, err := mergeRegions(parts)
-	for _, g := range list {
-		r.Regions = append(r.Regions, describe("", g))
+		if g.Points > 0 {
+			r.Regions = append(r.Regions, Region{Name: name, First: at(g.First, g.IX, g.IY), Points: g.Points,
+				Min: g.Min, Max: g.Max, Flux: finite(g.Flux.Value())})
+		}
 	}
 	sortRegions(r.Regions)
-	return r, err
+	return r, nil
 }
 
 // addNamed adds the parts of the regions with names, by their numbers.
@@ -171,8 +183,8 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// mergeRegions joins the regions that go on on the next rank.
-func mergeRegions(parts []Part) ([]*region, error) {
+// mergeRegions joins the regions that go on on the next rank, or all of them if they are dropped.
+func mergeRegions(parts []Part, dropped bool) ([]*region, error) {
 	var all labels
 	first := make([]int, len(parts)) // label of the first region of each part
 	for i, part := range parts {
@@ -186,7 +198,7 @@ func mergeRegions(parts []Part) ([]*region, error) {
 	}
 	for i, part := range parts {
 		next := (i + 1) % len(parts)
-		if part.Bottom == nil {
+		if part.Bottom == nil || dropped {
 			continue
 		}
 		if len(part.Bottom) != len(parts[next].Top) {
@@ -200,6 +212,9 @@ func mergeRegions(parts []Part) ([]*region, error) {
 			}
 			all.join(first[i]+place, first[next]+other)
 		}
+	}
+	if dropped {
+		all.joinAll()
 	}
 	list, _ := all.numbered()
 	return list, nil

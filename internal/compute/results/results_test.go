@@ -231,14 +231,16 @@ func check(t *testing.T, got Results, want *direct) {
 	for name, flux := range got.Flux {
 		near("flux "+name, flux, want.flux[name])
 	}
-	balance := want.made
-	for _, flux := range got.Flux {
-		balance += *flux
+	near("source less screening", new(*got.Balance.Source-*got.Balance.Screening), want.made)
+	near("remainder", got.Balance.Remainder, want.remainder())
+	near("in less out", new(*got.Balance.In-*got.Balance.Out), want.remainder())
+	for name, flux := range got.Flux {
+		side := got.Balance.Sides[name]
+		near("in less out of "+name, new(*side.In-*side.Out), *flux)
+		if *side.In < 0 || *side.Out < 0 {
+			t.Errorf("%v: %s has %v in and %v out", want, name, *side.In, *side.Out)
+		}
 	}
-	for _, g := range got.Regions {
-		balance += *g.Flux
-	}
-	near("balance", &balance, want.remainder())
 	regions := 0
 	for name := range want.flux {
 		if strings.HasPrefix(name, "region") {
@@ -291,6 +293,9 @@ func TestTooManyRegions(t *testing.T) {
 		if got := *one.Flux[wall]; math.Abs(got-want.flux[wall]) > 1e-9 {
 			t.Errorf("flux %s %v, want %v", wall, got, want.flux[wall])
 		}
+	}
+	if rest := want.remainder(); math.Abs(*one.Balance.Remainder-rest) > 1e-9*math.Abs(rest) {
+		t.Errorf("remainder %v, want %v", *one.Balance.Remainder, rest)
 	}
 	if many := tally(t, w, 8); !reflect.DeepEqual(many, one) {
 		t.Errorf("%+v, one rank has %+v", many, one)

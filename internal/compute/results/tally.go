@@ -1,7 +1,7 @@
 // Package results works out, from the field of a finished run, what people want to know of a solution: its energy, its
-// extremes and mean, and the flux through each wall and each connected region of fixed points. docs/problems.md has the
-// formulas. Each rank tallies its rows, and one rank merges the tallies. All sums over rows are exact, so the results
-// are the same, bit by bit, for any number of ranks.
+// extremes and mean, the flux through each wall and each connected region of fixed points, and the balance of what
+// enters and leaves. docs/problems.md has the formulas. Each rank tallies its rows, and one rank merges the tallies.
+// All sums over rows are exact, so the results are the same, bit by bit, for any number of ranks.
 package results
 
 import (
@@ -96,7 +96,8 @@ type Tally struct {
 type line struct {
 	iy     int
 	values []float64
-	label  []int // by column; -1 where the point is free or of a wall; nil without fixed points
+	fixed  []bool // by column; nil without fixed points, and for the row of a fixed wall
+	label  []int  // by column; -1 where the point is free or of a wall; nil without fixed points
 	*ground
 }
 
@@ -170,12 +171,11 @@ func New(p Problem, stripe solver.Stripe) *Tally {
 
 // Part returns the rank's part of the results. It is called once, after the last row.
 func (t *Tally) Part() Part {
-	if t.part.Dropped {
-		t.part.Top, t.part.Bottom = nil, nil
-		return t.part
-	}
 	list, place := t.labels.numbered()
 	t.part.Regions = list
+	if t.part.Dropped {
+		t.part.Top, t.part.Bottom = nil, nil
+	}
 	for _, ends := range [][]int{t.part.Top, t.part.Bottom} {
 		for i, label := range ends {
 			ends[i] = place(label)
@@ -186,7 +186,7 @@ func (t *Tally) Part() Part {
 
 // Add adds the next rows, as a RowUser does.
 func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
-	sums, grounds := make([]rowSums, len(rows)), make([]*ground, len(rows))
+	sums, lines := make([]rowSums, len(rows)), make([]line, len(rows))
 	err := parallel.Each(len(rows), func(i int) (err error) {
 		above := t.now.values
 		if i > 0 {
@@ -194,16 +194,28 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 		} else if t.now.iy != iy-1 {
 			above = nil
 		}
-		if grounds[i], err = t.groundOf(iy + i); err == nil {
-			sums[i] = t.sumsOf(above, rows[i], iy+i, grounds[i])
+		l := &lines[i]
+		l.iy, l.values = iy+i, rows[i]
+		if l.ground, err = t.groundOf(l.iy); err != nil {
+			return err
+		}
+		if t.fixed != nil && !t.wallRow(l.iy) {
+			if l.fixed, err = t.fixedRow(l.iy); err != nil {
+				return err
+			}
+		}
+		sums[i] = t.sumsOf(above, rows[i], l.iy, l.ground)
+		if own {
+			sums[i].source, sums[i].absorbed, err = t.free(*l)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for i, values := range rows {
-		t.old, t.now = t.now, line{iy: iy + i, values: values, label: t.old.label, ground: grounds[i]}
+	for i, l := range lines {
+		l.label = t.old.label
+		t.old, t.now = t.now, l
 		if err := t.addLine(sums[i], own); err != nil {
 			return err
 		}
@@ -225,6 +237,8 @@ func (t *Tally) addLine(s rowSums, own bool) error {
 		t.part.Sum.Add(s.sum)
 		t.part.Squares.Add(s.squares)
 		t.part.Outside.Add(s.outside)
+		t.part.Source.Add(s.source)
+		t.part.Absorbed.Add(s.absorbed)
 		t.part.Min.take(s.min, -1)
 		t.part.Max.take(s.max, 1)
 	}
@@ -259,6 +273,8 @@ type rowSums struct {
 	sum, squares  float64 // of the values; squares times the screening, if there are materials
 	outside       float64 // points outside the material, by their part of the mesh
 	min, max      extreme
+
+	source, absorbed float64 // see free
 }
 
 // sumsOf returns the sums of row iy. above is nil if the row above does not count.

@@ -20,12 +20,13 @@ func (r Results) Lines() [][2]string {
 	var fluxes []string
 	for _, wall := range []string{"left", "right", "top", "bottom"} {
 		if flux, ok := r.Flux[wall]; ok {
-			fluxes = append(fluxes, wall+" "+number(flux))
+			fluxes = append(fluxes, wall+" "+number(flux)+r.Balance.both(wall))
 		}
 	}
 	if len(fluxes) > 0 {
 		lines = append(lines, [2]string{"Flux", strings.Join(fluxes, ", ")})
 	}
+	lines = append(lines, [2]string{"Balance", r.Balance.String()})
 	key := "Regions"
 	if r.Omitted != "" {
 		return append(lines, [2]string{key, "not told apart: " + r.Omitted})

@@ -57,7 +57,7 @@ type Report struct {
 
 	Accuracy *AccuracyReport `json:"accuracy"` // see there for what is unknown
 	Times    TimesReport     `json:"times"`
-	// Results are the energy, the extremes and the fluxes; null with output.results: false.
+	// Results are the energy, the extremes, the fluxes and their balance; null with output.results: false.
 	Results     *results.Results `json:"results"`
 	GLUPS       float64          `json:"glups"`        // 10^9 points of the mesh updated per second
 	FieldSHA256 string           `json:"field_sha256"` // of the interior rows, in order, little-endian

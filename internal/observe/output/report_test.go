@@ -117,7 +117,9 @@ func TestSummary(t *testing.T) {
 			energy, mean, flux, charge := 1.25, 0.5, -1.0/3, 12.5
 			r.Results = &results.Results{Energy: &energy, Mean: &mean,
 				Min: results.Point{Value: 0}, Max: results.Point{Value: 1, X: 0.25, Y: 0.125},
-				Flux:    map[string]*float64{"left": &flux, "right": nil},
+				Flux: map[string]*float64{"left": &flux, "right": nil},
+				Balance: results.Balance{In: &charge, Out: &energy, Source: &flux, Screening: &mean,
+					Sides: map[string]results.Through{"left": {In: &mean, Out: &energy}}},
 				Regions: slices.Repeat([]results.Region{{Points: 1234, Min: 1, Max: 1, Flux: &charge}}, 9)}
 			r.Results.Regions[1] = results.Region{Points: 1, Min: -1, Max: 2, Flux: &flux}
 			for i := range r.Ranks {

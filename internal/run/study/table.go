@@ -175,10 +175,12 @@ func (t *Table) head() []string {
 	columns := append([]string{"run"}, t.Keys...)
 	columns = append(columns, "verdict", "reason", "iterations", "seconds", "norm", "error",
 		"field_sha256", "energy", "min", "max", "mean")
-	for _, side := range sides {
-		columns = append(columns, "flux_"+side)
+	for _, column := range []string{"flux_", "in_"} {
+		for _, side := range sides {
+			columns = append(columns, column+side)
+		}
 	}
-	columns = append(columns, "charges")
+	columns = append(columns, "source", "screening", "remainder", "charges")
 	for _, name := range t.Probes {
 		columns = append(columns, "probe_"+name)
 	}
@@ -242,12 +244,16 @@ func (l Line) error() *float64 {
 // resultColumns returns the columns of results, which may be nil.
 func resultColumns(r *results.Results) (values []string) {
 	if r == nil {
-		return make([]string, 4+len(sides)+1)
+		return make([]string, 4+2*len(sides)+4)
 	}
 	values = append(values, number(r.Energy), number(&r.Min.Value), number(&r.Max.Value), number(r.Mean))
 	for _, side := range sides {
 		values = append(values, number(r.Flux[side]))
 	}
+	for _, side := range sides {
+		values = append(values, number(r.Balance.Sides[side].In))
+	}
+	values = append(values, number(r.Balance.Source), number(r.Balance.Screening), number(r.Balance.Remainder))
 	var charges []string
 	for i, region := range r.Regions {
 		name := region.Name

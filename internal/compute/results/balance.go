@@ -1,0 +1,155 @@
+package results
+
+import (
+	"fmt"
+	"math"
+
+	"jacobi/solver"
+)
+
+// Balance is what enters the free part of the mesh and what leaves it. A region, the source and the screening count as
+// a whole, a side by its points.
+type Balance struct {
+	In        *float64 `json:"in"`
+	Out       *float64 `json:"out"`
+	Source    *float64 `json:"source"`    // the integral of f
+	Screening *float64 `json:"screening"` // the integral of k2 u
+	// Remainder is all fluxes and Source, less Screening: 0 at the solution of the discrete equations.
+	Remainder *float64           `json:"remainder"`
+	Sides     map[string]Through `json:"sides"` // by name; none for periodic walls
+}
+
+// Through is what passes a side in the two directions. Its flux is the difference.
+type Through struct {
+	In  *float64 `json:"in"`
+	Out *float64 `json:"out"`
+}
+
+// balance returns the balance of all ranks' parts and of their regions.
+func (t *Part) balance(names []string, regions []*region) Balance {
+	b := Balance{Source: finite(t.Source.Value()), Screening: finite(0 - t.Absorbed.Value()),
+		Sides: map[string]Through{}}
+	var in, out, rest Sum
+	add := func(s *Sum) {
+		[2]*Sum{&in, &out}[direction(s.Value())].Merge(s)
+		rest.Merge(s)
+	}
+	add(&t.Source)
+	add(&t.Absorbed)
+	for _, g := range regions {
+		add(g.Flux)
+	}
+	for i, name := range names {
+		in.Merge(&t.Through[0][i])
+		out.Merge(&t.Through[1][i])
+		rest.Merge(&t.Flux[i])
+		if name != "" {
+			b.Sides[name] = Through{finite(t.Through[0][i].Value()), finite(0 - t.Through[1][i].Value())}
+		}
+	}
+	b.In, b.Out, b.Remainder = finite(in.Value()), finite(0-out.Value()), finite(rest.Value())
+	return b
+}
+
+// direction returns the place of a flux among those in and out.
+func direction(v float64) int {
+	if v > 0 {
+		return 0
+	}
+	return 1
+}
+
+// pass adds what passes a part of a wall to what passes the wall in that direction.
+func (t *Tally) pass(wall int, v float64) { t.part.Through[direction(v)][wall].Add(v) }
+
+// passCorner adds what passes half a spacing of a fixed wall at a cell between the two newest rows: through half of the
+// face from a point of the wall to the free point beside it, less what the quarter of the cell makes. In a corner
+// between two fixed walls, corners does that.
+func (t *Tally) passCorner(l line, ix int, beside line, jx int, made float64) {
+	wall, side := t.rowWall(l.iy, solver.Dirichlet), t.columnWall(ix, solver.Dirichlet)
+	if (wall < 0) == (side < 0) {
+		return
+	}
+	_, column := t.place(l.iy, ix)
+	weight, end, length := float64(t.now.toNorth(column)*(t.hx/(2*t.hy))), t.columnWall(ix, solver.Neumann), t.hy/2
+	n, nx := beside, ix
+	if wall < 0 {
+		wall, weight = side, float64(l.toEast(min(ix, jx))*(t.hy/(2*t.hx)))
+		n, nx, end, length = l, jx, t.rowWall(l.iy, solver.Neumann), t.hx/2
+	}
+	flux := 0.0
+	if !t.held(n, nx) {
+		flux = float64(weight * (l.values[ix] - n.values[nx]))
+		if end >= 0 { // the face lies in a Neumann wall: see addWall
+			iy, column := t.place(l.iy, ix)
+			if g, err := t.problem.WallFlux(end, iy, column, l.values[ix]); err == nil {
+				flux -= float64(g * length)
+			}
+		}
+	}
+	t.pass(wall, flux-made)
+}
+
+// free returns what f makes at the free points of a row, and what k2 u absorbs, as a negative number.
+func (t *Tally) free(l line) (source, absorbed float64, err error) {
+	if t.plain || l.iy < t.stripe.Lo || l.iy >= t.stripe.Hi {
+		return 0, 0, nil
+	}
+	f := make([]float64, t.hi-t.lo)
+	iy, _ := t.mesh.Canonical(l.iy)
+	if err := t.problem.RightHandSide(iy, t.lo, f); err != nil {
+		return 0, 0, err
+	}
+	k2 := t.problem.Screening()
+	for i, f := range f {
+		ix := t.lo + i
+		if l.fixed != nil && l.fixed[ix] || l.none(ix) {
+			continue
+		}
+		if l.ground != nil {
+			k2 = l.screening[ix]
+		}
+		area := t.area(l.iy, ix)
+		source += float64(f * area)
+		absorbed -= float64(float64(k2*l.values[ix]) * area)
+	}
+	return source, absorbed, nil
+}
+
+// area returns the area of the square of a point, in the mesh.
+func (t *Tally) area(iy, ix int) float64 {
+	area := float64(t.hx * t.hy)
+	if !t.mesh.PeriodicRows() {
+		area *= t.half(iy, t.mesh.NY)
+	}
+	if !t.mesh.PeriodicColumns() {
+		area *= t.half(ix, t.mesh.NX)
+	}
+	return area
+}
+
+// String returns the balance for the summary.
+func (b Balance) String() string {
+	text := [2]string{"in " + number(b.In), "out " + number(b.Out)}
+	note := func(name string, v *float64, sign float64) {
+		if v != nil && *v != 0 {
+			text[direction(*v*sign)] += fmt.Sprintf(" (%s %s)", name, number(v))
+		}
+	}
+	note("source", b.Source, 1)
+	note("screening", b.Screening, -1)
+	rest := number(b.Remainder)
+	if b.Remainder != nil {
+		rest = fmt.Sprintf("%.3g", *b.Remainder)
+	}
+	return text[0] + ", " + text[1] + ", remainder " + rest
+}
+
+// both returns what passes a side in the two directions, if neither is less than a hundredth of all that enters.
+func (b Balance) both(side string) string {
+	s := b.Sides[side]
+	if b.In == nil || s.In == nil || s.Out == nil || !(math.Min(*s.In, *s.Out) > *b.In/100) {
+		return ""
+	}
+	return fmt.Sprintf(" (in %s, out %s)", number(s.In), number(s.Out))
+}
