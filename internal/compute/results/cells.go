@@ -160,7 +160,7 @@ func (t *Tally) corners() error {
 				return err
 			}
 			made = float64((f - absorbed) * t.quarter())
-			move(-made / 2) // cells counts the quarter as the wall's of the row
+			move(-float64(made / 2)) // cells counts the quarter as the wall's of the row
 		}
 		t.pass(side.wall, moved)
 		t.pass(wall, -moved-made)
