@@ -96,7 +96,7 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 	err = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error {
 		resistance, hole := 0.0, false
 		for _, piece := range pieces {
-			v := a.along.value(piece.middle())
+			v := a.along.of(piece)
 			if err := a.p.checkCoefficient(v, a.along.place(piece.middle())); err != nil {
 				return err
 			}
@@ -121,7 +121,7 @@ func (a *area) beside(from, to, before, after float64) float64 {
 	l.n, l.along, l.other, l.rough = a.p.coefficient.node, a.along.along, a.along.other, a.along.rough
 	pieces := l.pieces(before, after)
 	middle := slices.IndexFunc(pieces, func(p piece) bool { return p.to > halfway(from, to) })
-	open := func(i int) bool { return l.value(pieces[i].middle()) != 0 }
+	open := func(i int) bool { return l.of(pieces[i]) != 0 }
 	if !open(middle) {
 		return 0
 	}
@@ -142,7 +142,7 @@ func (a *area) beside(from, to, before, after float64) float64 {
 	for _, p := range pieces[first : last+1] {
 		if part := min(p.to, to) - max(p.from, from); part > 0 {
 			length += part
-			resistance += part / l.value(p.middle())
+			resistance += part / l.of(p)
 		}
 	}
 	return length / resistance
@@ -153,7 +153,7 @@ func (a *area) mean(from, to, low, high float64) float64 {
 	sum := 0.0
 	_ = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error { // f returns no error
 		for _, piece := range pieces {
-			sum += float64(float64(width*piece.length()) * a.along.value(piece.middle()))
+			sum += float64(float64(width*piece.length()) * a.along.of(piece))
 		}
 		return nil
 	})

@@ -150,6 +150,39 @@ func TestSeveralLayersAreExact(t *testing.T) {
 	}
 }
 
+// A thin layer counts wherever it lies, and no more than it is thick.
+func TestThinLayers(t *testing.T) {
+	for _, thick := range []float64{2e-3, 1e-3, 2e-4, 1e-5} { // a spacing is 1/16
+		for _, at := range []float64{0.5, 0.5137, 0.515, 0.52, 1.0 / 3} {
+			for axis, sides := range map[string]configs.Problem{
+				"x": {Left: "1", Top: "neumann(0)", Bottom: "neumann(0)"},
+				"y": {Top: "1", Left: "neumann(0)", Right: "neumann(0)"},
+			} {
+				across, along := sides, sides
+				across.Coefficient = fmt.Sprintf("abs(%s - %v) < %v ? %v : 1", axis, at, thick/2, thick)
+				along.Source = fmt.Sprintf("abs(%s - %v) < %v ? %v : 0", axis, at, thick/2, 1/thick)
+				along.Screening = "0*x"
+				_, r := solve(t, open(t, config(17, 17, "float64", across)))
+				most, want := 0.0, 1/(2-thick)
+				for _, flux := range r.Flux {
+					most = max(most, *flux)
+				}
+				if math.Abs(most/want-1) > 1e-6 {
+					t.Errorf("%s: flux %v, want %v", across.Coefficient, most, want)
+				}
+				_, r = solve(t, open(t, config(17, 17, "float64", along)))
+				out := 0.0
+				for _, flux := range r.Flux {
+					out -= *flux
+				}
+				if math.Abs(out-1) > 1e-4 {
+					t.Errorf("%s: %v flows out, want 1", along.Source, out)
+				}
+			}
+		}
+	}
+}
+
 // What a source makes is the area times its density, wherever its edges lie, and all of it leaves again.
 func TestSourcesHaveTheirArea(t *testing.T) {
 	for text, want := range map[string]float64{

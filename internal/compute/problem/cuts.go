@@ -97,14 +97,14 @@ func (l *line) cut(from, to float64, first bool) cut {
 	pieces := l.pieces(from, to)
 	if first {
 		last := pieces[len(pieces)-1]
-		if l.value(last.middle()) != 0 {
+		if l.of(last) != 0 {
 			last.from = to
 		}
 		at := min(last.from, to-leastCut)
 		return cut{at, to, l.place(max(from, last.from-inward))}
 	}
 	begin := pieces[0]
-	if l.value(begin.middle()) != 0 {
+	if l.of(begin) != 0 {
 		begin.to = from
 	}
 	at := max(begin.to, from+leastCut)

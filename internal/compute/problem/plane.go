@@ -63,6 +63,8 @@ func halfway(lo, hi float64) float64 { return lo + float64((hi-lo)/2) }
 
 const (
 	isolations = 5     // halvings of a line whose parts without jumps are left out
+	further    = 12    // more of a part that may jump though its ends are alike: a thin layer may lie in it
+	mostThin   = 128   // such parts of a line that are halved
 	exact      = 32    // halvings of the rest, after which the place of a jump is known
 	rough      = 20    // the same in lanes that differ from each other
 	crumb      = 1e-11 // of a spacing: shorter pieces are none
@@ -76,12 +78,13 @@ type line struct {
 	other float64 // its y, or else its x
 	rough bool    // places of jumps need not be exact
 	list  []piece
+	thin  int // parts that are alike at their ends and have been halved
 }
 
 // pieces returns the parts of the line from one place to another between which the expression jumps. They are of use
 // until the next call.
 func (l *line) pieces(from, to float64) []piece {
-	l.list = l.list[:0]
+	l.list, l.thin = l.list[:0], 0
 	l.split(from, to, isolations)
 	return l.list
 }
@@ -90,6 +93,15 @@ func (l *line) pieces(from, to float64) []piece {
 func (l *line) value(at float64) float64 {
 	v, _ := l.look(at)
 	return v
+}
+
+// of returns the value of the expression in a piece: in its middle, or near its beginning if the middle happens to lie
+// in a part that is too thin to be told apart.
+func (l *line) of(p piece) float64 {
+	if v, branches := l.look(p.middle()); branches == p.branches {
+		return v
+	}
+	return l.value(p.from + min(near, p.length()/4))
 }
 
 func (l *line) look(at float64) (value float64, branches uint64) {
@@ -133,9 +145,20 @@ func (l *line) split(from, to float64, left int) {
 	case left > 0:
 		l.split(from, middle, left-1)
 		l.split(middle, to, left-1)
+	case left > -further && l.thin < mostThin && l.alike(from+crumb, to-crumb):
+		l.thin++
+		l.split(from, middle, left-1)
+		l.split(middle, to, left-1)
 	default:
 		l.bisect(from, to)
 	}
+}
+
+// alike reports whether the same branches are taken at two places.
+func (l *line) alike(at, other float64) bool {
+	_, one := l.look(at)
+	_, two := l.look(other)
+	return one == two
 }
 
 // bisect adds the pieces of a short part of the line.

@@ -135,7 +135,7 @@ func (p *Problem) alongWall(s share, q part, wall, iy, ix int) float64 {
 	}
 	sum := 0.0
 	for _, piece := range l.pieces(from, to) {
-		sum += float64(piece.length() * l.value(piece.middle()))
+		sum += float64(piece.length() * l.of(piece))
 	}
 	mean := sum / (to - from)
 	if !s.values {
