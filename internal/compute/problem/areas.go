@@ -93,6 +93,7 @@ func (a *area) band(from, to, begin, end float64, f func(width float64, pieces [
 // conductance returns the coefficient of a face whose strip has jumps. The squares of its points reach from before to
 // after.
 func (a *area) conductance(from, to, low, high, before, after float64) (c float64, err error) {
+	a.beyond.n = node{}
 	err = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error {
 		resistance, hole := 0.0, false
 		for _, piece := range pieces {
@@ -102,6 +103,13 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 			}
 			hole = hole || v == 0
 			resistance += piece.length() / v
+		}
+		if hole && a.beyond.n.spot == nil {
+			whole := box{low, high, before, after}
+			if a.along.along {
+				whole = box{before, after, low, high}
+			}
+			a.beyond.n, _ = a.p.coefficient.node.within(whole)
 		}
 		if hole {
 			c += float64(width * a.beside(from, to, before, after))
@@ -118,7 +126,7 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 // cover a point, unless there is material again on the other side of it, within half a spacing.
 func (a *area) beside(from, to, before, after float64) float64 {
 	l := &a.beyond
-	l.n, l.along, l.other, l.rough = a.p.coefficient.node, a.along.along, a.along.other, a.along.rough
+	l.along, l.other, l.rough = a.along.along, a.along.other, a.along.rough
 	pieces := l.pieces(before, after)
 	middle := slices.IndexFunc(pieces, func(p piece) bool { return p.to > halfway(from, to) })
 	open := func(i int) bool { return l.of(pieces[i]) != 0 }
