@@ -1,0 +1,532 @@
+package oracle_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"jacobi/configs"
+	"jacobi/internal/compute/problem"
+	"jacobi/solver"
+)
+
+// scenes is the number of random problems whose areas have edges; ORACLE and ORACLE_SEED say as for TestRandomProblems.
+const scenes = 40
+
+// The equations of problems with discs, rectangles and half-planes are those of docs/numerics.md, worked out here by
+// dense sampling: faces from the lanes of their strips, sources and screenings from squares, walls from their parts.
+// They differ by what a rule of 8 lanes leaves open: a part of how much lanes differ, and what reaches in between two.
+func TestEdgesOfRandomAreas(t *testing.T) {
+	count, first := number(t, "ORACLE", scenes), uint64(0)
+	if testing.Short() {
+		count /= 6
+	}
+	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
+		first, count = seed, 1
+	}
+	compared := 0
+	for seed := first; seed < first+count; seed++ {
+		s := newScene(seed)
+		p, err := problem.New(t.Context(), s.config())
+		if err == nil {
+			err = p.Check(t.Context())
+		}
+		if err != nil {
+			if text := err.Error(); !strings.Contains(text, "any constant") && !strings.Contains(text, "it fixes all") {
+				t.Errorf("seed %d: %v\n\t%s", seed, err, s)
+			}
+			continue
+		}
+		if p.Weighted() {
+			compared++
+			s.compare(t, p)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if compared < int(count)/2 {
+		t.Errorf("%d of %d problems are compared", compared, count)
+	}
+}
+
+// shape is an area of the plane.
+type shape struct {
+	text string
+	has  func(x, y float64) bool
+}
+
+// patches are values by area: that of the first one that has a place, or else the last one.
+type patches struct {
+	shapes []shape
+	values []float64
+}
+
+func (p patches) at(x, y float64) float64 {
+	for i, s := range p.shapes {
+		if s.has(x, y) {
+			return p.values[i]
+		}
+	}
+	return p.values[len(p.shapes)]
+}
+
+func (p patches) String() string {
+	text := ""
+	for i, s := range p.shapes {
+		text += fmt.Sprintf("%s ? %v : ", s.text, p.values[i])
+	}
+	return text + fmt.Sprint(p.values[len(p.shapes)])
+}
+
+// scene is a random problem with areas.
+type scene struct {
+	seed                           uint64
+	nx, ny                         int
+	height                         float64
+	walls                          solver.Walls
+	sides                          [4]string
+	h, g                           [4]patches // of Robin and Neumann walls; h without values for Neumann
+	fixed                          patches    // 1 where an area is fixed
+	coefficient, source, screening patches
+	hx, hy                         float64
+}
+
+func newScene(seed uint64) *scene {
+	r := rand.New(rand.NewPCG(seed, 3))
+	s := &scene{seed: seed, nx: 7 + r.IntN(14), ny: 7 + r.IntN(14), height: math.Exp(1.4*r.Float64() - 0.7)}
+	chance := func(p float64) bool { return r.Float64() < p }
+	some := func(number int, value func() float64) (p patches) {
+		for range number {
+			p.shapes, p.values = append(p.shapes, randomShape(r)), append(p.values, value())
+		}
+		p.values = append(p.values, value())
+		return p
+	}
+	s.walls.Left, s.walls.Top = solver.Dirichlet, solver.Dirichlet
+	for axis := range 2 {
+		periodic := chance(0.25)
+		for i := 2 * axis; i < 2*axis+2; i++ {
+			wall := solver.Dirichlet
+			s.g[i] = some(r.IntN(2), func() float64 { return math.Round(20*r.Float64()) - 10 })
+			switch kind := r.IntN(3); {
+			case periodic:
+				wall, s.sides[i] = solver.Periodic, "periodic"
+			case kind == 0:
+				s.sides[i] = fmt.Sprint(r.IntN(3))
+			case kind == 1:
+				wall, s.sides[i] = solver.Neumann, fmt.Sprintf("neumann(%s)", s.g[i])
+			default:
+				s.h[i] = some(r.IntN(2), func() float64 { return math.Round(9 * r.Float64()) })
+				wall, s.sides[i] = solver.Neumann, fmt.Sprintf("robin(%s, %s)", s.h[i], s.g[i])
+			}
+			*[]*solver.Wall{&s.walls.Left, &s.walls.Right, &s.walls.Top, &s.walls.Bottom}[i] = wall
+		}
+	}
+	s.hx = 1 / float64(solver.Intervals(s.nx, s.walls.Left))
+	s.hy = s.height / float64(solver.Intervals(s.ny, s.walls.Top))
+	s.fixed = some(r.IntN(3), func() float64 { return 1 })
+	s.fixed.values[len(s.fixed.shapes)] = 0
+	s.coefficient = some(r.IntN(4), func() float64 {
+		return []float64{0, 0.1, 1, 3, 50}[r.IntN(5)]
+	})
+	if last := &s.coefficient.values[len(s.coefficient.shapes)]; *last == 0 {
+		*last = 1
+	}
+	s.source = some(r.IntN(3), func() float64 { return math.Round(100*r.Float64()) - 50 })
+	s.screening = some(r.IntN(3), func() float64 { return math.Round(100 * r.Float64()) })
+	return s
+}
+
+// randomShape returns a disc, a rectangle or a half-plane.
+func randomShape(r *rand.Rand) shape {
+	number := func(from, to float64) float64 { return math.Round(1e4*(from+(to-from)*r.Float64())) / 1e4 }
+	a, b := number(0.1, 0.9), number(0.1, 0.9)
+	switch r.IntN(3) {
+	case 0:
+		radius := number(0.15, 0.45)
+		return shape{fmt.Sprintf("hypot(x-%v, y-%v) < %v", a, b, radius), func(x, y float64) bool {
+			return math.Hypot(x-a, y-b) < radius
+		}}
+	case 1:
+		w, h := number(0.1, 0.4), number(0.1, 0.4)
+		return shape{fmt.Sprintf("abs(x-%v) < %v and abs(y-%v) < %v", a, w, b, h), func(x, y float64) bool {
+			return math.Abs(x-a) < w && math.Abs(y-b) < h
+		}}
+	}
+	c, d := number(-1, 1), number(-1, 1)
+	return shape{fmt.Sprintf("%v*(x-%v)+%v*(y-%v) < 0", c, a, d, b), func(x, y float64) bool {
+		return float64(c*(x-a))+float64(d*(y-b)) < 0
+	}}
+}
+
+// start is problem.initial, of which the values at the edges of fixed areas count.
+func start(x, y float64) float64 { return 1 + 2*x - 3*y*y }
+
+func (s *scene) config() configs.Config {
+	c := configs.Default()
+	c.Grid = configs.Grid{NX: s.nx, NY: s.ny, DType: "float64", Width: 1, Height: s.height}
+	fixed := "false"
+	if len(s.fixed.shapes) > 0 {
+		fixed = "(" + s.fixed.String() + ") > 0.5"
+	}
+	c.Problem = configs.Problem{Preset: "dirichlet", Left: s.sides[0], Right: s.sides[1], Top: s.sides[2],
+		Bottom: s.sides[3], Initial: "1 + 2*x - 3*y*y", Fixed: fixed, Coefficient: s.coefficient.String(),
+		Source: s.source.String(), Screening: s.screening.String()}
+	return c
+}
+
+func (s *scene) String() string { return fmt.Sprintf("%+v %+v", s.config().Grid, s.config().Problem) }
+
+// place returns x and y of a place of the plane that is measured in points.
+func (s *scene) place(across, down float64) (x, y float64) {
+	at := func(v float64, n int, w solver.Wall) float64 {
+		m := float64(solver.Intervals(n, w))
+		if w == solver.Periodic && v > m {
+			v -= m
+		}
+		return v / m
+	}
+	return at(across, s.nx, s.walls.Left), at(down, s.ny, s.walls.Top)
+}
+
+// of returns a value at a place of the plane, along x and across it, or else along y.
+func (s *scene) of(p patches, x bool, along, across float64) float64 {
+	if !x {
+		along, across = across, along
+	}
+	return p.at(s.place(along, across))
+}
+
+// stretch is a part of a line with one value.
+type stretch struct{ length, value float64 }
+
+// stretches follows a value from one place to another.
+func stretches(from, to float64, value func(at float64) float64) (list []stretch) {
+	const parts = 160
+	begin, last := from, value(from+(to-from)*1e-9)
+	for i := 1; i <= parts; i++ {
+		at := from + (to-from)*float64(i)/parts
+		if i == parts {
+			at -= (to - from) * 1e-9
+		}
+		next := value(at)
+		if next == last {
+			continue
+		}
+		lo, hi := from+(to-from)*(float64(i)-1)/parts, at
+		for range 45 {
+			if middle := (lo + hi) / 2; value(middle) == last {
+				lo = middle
+			} else {
+				hi = middle
+			}
+		}
+		list = append(list, stretch{hi - begin, last})
+		begin, last = hi, next
+	}
+	return append(list, stretch{to - begin, last})
+}
+
+// average returns the mean of f from low to high, and how much f varies.
+func average(low, high float64, f func(at float64) float64) (mean, varies float64) {
+	const lanes = 160
+	before := 0.0
+	for i := range lanes {
+		v := f(low + (high-low)*(float64(i)+0.5)/lanes)
+		if i > 0 {
+			varies += math.Abs(v - before)
+		}
+		mean, before = mean+v/lanes, v
+	}
+	return mean, varies
+}
+
+// reach returns what belongs to a point within the mesh.
+func reach(i, n int, w solver.Wall) (from, to float64) {
+	from, to = float64(i)-0.5, float64(i)+0.5
+	if w != solver.Periodic {
+		from, to = max(0, from), min(to, float64(n-1))
+	}
+	return from, to
+}
+
+// face returns the coefficient of the face from a point to the next column or else row, by how much it may be off, and
+// what its lift adds to the step, as it is seen from the free point.
+func (s *scene) face(ix, iy int, x bool) (c, off, lift float64) {
+	along, across := float64(ix), float64(iy)
+	low, high := reach(iy, s.ny, s.walls.Top)
+	if !x {
+		along, across = across, along
+		low, high = reach(ix, s.nx, s.walls.Left)
+	}
+	from, to, part := along, along+1, 1.0
+	first, second := s.of(s.fixed, x, from, across) > 0, s.of(s.fixed, x, to, across) > 0
+	if first && second {
+		return 0, 0, 0
+	}
+	if first != second {
+		list := stretches(from, to, func(at float64) float64 { return s.of(s.fixed, x, at, across) })
+		free := 0.0
+		if end := list[len(list)-1]; first && end.value == 0 {
+			free = end.length
+		} else if second && list[0].value == 0 {
+			free = list[0].length
+		}
+		part = max(free, 0x1p-10)
+		point, edge := to, from+free
+		if to = from + part; first {
+			point, edge, from, to = from, along+1-free, along+1-part, along+1
+		}
+		value := func(at float64) float64 {
+			if x {
+				return start(s.place(at, across))
+			}
+			return start(s.place(across, at))
+		}
+		const within = 1e-6 // of the area, as problem.initial may jump at its edge, too
+		if first {
+			edge = max(edge-within, point)
+		} else {
+			edge = min(edge+within, point)
+		}
+		lift = value(edge) - value(point)
+		if wall := s.wallBehind(ix, iy, x, second); wall {
+			lift = 0
+		}
+	}
+	before, _ := reach(ix, s.nx, s.walls.Left)
+	_, after := reach(ix+1, s.nx, s.walls.Left)
+	if !x {
+		before, _ = reach(iy, s.ny, s.walls.Top)
+		_, after = reach(iy+1, s.ny, s.walls.Top)
+	}
+	if first {
+		before = from
+	} else if second {
+		after = to
+	}
+	c, off = average(low, high, func(at float64) float64 {
+		return conducts(from, to, before, after, func(along float64) float64 {
+			return s.of(s.coefficient, x, along, at)
+		})
+	})
+	off += slices.Max(s.coefficient.values) / 16 // what reaches in between two lanes
+	return c / part, off / part, lift
+}
+
+// conducts returns the coefficient of a lane, in which a hole may leave the middle open.
+func conducts(from, to, before, after float64, value func(along float64) float64) float64 {
+	resistance := 0.0
+	for _, l := range stretches(from, to, value) {
+		resistance += l.length / l.value // infinite for a hole
+	}
+	if !math.IsInf(resistance, 1) {
+		return (to - from) / resistance
+	}
+	middle := (from + to) / 2
+	if value(middle) == 0 {
+		return 0
+	}
+	// grows follows the material from the middle towards a point: how far it reaches, its resistance, and whether there
+	// is material again beyond a hole before the point, up to the end.
+	grows := func(point, end float64) (reached, resistance float64, parted bool) {
+		sign, reached := 1.0, middle
+		if end < middle {
+			sign = -1
+		}
+		hole := false
+		for _, l := range stretches(0, math.Abs(end-middle), func(d float64) float64 {
+			return value(middle + sign*d)
+		}) {
+			switch part := min(l.length, max(0, sign*(point-reached))); {
+			case l.value == 0:
+				hole = hole || sign*(point-reached) > 1e-9
+			case hole:
+				parted = true
+			default:
+				resistance += part / l.value
+				reached += sign * part
+			}
+		}
+		return reached, resistance, parted
+	}
+	end, one, parted := grows(to, after)
+	begin, other, alsoParted := grows(from, before)
+	if parted || alsoParted {
+		return 0
+	}
+	return (end - begin) / (one + other)
+}
+
+// wallBehind reports whether the fixed point of a face, its second or else its first, is one of a fixed wall.
+func (s *scene) wallBehind(ix, iy int, x, second bool) bool {
+	if second && x {
+		ix++
+	} else if second {
+		iy++
+	}
+	return !s.inside(ix, iy)
+}
+
+// inside reports whether a point is none of a fixed wall.
+func (s *scene) inside(ix, iy int) bool {
+	w := s.walls
+	return !(ix == 0 && w.Left == solver.Dirichlet || ix == s.nx-1 && w.Right == solver.Dirichlet ||
+		iy == 0 && w.Top == solver.Dirichlet || iy == s.ny-1 && w.Bottom == solver.Dirichlet)
+}
+
+// free returns a value at a place, or 0 where an area is fixed or has no material.
+func (s *scene) free(p patches, x, y float64) float64 {
+	if s.fixed.at(x, y) > 0 || s.coefficient.at(x, y) == 0 {
+		return 0
+	}
+	return p.at(x, y)
+}
+
+// square returns the mean of a value over the free part of the square of a point, and by how much it may be off.
+func (s *scene) square(p patches, ix, iy int) (mean, off float64) {
+	left, right := reach(ix, s.nx, s.walls.Left)
+	top, bottom := reach(iy, s.ny, s.walls.Top)
+	return average(top, bottom, func(down float64) (mean float64) {
+		for _, l := range stretches(left, right, func(across float64) float64 {
+			x, y := s.place(across, down)
+			return s.free(p, x, y)
+		}) {
+			mean += l.length * l.value / (right - left)
+		}
+		return mean
+	})
+}
+
+// alongWall returns the mean of a value over the free part of a wall around a point.
+func (s *scene) alongWall(value func(x, y float64) float64, wall, ix, iy int) (mean float64) {
+	from, to := reach(ix, s.nx, s.walls.Left)
+	at := func(v float64) (x, y float64) { return s.place(v, float64(iy)) }
+	if wall < 2 {
+		from, to = reach(iy, s.ny, s.walls.Top)
+		at = func(v float64) (x, y float64) { return s.place(float64(ix), v) }
+	}
+	for _, l := range stretches(from, to, func(v float64) float64 { return value(at(v)) }) {
+		mean += l.length * l.value / (to - from)
+	}
+	return mean
+}
+
+// compare compares the equations of a problem.
+func (s *scene) compare(t *testing.T, p *problem.Problem) {
+	m := p.Mesh()
+	maxima, err := p.Maxima(t.Context(), 0, m.NY)
+	if err != nil {
+		t.Errorf("seed %d: %v\n\t%s", s.seed, err, s)
+		return
+	}
+	p.SetMaxima(maxima)
+	_, unit := math.Frexp(maxima.Diagonal)
+	rows := map[solver.Value][][]float64{}
+	for _, k := range []solver.Value{solver.Source, solver.Diagonal, solver.EastFace, solver.SouthFace} {
+		for iy := range m.NY {
+			raw, values := make([]byte, 8*m.NX), make([]float64, m.NX)
+			if err := p.ValueRow(iy, k, raw); err != nil {
+				t.Fatalf("seed %d: %v", s.seed, err)
+			}
+			solver.Float64.Decode(values, raw)
+			rows[k] = append(rows[k], values)
+		}
+	}
+	half := func(i, n int, before, after solver.Wall) float64 {
+		if i == 0 && before == solver.Neumann || i == n-1 && after == solver.Neumann {
+			return 0.5
+		}
+		return 1
+	}
+	w := s.walls
+	scale := math.Ldexp(1, unit) / (s.hx * s.hy)
+	wrong := 0
+	check := func(what string, ix, iy int, got, want, off float64) {
+		if math.Abs(got-want) > off+1e-6*(math.Abs(want)+1) {
+			if wrong++; wrong <= 4 {
+				t.Errorf("seed %d: %s of column %d, row %d: %.9g, want %.9g within %.2g\n\t%s", s.seed, what,
+					ix, iy, got, want, off, s)
+			}
+		}
+	}
+	const open = 0.08 // the part of how much lanes vary by which the mean may be off
+	lo, hi := m.InteriorColumns()
+	interior := m.Interior()
+	for iy := interior.Lo; iy < interior.Hi; iy++ {
+		for ix := lo; ix < hi; ix++ {
+			x, y := s.place(float64(ix), float64(iy))
+			if s.fixed.at(x, y) > 0 {
+				continue
+			}
+			total, slack, b := 0.0, 0.0, 0.0
+			across, down := half(ix, m.NX, w.Left, w.Right), half(iy, m.NY, w.Top, w.Bottom)
+			add := func(fx, fy int, along bool) {
+				c, off, lift := s.face(fx, fy, along)
+				h, k, part, what := s.hy, solver.SouthFace, across, "south face"
+				if along {
+					h, k, part, what = s.hx, solver.EastFace, down, "east face"
+				}
+				c, off = c/(h*h), off*open/(h*h)
+				check(what, fx, fy, rows[k][fy][fx]*scale/part, c, off)
+				total, slack = total+c, slack+off
+				b += rows[k][fy][fx] * scale / part * lift
+			}
+			for _, f := range []struct {
+				wall    bool // on which the mirrored face counts
+				ix, iy  int
+				mirrorX int
+				mirrorY int
+				x       bool
+			}{{ix == 0, ix - 1, iy, ix, iy, true}, {ix == m.NX-1, ix, iy, ix - 1, iy, true},
+				{iy == 0, ix, iy - 1, ix, iy, false}, {iy == m.NY-1, ix, iy, ix, iy - 1, false}} {
+				if f.wall {
+					f.ix, f.iy = f.mirrorX, f.mirrorY
+				}
+				if f.ix < lo && m.PeriodicColumns() {
+					f.ix = hi - 1
+				}
+				if f.iy < interior.Lo && m.PeriodicRows() {
+					f.iy = interior.Hi - 1
+				}
+				add(f.ix, f.iy, f.x)
+			}
+			if rows[solver.Diagonal][iy][ix] == 0 && total <= slack {
+				continue // it lies outside the material
+			}
+			k2, offK := s.square(s.screening, ix, iy)
+			f, offF := s.square(s.source, ix, iy)
+			b += f
+			for i, side := range []struct {
+				on bool
+				h  float64
+			}{{ix == 0 && w.Left == solver.Neumann, s.hx}, {ix == m.NX-1 && w.Right == solver.Neumann, s.hx},
+				{iy == 0 && w.Top == solver.Neumann, s.hy}, {iy == m.NY-1 && w.Bottom == solver.Neumann, s.hy}} {
+				switch robin := len(s.h[i].values) > 0; {
+				case !side.on:
+				case robin:
+					k2 += 2 / side.h * s.alongWall(func(x, y float64) float64 {
+						return s.free(s.h[i], x, y)
+					}, i, ix, iy)
+					b += 2 / side.h * s.alongWall(func(x, y float64) float64 {
+						return s.free(s.g[i], x, y)
+					}, i, ix, iy)
+				default:
+					b += 2 / side.h * s.alongWall(func(x, y float64) float64 {
+						return s.coefficient.at(x, y) * s.free(s.g[i], x, y)
+					}, i, ix, iy)
+				}
+			}
+			d := rows[solver.Diagonal][iy][ix] * scale / (across * down)
+			check("diagonal", ix, iy, d, total+k2, slack+open*offK)
+			check("right-hand side", ix, iy, rows[solver.Source][iy][ix]*d, b, 10*slack+open*offF+1e-5*total)
+		}
+	}
+	if wrong > 4 {
+		t.Errorf("seed %d: %d differences in all", s.seed, wrong)
+	}
+}
