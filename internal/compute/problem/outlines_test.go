@@ -103,3 +103,13 @@ func TestOutlineOfACircle(t *testing.T) {
 		}
 	}
 }
+
+// The outlines of a drawing between periodic sides go on beyond the first pixels, where the last ones lie.
+func TestOutlinesOfPeriodicDrawings(t *testing.T) {
+	p := open(t, config(17, 17, "float64", configs.Problem{Left: "periodic", Right: "periodic", Top: "periodic",
+		Bottom: "periodic", Drawing: pngFile(t, drawn("....", ".b..", "...c")),
+		Colours: "#b87333 name=strip value=1; #1565c0 coefficient=5; #ffffff"}))
+	if lines, err := p.Outlines(t.Context()); len(lines) == 0 || err != nil {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+}

@@ -62,7 +62,7 @@ func (r *grid[T]) each(b box, f func(value T) bool) {
 func (r *grid[T]) at(s *spot) T {
 	_, x := r.across.touched(s.x, s.x, r.width)
 	_, y := r.down.touched(s.y, s.y, r.height)
-	return r.row(y % r.height)[x%r.width]
+	return r.row((y + r.height) % r.height)[(x+r.width)%r.width]
 }
 
 // last returns the last of the chosen colours that touch a place, and whether there is one.
