@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dustin/go-humanize/english"
+
 	"jacobi/cuda/driver"
 	"jacobi/internal/observe/output"
 )
@@ -151,7 +153,8 @@ func TestDevicesOnGPUs(t *testing.T) {
 
 	l := begin(t, t.TempDir(), append(onRanks(gpus+1, "device.backend=cuda"), "-v")...)
 	pids := l.allRanks(gpus + 1)
-	if n := strings.Count(l.seen.String(), fmt.Sprintf("%d ranks share %d GPU", gpus+1, gpus)); n != 1 {
+	shared := fmt.Sprintf("%d ranks share %s on ", gpus+1, english.Plural(gpus, "GPU", ""))
+	if n := strings.Count(l.seen.String(), shared); n != 1 {
 		t.Errorf("%d lines tell of shared GPUs, want 1\n%s", n, l.seen.String())
 	}
 	cores := map[string]string{} // by rank
