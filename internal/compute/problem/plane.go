@@ -23,7 +23,7 @@ func (s *spot) decide(branch float64) float64 {
 // box is a rectangle of the plane with its edges.
 type box struct{ left, right, top, bottom float64 }
 
-// axis is a direction of the plane. Beyond the last of the intervals a periodic one goes on as it begins.
+// axis is a direction of the plane. Beyond its ends a periodic one goes on; its first point is a copy of the last.
 type axis struct {
 	intervals float64
 	periodic  bool
@@ -31,15 +31,18 @@ type axis struct {
 
 // at returns where in the mesh v lies.
 func (a axis) at(v float64) float64 {
-	if a.periodic && v > a.intervals {
+	switch {
+	case a.periodic && v > a.intervals:
 		return v - a.intervals
+	case a.periodic && v <= 0:
+		return v + a.intervals
 	}
 	return v
 }
 
 // limit returns the bounds of the places from lo to hi, in the given unit.
 func (a axis) limit(lo, hi, unit float64) bounds {
-	if a.at(lo) == lo && a.at(hi) != hi { // the box goes on at the other end
+	if first, last := a.at(lo), a.at(hi); (first == lo) != (last == hi) || first > last { // it goes on at the other end
 		return bounds{lo: 0, hi: a.intervals / unit}
 	}
 	return bounds{lo: a.at(lo) / unit, hi: a.at(hi) / unit}
