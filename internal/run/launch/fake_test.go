@@ -66,16 +66,19 @@ func fakeRank(id roster.Identity, what string) {
 		fmt.Println(strings.Join(id.Environ(), " "), os.Getenv("EXTRA"), strings.Join(os.Args[1:], " "))
 		fmt.Println("done met")
 		os.Exit(0)
-	case "fails":
-		fmt.Fprintln(os.Stderr, RankBinary+": "+rest)
-		os.Exit(1)
 	case "crashes":
+		ready()
+		<-signals
 		panic(rest)
 	case "aborts": // as the C library does
+		ready()
+		<-signals
 		fmt.Fprintln(os.Stderr, rest)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
 		time.Sleep(time.Hour)
 	case "silent":
+		ready()
+		<-signals
 		os.Exit(7)
 	case "obeys": // stops when told to
 		ready()

@@ -57,13 +57,14 @@ func TestRuns(t *testing.T) {
 		report  bool   // it has one
 		line    string // of a rank, that is shown; "" for any
 	}{
-		"a failure in its own words": {ranks: []string{"follows", "fails:disk full", "follows"}, code: ExitFailed,
-			err: "rank 1 on here failed: disk full" + noSweep},
-		"a panic": {ranks: []string{"crashes:index 7", "follows"}, code: ExitFailed,
-			err: "rank 0 on here failed: panic: index 7" + noSweep},
-		"an abort": {ranks: []string{"aborts:double free or corruption (out)", "follows"}, code: ExitFailed,
+		"a failure in its own words": {ranks: []string{"follows", "failsWhenTold:disk full", "follows"},
+			when: signalRank(1, syscall.SIGTERM), code: ExitFailed, err: "rank 1 on here failed: disk full" + noSweep},
+		"a panic": {ranks: []string{"crashes:index 7", "follows"}, when: signalRank(0, syscall.SIGTERM),
+			code: ExitFailed, err: "rank 0 on here failed: panic: index 7" + noSweep},
+		"an abort": {ranks: []string{"aborts:double free or corruption (out)", "follows"},
+			when: signalRank(0, syscall.SIGTERM), code: ExitFailed,
 			err: "rank 0 on here failed: double free or corruption (out); SIGABRT: abort" + noSweep},
-		"no words": {ranks: []string{"follows", "silent"}, code: ExitFailed,
+		"no words": {ranks: []string{"follows", "silent"}, when: signalRank(1, syscall.SIGTERM), code: ExitFailed,
 			err: "rank 1 on here failed with exit code 7 without a message" + noSweep},
 		"several failures": {ranks: []string{"failsWhenTold:rank 0: disk full", "failsWhenTold:no device", "follows"},
 			when: signalRank(0, syscall.SIGTERM), code: ExitFailed,
