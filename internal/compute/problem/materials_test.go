@@ -159,6 +159,12 @@ func TestBadMaterials(t *testing.T) {
 			`(x = 0.16666666666666666, y = 0.25): -0.33333333333333337; it must be finite and at least 0`},
 		{configs.Problem{Right: "robin(y - 0.5, 0)"}, `problem.right "robin(y - 0.5, 0)" at row 1, column 6 ` +
 			`(x = 1, y = 0.25): -0.25; h must be finite and at least 0`},
+		// Means over squares, and along walls, hide no value at a point.
+		{configs.Problem{Left: "neumann(0)", Screening: "x < 0.02 ? -1 : 10"}, `problem.screening ` +
+			`"x < 0.02 ? -1 : 10" at row 1, column 0 (x = 0, y = 0.25): -1; it must be finite and at least 0`},
+		{configs.Problem{Right: "robin(abs(y-0.5) < 0.02 ? -1 : 5, 0)"}, `problem.right ` +
+			`"robin(abs(y-0.5) < 0.02 ? -1 : 5, 0)" at row 2, column 6 (x = 1, y = 0.5): -1; ` +
+			`h must be finite and at least 0`},
 		{configs.Problem{Right: "robin(1, 1/(iy-2))"}, `problem.right "robin(1, 1/(iy-2))" at row 2, column 6 ` +
 			`(x = 1, y = 0.5): +Inf; values must be finite`},
 		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), adrift(0, 0, "x = 0, y = 0")},

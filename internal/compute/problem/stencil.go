@@ -75,6 +75,11 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		if err := p.values(p.screening, iy, st.hold); err != nil {
 			return err
 		}
+		for ix, k2 := range st.hold { // the mean over a square may hide it
+			if st.free[ix] && here.a[ix] != 0 && !(k2 >= 0) {
+				return p.refuse(p.screening, iy, ix, fmt.Sprintf("%v; %s", k2, screeningAllowed))
+			}
+		}
 		if err := p.overSquares(p.absorption, iy, 0, st.hold); err != nil {
 			return err
 		}
@@ -231,8 +236,12 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 				continue
 			}
 			h := p.alongWall(p.walls.transfers[i], transfer, i, iy, ix)
-			if !(h >= 0) || math.IsInf(h, 1) {
-				return p.refuse(transfer, iy, ix, fmt.Sprintf("%v; %s", h, transferAllowed))
+			least := h
+			if here.a[ix] != 0 { // the mean along the wall may hide it
+				least = min(h, transfer.node.at(s, iy, ix))
+			}
+			if !(least >= 0) || math.IsInf(h, 1) {
+				return p.refuse(transfer, iy, ix, fmt.Sprintf("%v; %s", least, transferAllowed))
 			}
 			st.diagonal[ix] += float64(2*h) / spacing
 		}
