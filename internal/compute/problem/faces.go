@@ -2,6 +2,7 @@ package problem
 
 import (
 	"math"
+	"sync"
 
 	"jacobi/solver"
 )
@@ -100,4 +101,121 @@ func divide(dst, values []float64, d float64) {
 	for i, v := range values {
 		dst[i] = v / d
 	}
+}
+
+// columnsOfFaces returns the columns from which faces lead to the next column, or else to the next row: without the
+// copies of periodic ones.
+func (p *Problem) columnsOfFaces(x bool) (lo, hi int) {
+	switch {
+	case p.mesh.PeriodicColumns():
+		return 1, p.mesh.NX - 1
+	case x:
+		return 0, p.mesh.NX - 1
+	}
+	return 0, p.mesh.NX
+}
+
+// wrapFaces copies faces of periodic columns.
+func (p *Problem) wrapFaces(x bool, dst []float64) {
+	n := len(dst)
+	if !p.mesh.PeriodicColumns() {
+		return
+	}
+	dst[0] = dst[n-2]
+	if !x {
+		dst[n-1] = dst[1]
+	}
+}
+
+// strip returns the strips of the faces of row iy from columns [lo, hi), to the next column or else to the next row.
+func (p *Problem) strip(iy int, x bool, lo, hi int) box {
+	if x {
+		low, high := around(iy, p.mesh.NY, p.mesh.PeriodicRows())
+		return box{float64(lo), float64(hi), low, high}
+	}
+	left, _ := around(lo, p.mesh.NX, p.mesh.PeriodicColumns())
+	_, right := around(hi-1, p.mesh.NX, p.mesh.PeriodicColumns())
+	return box{left, right, float64(iy), float64(iy + 1)}
+}
+
+// squares returns from where to where the squares of a point and the next one reach, in its row or else in its column.
+func (p *Problem) squares(iy, ix int, x bool) (before, after float64) {
+	i, n, periodic := ix, p.mesh.NX, p.mesh.PeriodicColumns()
+	if !x {
+		i, n, periodic = iy, p.mesh.NY, p.mesh.PeriodicRows()
+	}
+	before, _ = around(i, n, periodic)
+	_, after = around(i+1, n, periodic)
+	return before, after
+}
+
+// mostEdges bounds the faces with edges that a problem remembers. They are worked out by several phases of a run.
+const mostEdges = 1 << 20
+
+// faceCache are faces with edges, by twice their row, and one more for those to the next column.
+type faceCache struct {
+	mu    sync.Mutex
+	rows  map[int][]cutFace
+	count int
+}
+
+// cutFace is a face to or from column ix, with its coefficient.
+type cutFace struct {
+	ix int
+	c  float64
+}
+
+// of returns the faces of a row, which work finds.
+func (e *faceCache) of(row int, work func() ([]cutFace, error)) ([]cutFace, error) {
+	e.mu.Lock()
+	list, ok := e.rows[row]
+	e.mu.Unlock()
+	if ok {
+		return list, nil
+	}
+	list, err := work()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.rows[row]; err == nil && !ok && e.count+len(list) <= mostEdges {
+		if e.rows == nil {
+			e.rows = map[int][]cutFace{}
+		}
+		e.rows[row] = list
+		e.count += len(list)
+	}
+	return list, err
+}
+
+// jumpingFaces works out the faces of row iy where the coefficient jumps: to the next column, or else to the next row.
+func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
+	if cells := cellsOf(p.coefficient.node); cells != nil {
+		return p.cellFaces(cells, iy, x, dst)
+	}
+	row := 2 * iy
+	if x {
+		row++
+	}
+	list, err := p.edges.of(row, func() (list []cutFace, err error) {
+		a := p.newArea()
+		a.direct(x)
+		lo, hi := p.columnsOfFaces(x)
+		region := func(lo, hi int) box { return p.strip(iy, x, lo, hi) }
+		err = p.coefficient.node.eachJump(lo, hi, region, func(n node, ix int) error {
+			b := region(ix, ix+1)
+			a.take(n)
+			if !x {
+				b = box{b.top, b.bottom, b.left, b.right}
+			}
+			before, after := p.squares(iy, ix, x)
+			c, err := a.conductance(b.left, b.right, b.top, b.bottom, before, after)
+			list = append(list, cutFace{ix, c})
+			return err
+		})
+		return list, err
+	})
+	for _, e := range list {
+		dst[e.ix] = e.c
+	}
+	p.wrapFaces(x, dst)
+	return err
 }
