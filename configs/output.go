@@ -36,8 +36,8 @@ type Output struct {
 	Float32 bool `key:"float32"`
 	// Every is the interval of the series of fields, in sweeps; zero for no series.
 	Every Interval `key:"every"`
-	// Probes are points and lines whose values are recorded, in the form of ParseProbes, at an interval of their own or
-	// else at Every.
+	// Probes are points and lines whose values are recorded, in the form of ParseProbes, at the end and, with an
+	// interval of their own or else Every, before.
 	Probes      string   `key:"probes"`
 	ProbesEvery Interval `key:"probes_every"`
 	// Animation shows the field at an interval of its own, or else at Every.
@@ -164,9 +164,6 @@ func (v *validator) output(c Config) {
 	if _, err := ParseProbes(o.Probes, solver.Mesh{NX: c.Grid.NX, NY: c.Grid.NY, Walls: walls}); err != nil {
 		v.fault("output.probes %w", err)
 	}
-	if o.ProbesInterval() == (Interval{}) {
-		v.fault("output.probes %q: output.probes_every or output.every has to say when", o.Probes)
-	}
 }
 
 // Trace says which part of a run output.trace shows. A pass is up to halo.depth sweeps. With multigrid, cycles stand
@@ -237,7 +234,7 @@ func (o Output) probesFile() string {
 	return ProbesFile
 }
 
-// ProbesInterval returns the interval of the values of the probes.
+// ProbesInterval returns the interval of the values of the probes; zero for those of the end alone.
 func (o Output) ProbesInterval() Interval { return cmp.Or(o.ProbesEvery, o.Every) }
 
 // shortName is the pattern of the names of probes, and of the regions of a drawing.

@@ -139,8 +139,6 @@ var invalid = []struct {
 		`output.field: a name of 111 bytes; at most 110 are allowed`},
 	{func(c *Config) { c.Output.Probes, c.Output.Every.Sweeps = "a=(0,2)", 5 },
 		`output.probes "a=(0,2)": x and y must be from 0 to 1, ix from 0 to 16383 and iy from 0 to 16383`},
-	{func(c *Config) { c.Output.Probes = "a=(0,1)" },
-		`output.probes "a=(0,1)": output.probes_every or output.every has to say when`},
 	{func(c *Config) {
 		c.Output.Probes, c.Output.ProbesEvery.Sweeps, c.Output.History = "a=(0,1)", 3, "probes.csv"
 	}, `output.probes "probes.csv": output.history has this name`},

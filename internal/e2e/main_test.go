@@ -162,23 +162,24 @@ func finish(t *testing.T, ctx context.Context, cmd *exec.Cmd) outcome {
 
 // report is the part of report.json that tests check.
 type report struct {
-	Results      *results.Results `json:"results"`
-	Sweeps       int              `json:"sweeps"`
-	StopReason   string           `json:"stop_reason"`
-	Verdict      string           `json:"verdict"`
-	Norm         float64          `json:"norm"`
-	Base         float64          `json:"base"`
-	FieldSHA256  string           `json:"field_sha256"`
-	Decisive     *decisive        `json:"decisive"`
-	Residual     *residual        `json:"residual"`
-	Accuracy     accuracy         `json:"accuracy"`
-	Depth        int              `json:"depth"`
-	DepthReason  string           `json:"depth_reason"`
-	Idle         string           `json:"idle"`
-	Balance      string           `json:"balance"`
-	ResumedAfter int              `json:"resumed_after"`
-	Series       *seriesReport    `json:"series"`
-	Ranks        []rankReport     `json:"ranks"`
+	Results      *results.Results     `json:"results"`
+	Sweeps       int                  `json:"sweeps"`
+	StopReason   string               `json:"stop_reason"`
+	Verdict      string               `json:"verdict"`
+	Norm         float64              `json:"norm"`
+	Base         float64              `json:"base"`
+	FieldSHA256  string               `json:"field_sha256"`
+	Decisive     *decisive            `json:"decisive"`
+	Residual     *residual            `json:"residual"`
+	Accuracy     accuracy             `json:"accuracy"`
+	Depth        int                  `json:"depth"`
+	DepthReason  string               `json:"depth_reason"`
+	Idle         string               `json:"idle"`
+	Balance      string               `json:"balance"`
+	ResumedAfter int                  `json:"resumed_after"`
+	Series       *seriesReport        `json:"series"`
+	Probed       map[string][]float64 `json:"probed"`
+	Ranks        []rankReport         `json:"ranks"`
 }
 
 // seriesReport is the part of a report about a series of fields.

@@ -64,16 +64,16 @@ func TestSeries(t *testing.T) {
 		}
 		sameSamples(t, out, want, c)
 		wantSeries := fmt.Sprintf("&{Every:10 Files:field-*.vti Written:%d Failed:0 Sweeps:%d Index:field.pvd Error:}",
-			r.Sweeps/10+1, r.Sweeps/10*10)
+			r.Sweeps/10+2, r.Sweeps)
 		lines := strings.Count(readText(t, out, "probes.csv"), "\n")
-		if series := fmt.Sprintf("%+v", r.Series); series != wantSeries || len(want) != r.Sweeps/10+3 ||
-			want["field.pvd"] == "" || lines != 1+(r.Sweeps/10+1)*136 || r.Sweeps%10 == 0 ||
+		if series := fmt.Sprintf("%+v", r.Series); series != wantSeries || len(want) != r.Sweeps/10+4 ||
+			want["field.pvd"] == "" || lines != 1+(r.Sweeps/10+2)*136 || r.Sweeps%10 == 0 ||
 			r.StopReason != "converged" {
 			t.Errorf("%v: %d sweeps (%s), series %s, %d lines of probes", c, r.Sweeps, r.StopReason, series, lines)
 		}
 		for _, text := range []string{
-			fmt.Sprintf("Series         %d fields field-*.vti, every 10 sweeps\n", r.Sweeps/10+1),
-			fmt.Sprintf("Probes         %d samples of 136 points in ", r.Sweeps/10+1),
+			fmt.Sprintf("Series         %d fields field-*.vti, every 10 sweeps\n", r.Sweeps/10+2),
+			fmt.Sprintf("\n                 %d samples of 136 points in ", r.Sweeps/10+2),
 			fmt.Sprintf("  Files          %[1]s/history.csv\n                 %[1]s/field.vti\n                 "+
 				"%[1]s/report.json\n                 %[1]s/field.pvd\n                 %[1]s/probes.csv\n\n", out),
 		} {
@@ -108,8 +108,8 @@ func TestSeriesGoesOn(t *testing.T) {
 	}
 	mustRun(t, dir, "launcher", onRanks(3, with(keys, "checkpoint.every=20 sweeps", "checkpoint.dir=saved",
 		"solver.max_iterations=45")...)...)
-	if got := slices.Sorted(maps.Keys(samplesOf(t, out))); len(got) != 7 || got[4] != "field-000000040.npy" ||
-		got[5] != "field-mine.npy" {
+	if got := slices.Sorted(maps.Keys(samplesOf(t, out))); len(got) != 8 || got[4] != "field-000000040.npy" ||
+		got[5] != "field-000000045.npy" || got[6] != "field-mine.npy" {
 		t.Fatalf("files %v", got)
 	}
 	mustRun(t, dir, "launcher", append(onRanks(2, keys...), "--resume", "saved")...)
@@ -140,8 +140,29 @@ func TestSeriesOfCycles(t *testing.T) {
 		sameSamples(t, filepath.Join(dir, "out"), want, np)
 	}
 	if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, []string{"field-000000000.npy", "field-000000003.npy",
-		"field-000000006.npy"}) {
+		"field-000000006.npy", "field-000000007.npy"}) {
 		t.Errorf("files %v", got)
+	}
+}
+
+// Without an interval, file, report and summary have the values of the end.
+func TestProbesOfTheEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	end := mustRun(t, dir, "launcher", onRanks(2, "grid.nx=9", "grid.ny=17", "grid.dtype=float64",
+		"problem.preset=dirichlet", "output.picture=", "output.probes=wall=(0.5,0); cut=[4,0]..[4,16]; mid=[4,8]")...)
+	r := readReport(t, filepath.Join(dir, "out"))
+	mid := r.Probed["mid"][0]
+	lines := strings.Split(readText(t, dir, "out", "probes.csv"), "\n")
+	if last := fmt.Sprintf("%d,mid,4,8,0.5,1,%v", r.Sweeps, mid); len(lines) != 21 || lines[19] != last ||
+		!strings.HasPrefix(lines[1], fmt.Sprintf("%d,wall,4,0,0.5,0,1", r.Sweeps)) || len(r.Probed["cut"]) != 17 ||
+		r.Probed["cut"][8] != mid || r.Probed["wall"][0] != 1 {
+		t.Errorf("%d lines, the last %q, want %q; report %v", len(lines), lines[19], last, r.Probed)
+	}
+	want := fmt.Sprintf("  Probes         cut 17 points: min 0, max 1\n                 mid %.10g\n"+
+		"                 wall 1\n                 1 sample of 19 points in out/probes.csv\n", mid)
+	if !strings.Contains(end.stdout, want) {
+		t.Errorf("no\n%s in\n%s", want, end.stdout)
 	}
 }
 
@@ -155,10 +176,10 @@ func TestSeriesWithAFault(t *testing.T) {
 		"solver.max_iterations=35", "solver.tolerance=0")...)...)
 	const why = "put field-000000010.npy in place: out/field-000000010.npy exists and is no regular file"
 	s := readReport(t, filepath.Join(dir, "out")).Series
-	if s == nil || s.Written != 3 || s.Failed != 1 || s.Error != why {
+	if s == nil || s.Written != 4 || s.Failed != 1 || s.Error != why {
 		t.Errorf("series %+v", s)
 	}
-	if want := "3 fields field-*.npy, every 10 sweeps; 1 FAILED: " + why; !strings.Contains(
+	if want := "4 fields field-*.npy, every 10 sweeps; 1 FAILED: " + why; !strings.Contains(
 		strings.Join(strings.Fields(end.stdout), " "), want) {
 		t.Errorf("no %q in\n%s", want, end.stdout)
 	}

@@ -230,7 +230,7 @@ func TestISO10211Case2(t *testing.T) {
 		spacing, within float64
 	}{{1, 0.02}, {0.7, 0.05}, {0.5, 0.0095}} {
 		nx, ny := 1+int(math.Round(500/c.spacing)), 1+int(math.Round(47.5/c.spacing))
-		o := solvedFile(t, "iso10211.yaml", append(mesh(nx, ny), "output.probes=", "output.probes_every=",
+		o := solvedFile(t, "iso10211.yaml", append(mesh(nx, ny), "output.probes=",
 			"solver.relative_tolerance=1e-9")...)
 		top, bottom := -*o.Results.Flux["top"], *o.Results.Flux["bottom"]
 		t.Logf("%g mm: %.4f W/m", c.spacing, top)

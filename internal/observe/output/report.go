@@ -79,7 +79,7 @@ type Report struct {
 	Checkpoints  *CheckpointReport `json:"checkpoints,omitempty"`   // nil if the run writes none
 	Series       *SeriesReport     `json:"series,omitempty"`        // nil if the run writes none
 	Probes       *ProbesReport     `json:"probes,omitempty"`        // nil if the run has none
-	Probed       Probed            `json:"probed,omitempty"`        // of one of many runs of a start
+	Probed       Probed            `json:"probed,omitempty"`
 }
 
 // Probed are the values of the probes at the end of a run, by the name of the probe, in the order of its points. What
@@ -153,7 +153,7 @@ type CheckpointReport struct {
 
 // SeriesReport describes the series of fields that the run wrote. These files are not among Report.Files.
 type SeriesReport struct {
-	Every   int    `json:"every"`   // sweeps or cycles from one field to the next
+	Every   int    `json:"every"`   // sweeps or cycles from one field to the next, the last one apart
 	Files   string `json:"files"`   // their names, with * for the number of sweeps
 	Written int    `json:"written"` // by this run
 	Failed  int    `json:"failed"`
@@ -164,7 +164,7 @@ type SeriesReport struct {
 
 // ProbesReport describes the values of points that the run recorded. Their file is not among Report.Files.
 type ProbesReport struct {
-	Every   int    `json:"every"` // sweeps or cycles from one sample to the next
+	Every   int    `json:"every,omitempty"` // sweeps or cycles from one sample to the next; 0: only the end
 	Points  int    `json:"points"`
 	Samples int    `json:"samples"`         // that were written, by this run
 	Error   string `json:"error,omitempty"` // why the newest values are not written

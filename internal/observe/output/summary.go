@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -143,8 +145,10 @@ func (r Report) answer() (lines [][2]string) {
 	if s := r.Series; s != nil {
 		row("Series", "%s", series(s, r.step()))
 	}
-	if p := r.Probes; p != nil {
-		row("Probes", "%s", probes(r))
+	key := "Probes"
+	for _, text := range r.probes() {
+		row(key, "%s", text)
+		key = ""
 	}
 	return lines
 }
@@ -212,14 +216,48 @@ func series(s *SeriesReport, step string) string {
 	return text
 }
 
-func probes(r Report) string {
+// maxProbes is the largest number of probes whose values are in the summary, and of values of one of them.
+const maxProbes = 8
+
+// probes describes the values of the probes at the end, and those that were recorded, in a text for each line.
+func (r Report) probes() (lines []string) {
+	names := slices.Sorted(maps.Keys(r.Probed))
+	for _, name := range names[:min(len(names), maxProbes)] {
+		lines = append(lines, name+" "+valuesText(r.Probed[name]))
+	}
+	if more := len(names) - maxProbes; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more, which are in the report", more))
+	}
 	p := r.Probes
-	text := fmt.Sprintf("%s of %s in %s, every %s", plural(p.Samples, "sample"), plural(p.Points, "point"),
-		filepath.Join(r.Dir, configs.ProbesFile), plural(p.Every, r.step()))
+	if p == nil {
+		return lines
+	}
+	text := fmt.Sprintf("%s of %s in %s", plural(p.Samples, "sample"), plural(p.Points, "point"),
+		filepath.Join(r.Dir, configs.ProbesFile))
+	if p.Every > 0 {
+		text += ", every " + plural(p.Every, r.step())
+	}
 	if p.Error != "" {
 		text += "; the last FAILED: " + p.Error
 	}
-	return text
+	return append(lines, text)
+}
+
+// valuesText returns the values of a probe or, where they are many, their extremes.
+func valuesText(values []*float64) string {
+	var texts []string
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, p := range values {
+		v := math.NaN()
+		if p != nil {
+			v = *p
+		}
+		texts, least, most = append(texts, fmt.Sprintf("%.10g", v)), min(least, v), max(most, v)
+	}
+	if len(texts) > maxProbes {
+		return fmt.Sprintf("%s: min %.10g, max %.10g", plural(len(texts), "point"), least, most)
+	}
+	return strings.Join(texts, ", ")
 }
 
 func memoryOf(ranks []RankReport) string {

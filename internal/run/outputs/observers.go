@@ -15,39 +15,43 @@ import (
 
 // An observer reads the field while the sweeps go on, for files. All ranks have the same observers.
 type observer interface {
-	// take copies what it needs of this rank's rows while the sweeps wait. rest, if not nil, goes on beside the sweeps,
-	// and is done before the next call.
-	take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error)
-	// finish is called after the last sweep.
-	finish(ctx context.Context, result solver.Result) error
+	// take copies what it needs of this rank's rows while the sweeps wait. rest goes on beside the sweeps, and is done
+	// before the next call. It is nil if the sample is of no use; that of the last field is, if end is set.
+	take(ctx context.Context, at solver.Sample, end bool) (rest func(context.Context) error, err error)
+	// finish is called after the last sample.
+	finish() error
 }
 
-// loop has an observer take one sample after the other.
+// loop has an observer take one sample after the other, the last one of the field of the end.
 type loop struct {
 	observer
 	what    string          // for errors
 	ctx     context.Context // of what goes on beside the sweeps
 	cancel  context.CancelFunc
 	timeout time.Duration // of a step in which ranks wait for each other
+	last    int           // sweeps of the newest sample that was of use; -1 for none
 	ended   chan error    // has the outcome of what goes on; nil if nothing is left to wait for
 }
 
 func newLoop(ctx context.Context, what string, timeout time.Duration, by observer) *loop {
 	ctx, cancel := context.WithCancel(ctx)
-	return &loop{observer: by, what: what, ctx: ctx, cancel: cancel, timeout: timeout}
+	return &loop{observer: by, what: what, ctx: ctx, cancel: cancel, timeout: timeout, last: -1}
 }
 
 // Sample implements solver.Sampler.
-func (l *loop) Sample(ctx context.Context, at solver.Sample) error {
+func (l *loop) Sample(ctx context.Context, at solver.Sample) error { return l.sample(ctx, at, false) }
+
+func (l *loop) sample(ctx context.Context, at solver.Sample, end bool) error {
 	if err := l.wait(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := awake.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	rest, err := l.take(ctx, at)
+	rest, err := l.take(ctx, at, end)
 	if err != nil || rest == nil {
 		return err
 	}
+	l.last = at.Sweeps
 	ended := make(chan error, 1)
 	l.ended = ended
 	go func() {
@@ -72,12 +76,18 @@ func (l *loop) wait(ctx context.Context) error {
 	}
 }
 
-// Finish completes what the observer writes.
+// Finish has the observer take the field of the end, and complete what it writes.
 func (l *loop) Finish(ctx context.Context, result solver.Result) error {
+	if l.last != result.Iterations {
+		at := solver.Sample{Sweeps: result.Iterations, Norm: result.Norm}
+		if err := l.sample(ctx, at, true); err != nil {
+			return err
+		}
+	}
 	if err := l.wait(ctx); err != nil {
 		return err
 	}
-	return l.finish(ctx, result)
+	return l.finish()
 }
 
 // closeGrace bounds how long Close waits for a write that cannot be interrupted.
@@ -108,7 +118,7 @@ func (o *Outputs) addObservers() (err error) {
 		o.observe("series of fields", c.Every, o.series)
 	}
 	if c.Animation != "" {
-		o.film = &film{Outputs: o, last: -1}
+		o.film = &film{Outputs: o}
 		o.observe("animation", c.AnimationInterval(), o.film)
 	}
 	if o.probes, err = o.newProbes(); err != nil {
@@ -125,11 +135,13 @@ func (o *Outputs) addObservers() (err error) {
 	return nil
 }
 
-// observe has an observer see the run.
+// observe has an observer see the run: its end and, with an interval, what comes before.
 func (o *Outputs) observe(what string, every configs.Interval, by observer) {
 	l := newLoop(o.Comm.Context(), what, o.Timeout, by)
 	o.observers = append(o.observers, l)
-	o.samples = append(o.samples, solver.Sampling{Sampler: l, Every: every.Sweeps})
+	if every.Sweeps > 0 {
+		o.samples = append(o.samples, solver.Sampling{Sampler: l, Every: every.Sweeps})
+	}
 	o.OnClose(l.Close)
 }
 
@@ -168,7 +180,7 @@ func (o *Outputs) newSeries() *series {
 	return &series{Outputs: o, stats: o.Report.Series}
 }
 
-func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
+func (s *series) take(ctx context.Context, at solver.Sample, _ bool) (rest func(context.Context) error, err error) {
 	var field *output.Field
 	var t seriesTicket
 	if s.id.Rank == 0 {
@@ -183,7 +195,7 @@ func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.
 	}
 	if t.Fault != "" {
 		s.failed(at.Sweeps, t.Fault)
-		return nil, nil
+		return func(context.Context) error { return nil }, nil
 	}
 	rows, _, fault := s.openRows(t.Ticket)
 	err = s.view().Each(ctx, func(lo int, data []byte) error {
@@ -202,12 +214,13 @@ func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.
 }
 
 // create creates the file of the field after the given number of sweeps. Before the first one it removes what an
-// earlier run has left of its series beyond the sweep from which this run goes on.
+// earlier run has left of its series beyond the sweep from which this run goes on; and the field of that sweep if only
+// the end of that run was a reason for it.
 func (s *series) create(sweeps int) (*output.Field, error) {
 	if !s.begun {
 		keep := s.Start
-		if keep == 0 {
-			keep = -1
+		if keep == 0 || keep%s.stats.Every != 0 {
+			keep--
 		}
 		if err := s.place.TrimSeries(keep); err != nil {
 			return nil, err
@@ -269,7 +282,7 @@ func (s *series) failed(sweeps int, why string) {
 	s.stats.Error = why
 }
 
-func (s *series) finish(context.Context, solver.Result) error { return nil }
+func (s *series) finish() error { return nil }
 
 // film collects pictures of the field for the animation. Each rank averages its rows while the sweeps wait, and rank 0
 // adds them up beside them. The pictures are drawn after the run.
@@ -277,25 +290,21 @@ type film struct {
 	*Outputs
 	frames output.Animation // rank 0 only
 	pace   output.Pace
-	last   int // sweeps of the newest frame; -1 if there is none
 }
 
-func (f *film) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
-	frame, thin := f.pace.Next(output.MaxFrames)
-	if !frame {
-		return nil, nil
+func (f *film) take(ctx context.Context, at solver.Sample, end bool) (rest func(context.Context) error, err error) {
+	thin := false
+	if !end {
+		var frame bool
+		if frame, thin = f.pace.Next(output.MaxFrames); !frame {
+			return nil, nil
+		}
 	}
-	return f.add(ctx, at, thin)
-}
-
-// add adds a frame.
-func (f *film) add(ctx context.Context, at solver.Sample, thin bool) (rest func(context.Context) error, err error) {
 	hx, hy := f.Problem.Spacings()
 	own := output.NewFrame(f.Layout.Mesh, hx, hy)
 	if err := f.seen().Each(ctx, own.AddRows); err != nil {
 		return nil, err
 	}
-	f.last = at.Sweeps
 	return func(ctx context.Context) error {
 		whole, err := own.MergeAll(ctx, f.Comm.Gather, "animation", f.id.Rank)
 		if err != nil || whole == nil {
@@ -305,14 +314,4 @@ func (f *film) add(ctx context.Context, at solver.Sample, thin bool) (rest func(
 	}, nil
 }
 
-// finish adds the field of the end, if it is not the last frame already.
-func (f *film) finish(ctx context.Context, result solver.Result) error {
-	if f.last == result.Iterations {
-		return nil
-	}
-	rest, err := f.add(ctx, solver.Sample{Sweeps: result.Iterations, Norm: result.Norm}, false)
-	if err == nil {
-		err = rest(ctx)
-	}
-	return err
-}
+func (f *film) finish() error { return nil }

@@ -98,16 +98,16 @@ func (f *full) GrowProbes(before int) (output.File, int64, error) {
 	return f.Place.GrowProbes(before)
 }
 
-// Each sample is a whole file. A run that goes on removes what lies beyond its start. Files without room are a single
-// warning, and the run goes on.
+// Each sample, and the field of the end, is a whole file. A run that goes on removes what lies beyond its start, and
+// the field of the end before. Files without room are a single warning, and the run goes on.
 func TestSeriesOfARankAlone(t *testing.T) {
 	dir, keys := t.TempDir(), []string{"output.field=field.npy", "output.every=10"}
 	s := newSampled(t, dir, keys...)
-	warnings := s.run(t, solver.Result{}, 10, 20)
-	if r := s.series.stats; r.Written != 2 || r.Sweeps != 20 || r.Failed != 0 || warnings != nil {
+	warnings := s.run(t, solver.Result{Iterations: 25}, 10, 20)
+	if r := s.series.stats; r.Written != 3 || r.Sweeps != 25 || r.Failed != 0 || warnings != nil {
 		t.Errorf("report %+v, warnings %q", r, warnings)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "field-000000020.npy"))
+	data, err := os.ReadFile(filepath.Join(dir, "field-000000025.npy"))
 	var rows []byte
 	for iy := range 98 {
 		row := make([]byte, 8*66)
@@ -119,8 +119,8 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	}
 	must(t, s.held.Close())
 	s = newSampled(t, dir, keys...)
-	s.Start = 10
-	warnings = s.run(t, solver.Result{}, 30)
+	s.Start = 25
+	warnings = s.run(t, solver.Result{Iterations: 30}, 30)
 	if r := s.series.stats; r.Written != 1 || r.Sweeps != 30 || warnings != nil {
 		t.Errorf("after a restart: report %+v, warnings %q", r, warnings)
 	}
@@ -128,29 +128,30 @@ func TestSeriesOfARankAlone(t *testing.T) {
 	for i := range files {
 		files[i] = filepath.Base(files[i])
 	}
-	if want := []string{"field-000000010.npy", "field-000000030.npy"}; err != nil || !slices.Equal(files, want) {
+	if want := []string{"field-000000010.npy", "field-000000020.npy", "field-000000030.npy"}; err != nil ||
+		!slices.Equal(files, want) {
 		t.Errorf("files %q (%v), want %q", files, err, want)
 	}
 	must(t, s.held.Close())
 	s = newSampled(t, dir, keys...)
 	s.Start, s.place = 30, &full{Place: s.held}
-	warnings = s.run(t, solver.Result{}, 40, 50)
+	warnings = s.run(t, solver.Result{Iterations: 50}, 40, 50)
 	want := []string{"field-000000040.npy is not written, the run goes on: " + s.series.stats.Error}
 	if r := s.series.stats; r.Written != 0 || r.Failed != 2 || r.Error == "" || !slices.Equal(warnings, want) {
 		t.Errorf("without room: report %+v, warnings %q", r, warnings)
 	}
 }
 
-// The file has the values of points in the middle, on the boundary and along a line. Values that cannot be written are
-// a warning, and the next ones are written.
+// The file has the values of points in the middle, on the boundary and along a line, also at the end. Values that
+// cannot be written are a warning, and the next ones are written.
 func TestProbesOfARankAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := newSampled(t, dir, "output.probes=a=[3,5]; corner=[65,97]; cut=[10,0]..[10,2]/3", "output.probes_every=10")
 	s.place = &full{s.held, errors.New("disk full")}
-	warnings := s.run(t, solver.Result{}, 10, 20, 30)
+	warnings := s.run(t, solver.Result{Iterations: 25}, 10, 20)
 	got, err := os.ReadFile(filepath.Join(dir, configs.ProbesFile))
 	want := output.ProbesHeader
-	for _, sweeps := range []string{"20", "30"} {
+	for _, sweeps := range []string{"20", "25"} {
 		want += sweeps + ",a,3,5,1.5,2.5,503\n" + sweeps + ",corner,65,97,32.5,48.5,9765\n" +
 			sweeps + ",cut,10,0,5,0,10\n" + sweeps + ",cut,10,1,5,0.5,110\n" + sweeps + ",cut,10,2,5,1,210\n"
 	}
@@ -177,9 +178,8 @@ func TestFilmEndsWithTheLastField(t *testing.T) {
 		data, err := s.film.frames.Encode("film.gif", output.Caption{Step: "sweep"})
 		must(t, err)
 		pictures, err := gif.DecodeAll(bytes.NewReader(data))
-		if err != nil || len(pictures.Image) != c.frames || s.film.last != c.sweeps {
-			t.Errorf("an end after %d sweeps: %d frames, the last of sweep %d (%v); want %d", c.sweeps,
-				len(pictures.Image), s.film.last, err, c.frames)
+		if err != nil || len(pictures.Image) != c.frames {
+			t.Errorf("an end after %d sweeps: %d frames (%v); want %d", c.sweeps, len(pictures.Image), err, c.frames)
 		}
 	}
 }
@@ -187,17 +187,17 @@ func TestFilmEndsWithTheLastField(t *testing.T) {
 // taking is an observer that does one thing beside the sweeps.
 type taking func(ctx context.Context) error
 
-func (f taking) take(context.Context, solver.Sample) (func(context.Context) error, error) {
+func (f taking) take(context.Context, solver.Sample, bool) (func(context.Context) error, error) {
 	return f, nil
 }
-func (taking) finish(context.Context, solver.Result) error { return nil }
+func (taking) finish() error { return nil }
 
 // The error of what goes on beside the sweeps is that of the next sample, or of the end, once.
 func TestErrorBesideTheSweeps(t *testing.T) {
 	want := errors.New("rank 1 is gone")
 	l := newLoop(t.Context(), "task", time.Minute, taking(func(context.Context) error { return want }))
-	if err := l.Finish(t.Context(), solver.Result{}); err != nil {
-		t.Errorf("without a sample: %v", err)
+	if err := l.Finish(t.Context(), solver.Result{Iterations: 1}); err != want {
+		t.Errorf("of the field of the end: %v, want %v", err, want)
 	}
 	if err := l.Sample(t.Context(), solver.Sample{}); err != nil {
 		t.Errorf("the first sample: %v", err)

@@ -58,11 +58,9 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	fault = cmp.Or(fault, unwritten)
-	var probed output.Probed
-	if o.Many {
-		if probed, err = o.readProbes(ctx); err != nil {
-			return nil, err
-		}
+	probed, err := o.readProbes(ctx)
+	if err != nil {
+		return nil, err
 	}
 	gathering, part := time.Now(), own()
 	part.Missing = o.lacks

@@ -252,9 +252,7 @@ func (p *Plan) Job(ctx context.Context, cfg configs.Config, alone bool) (*Plan, 
 
 // checkKeys refuses values of keys that are not allowed, and keys that one of many runs cannot have.
 func checkKeys(c configs.Config) error {
-	alone := c
-	alone.Output.ProbesEvery = configs.Interval{Sweeps: 1} // the runs of a start read their probes at the end
-	if err := configs.Validate(alone); err != nil {
+	if err := configs.Validate(c); err != nil {
 		return err
 	}
 	if err := configs.CheckMany(c); err != nil {
