@@ -47,7 +47,7 @@ type Grid struct {
 // A number is kept as its shortest decimal text, however it was written.
 type Problem struct {
 	Preset string `key:"preset"` // gtc2019 | dirichlet | "": own
-	// A side is a value, an expression, periodic, neumann(g) or robin(h, g); see ParseSide.
+	// A side is a value, an expression, periodic, neumann(g), flux(q) or robin(h, g); see ParseSide.
 	Left    string `key:"left" kind:"expression"`
 	Right   string `key:"right" kind:"expression"`
 	Top     string `key:"top" kind:"expression"`

@@ -70,9 +70,10 @@ func (p Problem) Resolve(dtype string) (Problem, error) {
 // and row ny-1 one of row 1, or column 0 is a copy of column nx-2 and column nx-1 one of column 1.
 const Periodic = "periodic"
 
-// The names of walls with a given derivative, and with a heat transfer.
+// The names of walls with a given derivative, with a given flux, and with a heat transfer.
 const (
 	neumann = "neumann"
+	flux    = "flux"
 	robin   = "robin"
 )
 
@@ -82,12 +83,12 @@ type Side struct {
 	// Text is the expression of a fixed wall's values, of a Neumann wall's outward normal derivative g, or of the g of
 	// a Robin wall.
 	Text string
-	// Transfer is the expression of h of a Robin wall, a du/dn + h u = g; "" for other walls.
+	// Transfer is the expression of h of a Robin wall, a du/dn + h u = g; "0" for flux(g), and "" for other walls.
 	Transfer string
 }
 
-// ParseSide parses the value of problem.left, right, top or bottom: periodic, neumann(g), robin(h, g), or an
-// expression.
+// ParseSide parses the value of problem.left, right, top or bottom: periodic, neumann(g), flux(q), robin(h, g), or
+// an expression.
 func ParseSide(text string) (Side, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == Periodic {
@@ -101,6 +102,11 @@ func ParseSide(text string) (Side, error) {
 			return Side{}, errors.New("must be neumann(g) with the outward derivative g")
 		}
 		return Side{Wall: solver.Neumann, Text: args[0]}, nil
+	case flux:
+		if !closed || len(args) != 1 || args[0] == "" {
+			return Side{}, errors.New("must be flux(q) with the inward flux q = a du/dn")
+		}
+		return Side{Wall: solver.Neumann, Text: args[0], Transfer: "0"}, nil
 	case robin:
 		if !closed || len(args) != 2 || args[0] == "" || args[1] == "" {
 			return Side{}, errors.New("must be robin(h, g) with h and g of a du/dn + h u = g")
@@ -170,7 +176,7 @@ var pointNames = regexp.MustCompile(`\b(ix|iy|nx|ny)\b`)
 
 // Weighted returns the first key, with its value, that gives points weights of their own (see solver.Operator); "" if
 // none does: the coefficient and the screening are numbers, no area is fixed, nothing is drawn, and no side is a
-// robin(h, g).
+// robin(h, g) with an h other than 0.
 func (p Problem) Weighted() (key, value string) {
 	for _, k := range []namedText{{"problem.coefficient", p.Coefficient}, {"problem.screening", p.Screening}} {
 		if _, number := Number(k.text); k.text != "" && !number {
@@ -185,7 +191,8 @@ func (p Problem) Weighted() (key, value string) {
 		return "problem.fixed", p.Fixed
 	}
 	for _, side := range p.sides() {
-		if s, err := ParseSide(side.text); err == nil && s.Transfer != "" {
+		s, err := ParseSide(side.text)
+		if h, number := Number(s.Transfer); err == nil && s.Transfer != "" && !(number && h == 0) {
 			return side.key, side.text
 		}
 	}

@@ -14,6 +14,7 @@ func TestParseSide(t *testing.T) {
 		"periodic": {Wall: solver.Periodic}, " periodic ": {Wall: solver.Periodic},
 		"neumann(0)":                          {solver.Neumann, "0", ""},
 		" neumann ( sin(y) * (1 + y) ) ":      {solver.Neumann, "sin(y) * (1 + y)", ""},
+		"flux( max(x, y) )":                   {solver.Neumann, "max(x, y)", "0"},
 		"robin(2, 3*y)":                       {solver.Neumann, "3*y", "2"},
 		"robin( max(x, y) , (1+x)*pow(x, 2))": {solver.Neumann, "(1+x)*pow(x, 2)", "max(x, y)"},
 	} {

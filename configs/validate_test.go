@@ -105,6 +105,8 @@ var invalid = []struct {
 	}, `problem.left "robin(1, 0)": needs solver.start initial, not full`},
 	{func(c *Config) { c.Problem.Coefficient = "-2" },
 		`problem.coefficient -2: a number must be 1e-60 to 1e+60`},
+	{func(c *Config) { c.Problem.Left = "flux(1, 2)" },
+		`problem.left "flux(1, 2)": must be flux(q) with the inward flux q = a du/dn`},
 	{func(c *Config) { c.Problem.Left = "neumann(0) + 1" },
 		`problem.left "neumann(0) + 1": must be neumann(g) with the outward derivative g`},
 	{func(c *Config) { c.Problem.Screening = "-1" },

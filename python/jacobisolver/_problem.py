@@ -37,8 +37,9 @@ class Problem:
     ny: rows, those of the sides included; by default as many as nx.
     width: the distance of the first and the last column in L; by default 1.
     height: the distance of the first and the last row; by default rows and columns have equal spacings.
-    left: values of u on the side; or "neumann(g)": du/dn = g, in U/L; or "robin(h, g)": a du/dn + h u = g, with h in
-        A/L and g in A U/L; or "periodic". n points out of the rectangle. By default u is 0.
+    left: values of u on the side; or "neumann(g)": du/dn = g, in U/L; or "flux(q)": a du/dn = q, which flows in, in
+        A U/L; or "robin(h, g)": a du/dn + h u = g, with h in A/L and g in A U/L; or "periodic". n points out
+        of the rectangle. By default u is 0.
     right: the same.
     top: the same, for row 0.
     bottom: the same, for row ny-1.

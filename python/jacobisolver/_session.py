@@ -277,8 +277,9 @@ def solve(problem: Optional[Problem] = None, *, ranks: Optional[int] = None, hos
     >>> r = jacobisolver.solve(nx=257, ny=257, source="sin(pi*x)", top=1, right="neumann(0)", ranks=2)
 
     a is `coefficient`, k2 `screening` and f `source`; with lengths in m and u in K these are in any unit A, A/m^2 and
-    A K/m^2. A side has values of u, or "neumann(g)": du/dn = g, in K/m, or "robin(h, g)": a du/dn + h u = g, with h in
-    A/m and g in A K/m, or "periodic"; n points out of the rectangle. help(jacobisolver.Problem) has all arguments.
+    A K/m^2. A side has values of u, or "neumann(g)": du/dn = g, in K/m, or "flux(q)": a du/dn = q, which flows in,
+    in A K/m, or "robin(h, g)": a du/dn + h u = g, with h in A/m and g in A K/m, or "periodic"; n points out of the
+    rectangle. help(jacobisolver.Problem) has all arguments.
 
     ranks, host, on_missed, launcher and directory are those of a Session; start are its keys. Many problems are quicker
     with one Session."""

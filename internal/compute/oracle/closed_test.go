@@ -39,6 +39,33 @@ func TestLayeredWall(t *testing.T) {
 	}
 }
 
+// flux(q) lets in q, whatever the material beside the side: a wall of one material, of two layers, and of one material
+// where points have weights. A q that is there along a part of a side lets in its length times q on any mesh.
+func TestFluxThroughASide(t *testing.T) {
+	const at, q, width, a = 15.5 / 32, 100.0, 2.0, 0.063
+	heat := func(resistance func(x float64) float64) func(x, _ float64) float64 {
+		return func(x, _ float64) float64 { return q * width * (resistance(1) - resistance(x)) }
+	}
+	one := heat(func(x float64) float64 { return x / a })
+	two := heat(func(x float64) float64 { return min(x, at) + max(0, x-at)*5 })
+	for _, c := range []struct {
+		u    func(x, y float64) float64
+		keys []string
+	}{{one, []string{"problem.coefficient=0.063"}}, {two, []string{"problem.coefficient=x < 0.484375 ? 1 : 0.2"}},
+		{one, []string{"problem.coefficient=x < 2 ? 0.063 : 1"}}} {
+		keys := append(c.keys, "problem.top=neumann(0)", "problem.bottom=neumann(0)", "grid.width=2")
+		if e := worst(t, 33, 9, c.u, append(keys, "problem.left=flux(100)")...); e > 1e-11*c.u(0, 0) {
+			t.Errorf("%v: error %g", c.keys, e)
+		}
+		for _, side := range []string{"left", "top"} {
+			o := solved(t, 33, append(keys, "problem."+side+"=flux(x + y < 0.3 ? 100 : 0)")...)
+			if got := *o.Results.Flux[side]; math.Abs(got-0.3*100*width) > 1e-9 {
+				t.Errorf("%v: flux %v through a part of %s, want %v", c.keys, got, side, 0.3*100*width)
+			}
+		}
+	}
+}
+
 // The flux and the energy of the layered wall follow from its resistance, those of a wall of one material from its
 // coefficient, and holes do not count in the mean. Where the layer that conducts well has values near 1, they differ by
 // 6e-8 from point to point, which rounding changes by 1e-9 or so.

@@ -154,6 +154,7 @@ func Help() string {
   --set problem.initial='hypot(x-0.5, y-0.5) < 0.2 ? 1 : 0'
   --set problem.coefficient='y < 0.5 ? 4.4 : 1'     a; 0: no material
   --set problem.right='neumann(0)'                  du/dn = 0, n out of the side
+  --set problem.left='flux(2)'                      a du/dn = 2: what flows in
   --set problem.top='robin(8, 160)'                 a du/dn + 8 u = 160
   --set problem.fixed='hypot(x-0.5, y-0.5) < 0.2'   a condition for fixed points`,
 		row("Values:", "x (0 on the left to 1), y (0 on top to 1: downwards), ix, iy (column and row, from 0), nx, "+
@@ -178,7 +179,7 @@ func hint(word string, known []string) string {
 
 // What the keys of a problem take, for messages.
 const (
-	sidesTake  = "a number, an expression, a NumPy array (.npy), periodic, neumann(g) and robin(h, g)"
+	sidesTake  = "a number, an expression, a NumPy array (.npy), periodic, neumann(g), flux(q) and robin(h, g)"
 	valuesTake = "a number, an expression and a NumPy array (.npy)"
 	fixedTakes = "a condition, such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a PNG picture (.png)"
 )

@@ -13,7 +13,7 @@ import (
 // walls.
 type materials struct {
 	coefficient, screening part
-	transfers              [4]part // in the order of solver.Walls; without a key where the wall is another one
+	transfers              [4]part // in the order of solver.Walls, 0 for flux(q); without a key for other walls
 	weighted               bool    // points have weights of their own
 	a                      float64 // the coefficient, if they have none
 	unit                   int     // see SetMaxima
@@ -34,7 +34,7 @@ type materials struct {
 func (p *Problem) weigh(g configs.Grid) (err error) {
 	p.weighted = !p.coefficient.constant() || !p.screening.constant() || p.fixed.covers() && !p.fixed.none()
 	for _, t := range p.transfers {
-		p.weighted = p.weighted || t.key != ""
+		p.weighted = p.weighted || t.key != "" && !t.zero()
 	}
 	p.porous = !p.coefficient.constant()
 	if p.porous && p.coefficient.covers() {
@@ -241,20 +241,23 @@ func (p *Problem) wallColumn(ix int) bool {
 	return ix == 0 && w.Left == solver.Dirichlet || ix == p.mesh.NX-1 && w.Right == solver.Dirichlet
 }
 
-// withoutMaterial returns a line for each side whose values have no effect, since it has no material. Sides of 0 need
-// none: they are those of a domain that is drawn within the rectangle.
-func (p *Problem) withoutMaterial() (lines []string) {
-	if p.faulty || !p.Porous() {
+// sideWarnings returns a line for each side whose values have no effect, since it has no material, and for each
+// neumann(g) that is no flux. Sides of 0 need none: they are those of a domain that is drawn within the rectangle.
+func (p *Problem) sideWarnings() (lines []string) {
+	if p.faulty {
 		return nil
 	}
 	w, right, bottom := p.mesh.Walls, p.mesh.NX-1, p.mesh.NY-1
-	for _, side := range []struct {
+	for i, side := range []struct {
 		wall               solver.Wall
 		value              part
 		iy, ix, endY, endX int // its first and last point
 	}{{w.Left, p.left, 0, 0, bottom, 0}, {w.Right, p.right, 0, right, bottom, right}, {w.Top, p.top, 0, 0, 0, right},
 		{w.Bottom, p.bottom, bottom, 0, bottom, right}} {
-		if side.wall != solver.Dirichlet || side.value.text == "0" {
+		if side.wall == solver.Neumann && p.transfers[i].key == "" && !side.value.zero() {
+			lines = append(lines, p.noFlux(side.value, side.iy, side.ix, side.endY, side.endX)...)
+		}
+		if side.wall != solver.Dirichlet || side.value.text == "0" || !p.Porous() {
 			continue
 		}
 		material := false
@@ -267,6 +270,24 @@ func (p *Problem) withoutMaterial() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// noFlux returns a line if the derivative of a side, from its first to its last point, is not what flows in.
+func (p *Problem) noFlux(side part, iy, ix, endY, endX int) []string {
+	if p.coefficient.constant() && p.coefficientAt(iy, ix) == 1 {
+		return nil
+	}
+	for ; iy <= endY; iy++ {
+		for ix := ix; ix <= endX; ix++ {
+			a, g := p.coefficientAt(iy, ix), side.node.at(&span{}, iy, ix)
+			if a-a == 0 && a != 0 && a != 1 && g != 0 {
+				return []string{fmt.Sprintf("%s %q: it gives du/dn, not the flux a du/dn, which is %.4g at %s, where "+
+					"the coefficient is %.4g; flux(q) gives a du/dn = q", side.key, side.text, float64(a*g),
+					p.where(iy, ix), a)}
+			}
+		}
+	}
+	return nil
 }
 
 // materialIn reports whether there may be material in row iy from column first to column last. Fixed points without any

@@ -222,9 +222,10 @@ func TestManyIslands(t *testing.T) {
 	}
 }
 
-// Values of a side without material have no effect, which the user learns.
-func TestValuesWithoutMaterial(t *testing.T) {
+// Values of a side without material have no effect, and a derivative is no flux, which the user learns.
+func TestWarningsAboutSides(t *testing.T) {
 	const why = ": the coefficient is 0 along the whole side, so its values have no effect"
+	const noFlux, flux = ": it gives du/dn, not the flux a du/dn, which is ", "; flux(q) gives a du/dn = q"
 	for _, c := range []struct {
 		p    configs.Problem
 		want string
@@ -238,6 +239,13 @@ func TestValuesWithoutMaterial(t *testing.T) {
 		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 0 and iy == 2"}, ""}, // takes that of ix 1
 		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 3"}, `problem.left "1"` + why},
 		{configs.Problem{Left: "1"}, ""},
+		{configs.Problem{Left: "neumann(100)", Coefficient: "0.063"}, `problem.left "neumann(100)"` + noFlux +
+			"6.3 at row 0, column 0 (x = 0, y = 0), where the coefficient is 0.063" + flux},
+		{configs.Problem{Bottom: "neumann(x < 0.5 ? 0 : 2)", Coefficient: "x < 0.9 ? 1 : 4"},
+			`problem.bottom "neumann(x < 0.5 ? 0 : 2)"` + noFlux +
+				"8 at row 4, column 6 (x = 1, y = 1), where the coefficient is 4" + flux},
+		{configs.Problem{Left: "flux(100)", Right: "neumann(0)", Top: "robin(1, 2)", Coefficient: "3"}, ""},
+		{configs.Problem{Left: "neumann(1)", Top: "neumann(x)", Coefficient: "y > 0.5 and x > 0.5 ? 3 : 1"}, ""},
 	} {
 		p, err := New(t.Context(), config(7, 5, "float64", c.p))
 		if err != nil {

@@ -125,7 +125,7 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 			if err := p.finite(side.part, iy, side.column, g[0]); err != nil {
 				return err
 			}
-			dst[i] += float64(g[0] * p.numbers.perX)
+			dst[i] += float64(p.derivative(k, g[0]) * p.numbers.perX)
 		}
 	}
 	for k, side := range []struct {
@@ -149,7 +149,7 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 				s.release()
 				return err
 			}
-			dst[i] += float64(v * p.numbers.perY)
+			dst[i] += float64(p.derivative(2+k, v) * p.numbers.perY)
 		}
 		s.release()
 	}
@@ -159,6 +159,14 @@ func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
 		}
 	}
 	return nil
+}
+
+// derivative returns du/dn at a wall from what the wall is given: this, or the flux a du/dn.
+func (p *Problem) derivative(wall int, given float64) float64 {
+	if p.transfers[wall].key != "" {
+		given /= p.a
+	}
+	return given
 }
 
 // tooLarge refuses an equation that is not finite in the field's type. It names what adds to it.

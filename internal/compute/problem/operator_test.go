@@ -205,7 +205,8 @@ func TestBadOperators(t *testing.T) {
 				`finite`},
 		{9, 5, "float64", func(c *configs.Config) { c.Problem.Left = "1 + neumann(0)" },
 			`problem.left "1 + neumann(0)": column 5: unknown function neumann; launcher help expressions lists all; ` +
-				`allowed are a number, an expression, a NumPy array (.npy), periodic, neumann(g) and robin(h, g)`},
+				`allowed are a number, an expression, a NumPy array (.npy), periodic, neumann(g), flux(q) and ` +
+				`robin(h, g)`},
 		{9, 5, "float32", func(c *configs.Config) { c.Grid.Height = 0.001 }, `grid.width 1, grid.height 0.001: the ` +
 			`spacings 0.125 and 0.00025 differ so much that float32 cannot hold the ratio of their squares to 1 in ` +
 			`1000; use other lengths or numbers of points, or grid.dtype float64`},

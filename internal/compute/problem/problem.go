@@ -270,7 +270,7 @@ func (p *Problem) Warnings(ctx context.Context) (lines []string) {
 	if line := p.untouched(ctx); line != "" {
 		lines = append(lines, line)
 	}
-	return append(lines, p.withoutMaterial()...)
+	return append(lines, p.sideWarnings()...)
 }
 
 // Close closes the files.
