@@ -65,10 +65,11 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 	}
 }
 
-// face returns the coefficient between two neighbours: the harmonic mean, with that of the free one for a fixed one.
+// face returns the coefficient between two neighbours: the harmonic mean. A fixed one without material takes that of
+// the free one.
 func (p Problem) face(at, beside int) float64 {
 	a, b := p.Materials.Coefficient[at], p.Materials.Coefficient[beside]
-	if p.Fixed != nil && p.inside(beside) && p.Fixed[beside] {
+	if p.Fixed != nil && p.inside(beside) && p.Fixed[beside] && b == 0 {
 		b = a
 	}
 	if a == 0 || b == 0 {

@@ -265,13 +265,15 @@ func (p *Problem) insulated(iy int, marks []bool) error {
 	return nil
 }
 
-// edgeRule is the version of what this file, cuts.go and shares.go work out.
-const edgeRule = 1
+// edgeRule is the version of what this file, cuts.go and shares.go work out, and of the faces beside fixed points.
+const edgeRule = 2
 
-// EdgeRule returns the version of the rule by which the edges of areas count, or 0 for a problem without edges.
+// EdgeRule returns the version of the rule by which the edges of areas count, and faces beside fixed points, or 0 for a
+// problem without either.
 func (p *Problem) EdgeRule() int {
 	whole := box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)}
-	if p.Areas() || p.coefficient.covers() && p.coefficient.node.jumps(whole) {
+	if p.Areas() || !p.fixed.none() && !p.coefficient.constant() ||
+		p.coefficient.covers() && p.coefficient.node.jumps(whole) {
 		return edgeRule
 	}
 	shares := append([]share{p.density, p.absorption}, p.walls.inflows[:]...)

@@ -91,6 +91,7 @@ func (p *Problem) stays() bool { return !p.fixed.none() || p.Porous() }
 type material struct {
 	a     []float64
 	fixed []bool // points that problem.fixed or the drawing fixes; nil for none
+	bare  []bool // of these, points whose a is that of a free neighbour; nil for none
 }
 
 // outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
@@ -103,10 +104,10 @@ func (p *Problem) outside(iy, ix int) (bool, error) {
 }
 
 // between returns the coefficient of the face between column ix of m and column jx of n: the harmonic mean of those of
-// the two points. A fixed point takes that of a free neighbour.
+// the two points. A bare one takes that of a neighbour.
 func (m *material) between(ix int, n *material, jx int) float64 {
 	a, b := m.a[ix], n.a[jx]
-	first, second := m.fixed != nil && m.fixed[ix], n.fixed != nil && n.fixed[jx]
+	first, second := m.bare != nil && m.bare[ix], n.bare != nil && n.bare[jx]
 	switch {
 	case first && !second:
 		a = b
@@ -127,7 +128,7 @@ func mean(a, b float64) float64 {
 // toNext writes the coefficients of the faces to the next column to dst, but for the last one.
 func (m *material) toNext(dst []float64) {
 	last := len(dst) - 1
-	if m.fixed == nil {
+	if m.bare == nil {
 		means(dst[:last], m.a[:last], m.a[1:])
 		return
 	}
@@ -138,7 +139,7 @@ func (m *material) toNext(dst []float64) {
 
 // toRow writes the coefficients of the faces to the points of n to dst.
 func (m *material) toRow(n *material, dst []float64) {
-	if m.fixed == nil {
+	if m.bare == nil && n.bare == nil {
 		means(dst, m.a, n.a)
 		return
 	}
@@ -178,7 +179,18 @@ func (p *Problem) newMaterial(iy int) (*material, error) {
 		return m, nil
 	}
 	m.fixed = make([]bool, p.mesh.NX)
-	return m, p.GivenRow(iy, m.fixed)
+	if err := p.GivenRow(iy, m.fixed); err != nil {
+		return nil, err
+	}
+	for ix, fixed := range m.fixed {
+		if fixed && (p.Areas() || m.a[ix] == 0) && !p.wallColumn(ix) && !p.fixedWallRow(iy) {
+			if m.bare == nil {
+				m.bare = make([]bool, p.mesh.NX)
+			}
+			m.bare[ix] = true
+		}
+	}
+	return m, nil
 }
 
 // values writes the values of q at the columns of row iy to dst: an expression or a file with values of float64.
@@ -290,15 +302,15 @@ func (p *Problem) noFlux(side part, iy, ix, endY, endX int) []string {
 	return nil
 }
 
-// materialIn reports whether there may be material in row iy from column first to column last. Fixed points without any
-// take that of their neighbours.
+// materialIn reports whether there may be material in row iy from column first to column last. A fixed area has the
+// coefficient beside it.
 func (p *Problem) materialIn(iy, first, last int) bool {
 	for ix := first; ix <= last; ix++ {
 		if p.coefficientAt(iy, ix) != 0 {
 			return true
 		}
 	}
-	if p.fixed.none() {
+	if !p.Areas() {
 		return false
 	}
 	fixed := make([]bool, p.mesh.NX)

@@ -78,8 +78,8 @@ func TestConstantCoefficient(t *testing.T) {
 	equal(t, source(t, with), source(t, without))
 }
 
-// A fixed point takes the coefficient of its free neighbour, and where the coefficient is 0 there is no point: it keeps
-// the value 0, and no weight leads to it.
+// A fixed point has its own coefficient, and where the coefficient is 0 there is no point: it keeps the value 0, and no
+// weight leads to it.
 func TestHolesAndFixedPoints(t *testing.T) {
 	p := open(t, config(5, 5, "float64", configs.Problem{Left: "9", Right: "9", Top: "9", Bottom: "9", Initial: "8",
 		Fixed: "ix == 2 and iy == 1", Coefficient: "ix == 3 and iy <= 1 ? 0 : ix == 2 ? 100 : 1"}))
@@ -88,13 +88,37 @@ func TestHolesAndFixedPoints(t *testing.T) {
 	if err := p.FixedRow(1, row); err != nil || fmt.Sprint(row) != "[false false true true false]" {
 		t.Errorf("fixed %v, %v", row, err)
 	}
-	equal(t, valueRows(t, p, solver.East)[1:2], [][]float64{{0, 0.25, 0, 0, 0}})
+	equal(t, valueRows(t, p, solver.East)[1:2], [][]float64{{0, 200. / 101 / (3 + 200./101), 0, 0, 0}})
 	equal(t, valueRows(t, p, solver.North)[2:3], [][]float64{{0, 1. / (3 + 200./101), 100. / (200 + 400./101), 0, 0}})
 	if n, err := p.CountFixed(t.Context(), 0, 5); n != 1 || err != nil {
 		t.Errorf("%d fixed points, %v", n, err)
 	}
 	if err := p.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Fixed nodes of a raster have their own conductance, and so have those of a wall; one without any has that of its free
+// neighbour, but for a wall.
+func TestConductanceOfFixedNodes(t *testing.T) {
+	series := func(a, b float64) float64 { return 2 * a * b / (a + b) }
+	for _, c := range []struct {
+		coefficient, fixed string
+		want               float64 // per height, which is that of three rows
+	}{
+		{"ix == 2 ? 3 : 1", "ix == 2", 1 / (1 + 1/series(1, 3))},
+		{"ix == 2 ? 0 : 5", "ix == 2", 5. / 2},
+		{"ix == 0 ? 3 : ix == 2 ? 0 : 1", "ix % 2 == 0", 1 / (1 + 1/series(1, 3))},
+		{"ix == 0 ? 0 : 1", "ix % 2 == 0", 0},
+	} {
+		_, r := solve(t, open(t, config(5, 4, "float64", configs.Problem{Left: "1", Right: "0", Top: "neumann(0)",
+			Bottom: "neumann(0)", Coefficient: c.coefficient, Fixed: c.fixed})))
+		if got, want := *r.Flux["left"], 3*c.want; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%+v: flux %v, want %v", c, got, want)
+		}
+		if got, want := *r.Regions[0].Flux, -3*c.want; c.fixed == "ix == 2" && math.Abs(got-want) > 1e-12 {
+			t.Errorf("%+v: charge %v, want %v", c, got, want)
+		}
 	}
 }
 
@@ -236,7 +260,8 @@ func TestWarningsAboutSides(t *testing.T) {
 		{configs.Problem{Coefficient: "x"}, ""},
 		{configs.Problem{Coefficient: "x", Left: "robin(1, 2)"}, ""},
 		{configs.Problem{Coefficient: "x < 0.5 and iy > 0 ? 0 : 1", Left: "1"}, ""},
-		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 0 and iy == 2"}, ""}, // takes that of ix 1
+		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "x == 0 and y == 0.5"}, ""}, // an area has that beside it
+		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 0 and iy == 2"}, `problem.left "1"` + why},
 		{configs.Problem{Coefficient: "x", Left: "1", Fixed: "ix == 3"}, `problem.left "1"` + why},
 		{configs.Problem{Left: "1"}, ""},
 		{configs.Problem{Left: "neumann(100)", Coefficient: "0.063"}, `problem.left "neumann(100)"` + noFlux +

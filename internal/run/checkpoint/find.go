@@ -98,8 +98,8 @@ func (m *Manifest) CheckProblem(p Problem) error {
 		}
 	}
 	if m.Areas != p.Areas {
-		return errors.New("the checkpoint is of a version of the program in which the edges of areas lay at other " +
-			"places")
+		return errors.New("the checkpoint is of a version of the program with other rules for the edges of areas " +
+			"and for fixed points")
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ type Problem struct {
 	// Contents are those of the files that the fields name (see package problem). Checkpoints of earlier versions have
 	// none.
 	Contents map[string]string `json:"contents,omitempty"`
-	// Areas is the version of the rule by which the edges of areas count; 0 without edges, and in earlier versions.
+	// Areas is the version of the rules for edges of areas and fixed points; 0 without either, and in earlier versions.
 	Areas int `json:"areas,omitempty"`
 }
 
