@@ -49,7 +49,8 @@ func TestFieldKeys(t *testing.T) {
 	want := map[string]string{
 		"grid.nx": "16384", "grid.ny": "16384", "grid.dtype": "float32", "grid.width": "1", "grid.height": "auto",
 		"problem.source": "0", "problem.fixed": "false", "problem.drawing": "",
-		"problem.colours": "", "problem.coefficient": "1", "problem.screening": "0", "problem.top": "periodic",
+		"problem.colours": "", "problem.regions": "",
+		"problem.coefficient": "1", "problem.screening": "0", "problem.top": "periodic",
 		"problem.bottom": "periodic", "problem.initial": "0",
 		"problem.left": "sin(2 * float32(pi) * iy / (ny - 1))", "problem.right": "sin(2 * float32(pi) * iy / (ny - 1))",
 	}

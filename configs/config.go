@@ -59,6 +59,7 @@ type Problem struct {
 	// Drawing is a PNG file whose Colours say which points are fixed, and at what values; see ParseColours.
 	Drawing string `key:"drawing" kind:"expression"`
 	Colours string `key:"colours" kind:"colours"`
+	Regions string `key:"regions" kind:"regions"` // that keep values, in the place of Fixed; see ParseRegions
 
 	// Coefficient and Screening are a and k2 of -div(a grad u) + k2 u = f: value | expression | file.npy
 	Coefficient string `key:"coefficient" kind:"expression"`

@@ -31,6 +31,7 @@ const (
 	length     kind = "length"     // a number, or auto
 	expression kind = "expression" // text, or a number, which becomes its shortest text
 	colours    kind = "colours"    // text, or a section of colours, which becomes text
+	regions    kind = "regions"    // the same of regions
 	filePath   kind = "path"       // of a file; empty: none
 )
 
@@ -98,13 +99,16 @@ func (k key) text(c Config) string {
 const ANumber = "a number that a float64 holds"
 
 // convert converts a value from a source to the type of the field: text, a number or a truth value, as such or as text,
-// and for colours a section. The error says what is allowed.
+// and for colours and regions a section. The error says what is allowed.
 func (k key) convert(raw any) (any, error) {
 	if raw == nil {
 		return nil, errors.New("must have a value")
 	}
-	if k.kind == colours {
-		return coloursText(raw)
+	switch k.kind {
+	case colours:
+		return sectionText(raw, errors.New(`must be colours, such as "#b87333": {name: strip, value: 1}`))
+	case regions:
+		return sectionText(raw, errors.New(`must be regions, such as strip: {where: "y < 0.1", value: 1}`))
 	}
 	text, ok := textOf(raw)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

@@ -90,7 +90,7 @@ func TestSpellings(t *testing.T) {
 	want := Default()
 	want.Grid = Grid{10000, 64, "float64", "float64", 1, 0}
 	want.Solver.Why, want.Solver.Method, want.Solver.DefaultTolerance = otherWhy, Multigrid, false
-	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07", "", "", "", "", "", "", ""}
+	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07", "", "", "", "", "", "", "", ""}
 	want.Solver.Tolerance = 1e-6
 	want.Halo = Halo{"nats", 8, 90 * time.Second, "always", Direct{"[fd00::/8]:47000-47099", "never"}}
 	for _, c := range []struct{ name, data string }{

@@ -3,10 +3,8 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -186,6 +184,9 @@ func (p Problem) Weighted() (key, value string) {
 	if p.Drawing != "" {
 		return "problem.drawing", p.Drawing
 	}
+	if p.Regions != "" && !p.regionsAtPoints() {
+		return "problem.regions", p.Regions
+	}
 	array := strings.EqualFold(filepath.Ext(p.Fixed), ".npy") || pointNames.MatchString(p.Fixed)
 	if p.Fixed != "" && p.Fixed != "false" && !array {
 		return "problem.fixed", p.Fixed
@@ -223,7 +224,7 @@ const maxColours = 255
 
 var (
 	colourText = regexp.MustCompile(`^#[0-9A-Fa-f]{6}$`)
-	colourName = regexp.MustCompile(`^` + shortName + `$`)
+	isName     = regexp.MustCompile(`^` + shortName + `$`)
 )
 
 // ParseColours reads the value of problem.colours: colours with semicolons between them, each followed by what it
@@ -259,56 +260,20 @@ func parseColour(fields []string) (c Colour, err error) {
 	if _, err := fmt.Sscanf(fields[0], "#%02x%02x%02x", &c.RGB[0], &c.RGB[1], &c.RGB[2]); err != nil {
 		return c, err
 	}
-	seen := map[string]bool{}
-	for _, a := range fields[1:] {
-		key, value, _ := strings.Cut(a, "=")
-		f, isNumber := Number(value)
-		switch {
-		case seen[key]:
-			return c, fmt.Errorf("%s is given twice", key)
-		case key == "name" && colourName.MatchString(value):
-			c.Name = value
-		case key == "value" && isNumber:
-			c.Value = &f
-		case key == "coefficient" && isNumber && (f == 0 || f >= LeastCoefficient && f <= MostCoefficient):
-			c.Coefficient = &f
-		default:
-			return c, fmt.Errorf("%q: allowed are name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER "+
-				"and coefficient=NUMBER, 0 or %g to %g", a, LeastCoefficient, MostCoefficient)
-		}
-		seen[key] = true
-	}
-	return c, nil
+	err = attributes(fields[1:], map[string]func(string) bool{
+		"name":  c.setName,
+		"value": func(text string) bool { return setNumber(&c.Value, text) },
+		"coefficient": func(text string) bool {
+			return setNumber(&c.Coefficient, text) && (*c.Coefficient == 0 || *c.Coefficient >= LeastCoefficient &&
+				*c.Coefficient <= MostCoefficient)
+		},
+	}, fmt.Sprintf("name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER and coefficient=NUMBER, 0 or %g "+
+		"to %g", LeastCoefficient, MostCoefficient))
+	return c, err
 }
 
-// coloursText converts the colours of a run file, a section or text, to text.
-func coloursText(raw any) (any, error) {
-	wrong := errors.New(`must be colours, such as "#b87333": {name: strip, value: 1}`)
-	if text, ok := raw.(string); ok {
-		return text, nil
-	}
-	section, ok := raw.(map[string]any)
-	if !ok {
-		return nil, wrong
-	}
-	var items []string
-	for _, colour := range slices.Sorted(maps.Keys(section)) {
-		attributes, ok := section[colour].(map[string]any)
-		if !ok && section[colour] != nil {
-			return nil, wrong
-		}
-		item := []string{colour}
-		for _, key := range slices.Sorted(maps.Keys(attributes)) {
-			text, ok := textOf(attributes[key])
-			if !ok || strings.ContainsAny(key+text, "; \t\n") {
-				return nil, fmt.Errorf("%q: %w", colour, wrong)
-			}
-			if f, ok := Number(text); ok && key != "name" {
-				text = formatFloat(f)
-			}
-			item = append(item, key+"="+text)
-		}
-		items = append(items, strings.Join(item, " "))
-	}
-	return strings.Join(items, "; "), nil
+// setName sets the name, if it is one.
+func (c *Colour) setName(name string) bool {
+	c.Name = name
+	return isName.MatchString(name)
 }

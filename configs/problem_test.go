@@ -96,6 +96,32 @@ func TestColours(t *testing.T) {
 	}
 }
 
+// Regions are read from one line, or as a section of a run file, which becomes the line.
+func TestRegions(t *testing.T) {
+	const line = "plus value=1 where=hypot(x-0.3, y-0.5) < 0.1; wall value=-1e-09 where=x == 0 or y == 0"
+	all, err := ParseRegions(line)
+	if err != nil || len(all) != 2 || all[0].Name != "plus" || *all[0].Value != 1 || all[1].Name != "wall" ||
+		all[0].Where != "hypot(x-0.3, y-0.5) < 0.1" || all[1].Where != "x == 0 or y == 0" || *all[1].Value != -1e-9 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for name, data := range map[string]string{
+		"a.yaml": "problem:\n  regions:\n    wall: {where: x == 0 or y == 0, value: -1e-9}\n" +
+			"    plus: {value: 1.0, where: 'hypot(x-0.3, y-0.5) < 0.1'}\n",
+		"a.json": `{"problem": {"regions": {"wall": {"where": "x == 0 or y == 0", "value": -1e-9},` +
+			`"plus": {"value": 1, "where": "hypot(x-0.3, y-0.5) < 0.1"}}}}`,
+	} {
+		if c := mustMerge(t, name, data, Options{}); c.Problem.Regions != line {
+			t.Errorf("%s: %q, want %s", name, c.Problem.Regions, line)
+		}
+	}
+	const want = `problem.regions {...} (file a.yaml): "a": must be regions, such as strip: {where: "y < 0.1", ` +
+		`value: 1}`
+	_, err = mergeConfig(Options{File: "a.yaml"}, []byte("problem: {regions: {a: {where: 'x<1; b', value: 1}}}\n"))
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // Colours that mean nothing are refused, with what is wanted.
 func TestWrongColours(t *testing.T) {
 	const attributes = `: allowed are name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER and ` +

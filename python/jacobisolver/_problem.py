@@ -52,6 +52,8 @@ class Problem:
         of uint8 of shape (rows, columns, 3). It covers the mesh from side to side.
     colours: what each colour of the drawing means, as in {"#b87333": {"name": "strip", "value": 1}, "#2e7d32":
         {"coefficient": 4.4}, "#ffffff": {}}: a name for Result.region, u, and a.
+    regions: areas that keep u, by the names that Result.region takes, in the place of `fixed`: {"strip": {"where":
+        "y < 0.1", "value": 1}}.
     method: "multigrid" or "jacobi".
     relative_tolerance: of the norm of the update, over that of the data; by default 1e-8.
     tolerance: of the norm of the update, in U.
@@ -75,6 +77,7 @@ class Problem:
     fixed: Optional[Union[str, ArrayLike]] = None
     drawing: Optional[Union[str, os.PathLike[str], NDArray[np.uint8]]] = None
     colours: Optional[Mapping[str, Mapping[str, Any]]] = None
+    regions: Optional[Mapping[str, Mapping[str, Any]]] = None
     method: Optional[str] = None
     relative_tolerance: Optional[float] = None
     tolerance: Optional[float] = None

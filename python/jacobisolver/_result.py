@@ -14,9 +14,10 @@ from ._png import png
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """A connected region of fixed points, or those of a drawing's colour. a is the problem's coefficient.
+    """A connected region of fixed points, or the points of one of `regions`, or of a drawing's colour. a is the
+    problem's coefficient.
 
-    name: of a drawing's colour; "" for others.
+    name: of the region or the colour; "" for others.
     x: of its first point, from the first column, in the unit of width.
     y: of its first point, from the first row.
     value: of its first point.
@@ -84,7 +85,7 @@ class Result:
         return self.verdict == "met"
 
     def region(self, name: str) -> Region:
-        """Returns the region of a drawing's colour."""
+        """Returns the region with a name."""
         for region in self.regions:
             if region.name == name:
                 return region

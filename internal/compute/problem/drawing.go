@@ -266,26 +266,14 @@ func (d *drawing) materials() string {
 	return strings.Join(list, ", ")
 }
 
-// RegionNames returns the names of the regions of a drawing by their numbers, "" for colours that are free; nil without
-// a drawing.
-func (p *Problem) RegionNames() (names []string) {
-	if p.drawing == nil {
-		return nil
-	}
-	for _, c := range p.drawing.colours {
-		name := ""
+// regions returns the regions of the colours, by their numbers. Those of colours that are free have no name.
+func (d *drawing) regions() (list []configs.Region) {
+	for _, c := range d.colours {
+		r := configs.Region{Value: c.Value}
 		if c.Value != nil {
-			name = c.Title()
+			r.Name = c.Title()
 		}
-		names = append(names, name)
+		list = append(list, r)
 	}
-	return names
-}
-
-// Region returns the number of the region of a fixed point of a problem with a drawing.
-func (p *Problem) Region(iy, ix int) int {
-	iy, _ = p.mesh.Canonical(iy)
-	chosen, _ := p.drawing.given()
-	colour, _ := p.drawing.last(&spot{x: float64(ix), y: float64(iy)}, chosen)
-	return int(colour)
+	return list
 }

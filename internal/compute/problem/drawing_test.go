@@ -77,7 +77,7 @@ func TestDrawing(t *testing.T) {
 	if got := strings.Join(p.RegionNames(), ","); got != "strip,#1565c0," {
 		t.Errorf("regions %q", got)
 	}
-	if a, b := p.Region(2, 1), p.Region(1, 4); a != 0 || b != 1 {
+	if a, b := regionAt(t, p, 2, 1), regionAt(t, p, 1, 4); a != 0 || b != 1 {
 		t.Errorf("points of the regions %d and %d, want 0 and 1", a, b)
 	}
 	setup := p.Setup(5)

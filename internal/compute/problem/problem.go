@@ -31,9 +31,10 @@ type Problem struct {
 	materials
 	fixed   fixedPoints
 	drawing *drawing // nil without one
-	cells   int64    // bytes of arrays of cells
-	faulty  bool     // New returned an error
-	worked  func()   // see OnWork
+	regions regions
+	cells   int64  // bytes of arrays of cells
+	faulty  bool   // New returned an error
+	worked  func() // see OnWork
 	config  configs.Config
 }
 
@@ -161,8 +162,10 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 	var err error
 	p.fixed, err = p.openFixed(ctx, "problem.fixed", def.Fixed, read.fixed)
 	fault("problem.fixed", def.Fixed, err)
-	if err := p.draw(ctx, def, named, read.drawing); err != nil {
-		faults = append(faults, err)
+	for _, err := range []error{p.draw(ctx, def, named, read.drawing), p.nameRegions(def)} {
+		if err != nil {
+			faults = append(faults, err)
+		}
 	}
 	return faults
 }
@@ -206,10 +209,8 @@ func (p *Problem) draw(ctx context.Context, def configs.Problem, named bool, rea
 	case p.initial.node.eval == nil:
 		return nil // its error is reported
 	}
-	for _, c := range p.drawing.colours {
-		if c.Value != nil && math.IsInf(p.round(*c.Value), 0) {
-			return fmt.Errorf("problem.colours: %s: value %v is too large for %s", c.Title(), *c.Value, p.mesh.DType)
-		}
+	if err := p.holds("problem.colours", p.drawing.regions()); err != nil {
+		return err
 	}
 	if p.drawing.hasCoefficients() {
 		if named {
@@ -220,6 +221,7 @@ func (p *Problem) draw(ctx context.Context, def configs.Problem, named bool, rea
 	}
 	p.fixed = fixedPoints{part: part{key: "problem.drawing", text: def.Drawing, node: p.drawing.fixed()}}
 	p.initial.node = p.drawing.over(p.initial.node)
+	p.regions.list = p.drawing.regions()
 	return nil
 }
 

@@ -19,6 +19,7 @@ type Setup struct {
 	Fixed       string  `json:"fixed"`               // "false" for none
 	FixedPoints int64   `json:"fixed_points"`        // besides those of sides; -1 if they were not counted
 	Drawing     string  `json:"drawing,omitempty"`   // the file, and the values of its regions
+	Regions     string  `json:"regions,omitempty"`   // those of problem.regions, with their values
 	Coefficient string  `json:"coefficient"`         // "1" for none, and where a drawing has materials
 	Materials   string  `json:"materials,omitempty"` // of the drawing, with their coefficients
 	Screening   string  `json:"screening"`           // "0" for none
@@ -31,9 +32,12 @@ type Setup struct {
 
 // Setup describes the problem. fixed is the number of points that CountFixed finds in the whole mesh, or -1.
 func (p *Problem) Setup(fixed int64) Setup {
-	n, text, drawing := p.numbers, p.fixed.text, ""
-	if p.drawing != nil {
+	n, text, drawing, regions := p.numbers, p.fixed.text, "", ""
+	switch {
+	case p.drawing != nil:
 		text, drawing = NoFixed, p.drawing.String()
+	case p.regions.list != nil:
+		text, regions = NoFixed, p.regions.String()
 	}
 	coefficient, materials := p.coefficient.text, ""
 	if p.drawing != nil && p.drawing.hasCoefficients() {
@@ -41,7 +45,7 @@ func (p *Problem) Setup(fixed int64) Setup {
 	}
 	return Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
 		Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
-		Coefficient: coefficient, Materials: materials,
+		Regions: regions, Coefficient: coefficient, Materials: materials,
 		Screening: p.screening.text, Weighted: p.weighted,
 		Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
 }
@@ -75,8 +79,8 @@ func (s Setup) Lines() [][2]string {
 		count = humanize.Comma(s.FixedPoints) + ": "
 	}
 	switch {
-	case s.Drawing != "":
-		lines = append(lines, [2]string{"Fixed points", count + show.Cut(s.Drawing, 4*maxShown)})
+	case s.Drawing+s.Regions != "":
+		lines = append(lines, [2]string{"Fixed points", count + show.Cut(s.Drawing+s.Regions, 4*maxShown)})
 	case s.Fixed != NoFixed:
 		lines = append(lines, [2]string{"Fixed points", count + cut(s.Fixed)})
 	}

@@ -72,14 +72,12 @@ func (t *Tally) label(row []bool, own bool) {
 // labelByNumber gives the fixed points of the newest row the numbers of their regions as labels.
 func (t *Tally) labelByNumber(row []bool, own bool) {
 	l := &t.now
-	for ix := range row {
-		l.label[ix] = -1
-		if !row[ix] || ix < t.lo || ix >= t.hi {
-			continue
-		}
-		l.label[ix] = t.problem.Region(l.iy, ix)
-		if own {
-			t.labels.of(l.label[ix]).add(ix, l.iy, l.values[ix])
+	t.problem.RegionRow(l.iy, row, l.label)
+	for ix, label := range l.label {
+		if ix < t.lo || ix >= t.hi {
+			l.label[ix] = -1
+		} else if label >= 0 && own {
+			t.labels.of(label).add(ix, l.iy, l.values[ix])
 		}
 	}
 }

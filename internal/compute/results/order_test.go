@@ -25,7 +25,7 @@ func (s smooth) Spacings() (float64, float64)             { return s.hx, s.hy }
 func (s smooth) Screening() float64                       { return 5 }
 func (s smooth) Operator() solver.Operator                { return solver.Operator{Values: s, Fixed: s} }
 func (s smooth) RegionNames() []string                    { return nil }
-func (s smooth) Region(int, int) int                      { return 0 }
+func (s smooth) RegionRow(int, []bool, []int)             {}
 func (s smooth) ValueRow(int, solver.Value, []byte) error { return nil }
 func (s smooth) place(ix, iy int) (x, y float64)          { return float64(ix) * s.hx, float64(iy) * s.hy }
 

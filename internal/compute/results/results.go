@@ -65,11 +65,11 @@ type Point struct {
 	Y     float64 `json:"y"`
 }
 
-// Region is a connected region of fixed points: each has another one beside, above or below it. In a problem with a
-// drawing it is the fixed points of one colour.
+// Region is a connected region of fixed points: each has another one beside, above or below it. In a problem with
+// problem.regions or a drawing it is the fixed points of one name or colour.
 type Region struct {
-	Name   string   `json:"name,omitempty"` // of a drawing
-	First  Point    `json:"first"`          // the first point, by rows
+	Name   string   `json:"name,omitempty"`
+	First  Point    `json:"first"` // the first point, by rows
 	Points int64    `json:"points"`
 	Min    float64  `json:"min"`
 	Max    float64  `json:"max"`

@@ -39,6 +39,14 @@ func (w world) Region(_, ix int) int {
 	return ring(ix, w.mesh.NX, w.mesh.PeriodicColumns()) / 3 % len(w.names)
 }
 
+func (w world) RegionRow(iy int, fixed []bool, dst []int) {
+	for ix, on := range fixed {
+		if dst[ix] = -1; on {
+			dst[ix] = w.Region(iy, ix)
+		}
+	}
+}
+
 func (w world) Operator() (o solver.Operator) {
 	if w.fixed != nil {
 		o.Fixed = w

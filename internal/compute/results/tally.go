@@ -33,8 +33,9 @@ type Problem interface {
 	// RegionNames returns the names of the regions of fixed points by their numbers; nil if regions are connected fixed
 	// points, without names.
 	RegionNames() []string
-	// Region returns the number of the region of a fixed point, if regions have names.
-	Region(iy, ix int) int
+	// RegionRow writes the numbers of the regions of the fixed points of row iy to dst, and -1 for other points, if
+	// regions have names.
+	RegionRow(iy int, fixed []bool, dst []int)
 	// Areas reports whether areas are fixed, and not points: at a point that is fixed, RightHandSide, Screenings and
 	// WallFlux yield means over what is free in its square, or along the wall. These are its region's.
 	Areas() bool
