@@ -69,8 +69,8 @@ func (c Config) settle(given map[string]bool) Config {
 	case ny && !nx && validSide(c.Grid.NY):
 		c.Grid.NX = c.Grid.NY
 	case !nx && !ny:
-		if size, ok := c.Problem.size(); ok {
-			c.Grid.NX, c.Grid.NY = size.X, size.Y
+		if size, key := c.Problem.size(); key != "" {
+			c.Grid.NX, c.Grid.NY, c.Grid.From = size.X, size.Y, key
 		} else if c.Problem.Preset != benchmark {
 			c.Grid.NX, c.Grid.NY = small, small
 		}

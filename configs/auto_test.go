@@ -107,6 +107,7 @@ func TestPointsOfFiles(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	array, line, other := file("a.npy", "(25, 35)"), file("line.npy", "(9,)"), file("other.npy", "(7,)")
+	stack := file("stack.npy", "(2, 25, 35)") // which is refused
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -132,6 +133,9 @@ func TestPointsOfFiles(t *testing.T) {
 		{[]string{"problem.bottom=" + line, "problem.right=" + other}, 9, 7},
 		{[]string{"problem.left=" + line, "problem.source=" + array}, 35, 25},
 		{[]string{"problem.left=" + line, "grid.nx=5"}, 5, 5},
+		{[]string{"problem.source=" + file("image.npy", "(1, 25, 35)"), "problem.left=" + other}, 35, 25},
+		{[]string{"problem.fixed=" + stack, "problem.source=" + array}, 35, 25},
+		{[]string{"problem.preset=gtc2019", "problem.initial=" + array}, 35, 25},
 	} {
 		loadsPoints(t, c.set, c.nx, c.ny)
 	}

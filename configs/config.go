@@ -37,6 +37,8 @@ type Grid struct {
 	DType string `key:"dtype" allowed:"float32 float64"` // of the field; see typed
 	// Named is grid.dtype as the user gave it; "" if it is left open. It is no key.
 	Named string `key:"-"`
+	// From is the key of the file that NX and NY are taken from; "" if they are not. It is no key.
+	From string `key:"-"`
 	// Width and Height are the lengths of the sides in the unit of the problem.
 	Width  float64 `key:"width"`
 	Height float64 `key:"height" kind:"length"` // 0: auto, which makes the spacings equal

@@ -90,34 +90,38 @@ func (c Config) inputs() (list []key) {
 	return list
 }
 
-// size returns the points of a mesh for the first file that the problem reads: the corners of a picture's pixels, or
-// the columns and rows of an array. If there is none, or it cannot be read, ok is false; opening the problem says why.
-func (p Problem) size() (size image.Point, ok bool) {
-	for _, name := range []string{p.Drawing, p.Fixed, p.Coefficient, p.Source, p.Initial, p.Screening} {
-		size, found := sizeOf(name)
-		if found && strings.EqualFold(filepath.Ext(name), ".png") && size.X > 0 {
-			return size.Add(p.corners()), true
+// size returns the points of a mesh for the first file of the problem that has a size, and its key: the corners of a
+// picture's pixels, or the columns and rows of an array. Without one, key is "".
+func (p Problem) size() (size image.Point, key string) {
+	for _, k := range []namedText{{"problem.drawing", p.Drawing}, {"problem.fixed", p.Fixed},
+		{"problem.coefficient", p.Coefficient}, {"problem.source", p.Source}, {"problem.initial", p.Initial},
+		{"problem.screening", p.Screening}} {
+		size := sizeOf(k.text)
+		if size.X > 0 && strings.EqualFold(filepath.Ext(k.text), ".png") {
+			size = size.Add(p.corners())
 		}
-		if found {
-			return size, size.X > 0
+		if size.X > 0 {
+			return size, k.key
 		}
 	}
-	line := func(sides ...string) int {
-		for _, name := range sides {
-			if size, found := sizeOf(name); found && size.X == 0 {
+	sides := p.sides()
+	line := func(sides []namedText) int {
+		for _, side := range sides {
+			if size := sizeOf(side.text); size.X == 0 && size.Y > 0 {
+				key = cmp.Or(key, side.key)
 				return size.Y
 			}
 		}
 		return 0
 	}
-	x, y := line(p.Top, p.Bottom), line(p.Left, p.Right)
-	return image.Pt(cmp.Or(x, y), cmp.Or(y, x)), x+y > 0
+	y, x := line(sides[:2]), line(sides[2:])
+	return image.Pt(cmp.Or(x, y), cmp.Or(y, x)), key
 }
 
 // fixesCells reports whether problem.fixed names an array of the cells between points.
 func (c Config) fixesCells() bool {
-	size, found := sizeOf(c.Problem.Fixed)
-	return found && strings.EqualFold(filepath.Ext(c.Problem.Fixed), ".npy") &&
+	size := sizeOf(c.Problem.Fixed)
+	return size.X > 0 && strings.EqualFold(filepath.Ext(c.Problem.Fixed), ".npy") &&
 		size.Add(c.Problem.corners()) == image.Pt(c.Grid.NX, c.Grid.NY)
 }
 
@@ -135,22 +139,24 @@ func (p Problem) corners() image.Point {
 }
 
 // sizeOf returns the pixels of a picture, the columns and rows of an array, or 0 columns and the rows of one that is a
-// line; 0 and 0 where the file is none. found reports whether there is such a file.
-func sizeOf(name string) (size image.Point, found bool) {
+// line; 0 and 0 where there is no such file: opening the problem says what is wrong.
+func sizeOf(name string) (size image.Point) {
 	ending := strings.ToLower(filepath.Ext(name))
 	if ending != ".png" && ending != ".npy" {
-		return size, false
+		return size
 	}
 	f, err := regular.Open(name)
 	if err != nil {
-		return size, false
+		return size
 	}
 	defer f.Close()
 	if ending == ".png" {
-		c, _ := png.DecodeConfig(bufio.NewReader(f)) // opening the problem says what is wrong
-		return image.Pt(c.Width, c.Height), true
+		c, _ := png.DecodeConfig(bufio.NewReader(f))
+		return image.Pt(c.Width, c.Height)
 	}
 	h, _ := npy.ReadHeader(bufio.NewReader(f))
-	_, _ = fmt.Sscanf(h.Shape, "(%d, %d)", &size.Y, &size.X)
-	return size, true
+	if h.Dimensions() <= 2 {
+		_, _ = fmt.Sscanf(h.Squeezed(), "(%d, %d)", &size.Y, &size.X)
+	}
+	return size
 }

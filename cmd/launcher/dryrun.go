@@ -42,6 +42,9 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 		} else if filepath.IsAbs(input.Path) {
 			where = "an absolute path"
 		}
+		if input.Key == p.Config.Grid.From {
+			where += "; grid.nx and grid.ny follow from its size"
+		}
 		fmt.Fprintf(&b, "# %s: %s, %s\n", input.Key, show.Text(input.Path), where)
 	}
 	if e := p.Expects(ctx); e.Hint != "" {

@@ -44,6 +44,13 @@ class Request:
         self.answer = Answer()
         self.unwanted = False
         self.materials = False  # whether the arrays of materials were asked for
+        self.arguments: Dict[str, str] = {}  # by what the launcher calls them: keys with the files of arrays
+
+    def about(self, text: str) -> str:
+        """Returns a message of the launcher with the names of arguments in the place of files that nobody knows."""
+        for file, argument in self.arguments.items():
+            text = text.replace(file, argument)
+        return text
 
 
 class Link:

@@ -46,8 +46,8 @@ class Problem:
     source: f; by default 0.
     coefficient: a, which is 0 where there is no material, also at masked points; by default 1.
     screening: k2, at least 0; by default 0.
-    initial: u at the start, and at the fixed points; by default 0.
-    fixed: points that keep `initial`: a condition in x and y, or an array of truth values.
+    initial: u at the start, and at the fixed points; by default 0, which also stands for NaN at free points.
+    fixed: points that keep `initial`: a condition in x and y, or an array of truth values, or of 0 and 1 or 255.
     drawing: a picture whose colours say which areas are fixed, and which materials there are: a PNG file, or an array
         of uint8 of shape (rows, columns, 3). It covers the mesh from side to side.
     colours: what each colour of the drawing means, as in {"#b87333": {"name": "strip", "value": 1}, "#2e7d32":
@@ -118,8 +118,8 @@ def _picture(drawing: Any) -> bytes:
 
 
 def _stored(name: str, value: Any) -> NDArray[Any]:
-    """Returns an array as launcher reads it, where there is one: truth values of `fixed`, and float32 or float64 of the
-    others. It refuses the types that are left."""
+    """Returns an array as launcher reads it, where there is one: float32 or float64, but for `fixed`. It refuses the
+    types that are left."""
     try:
         values: Any = np.asanyarray(value)
     except ValueError as e:  # rows of different lengths
@@ -127,10 +127,7 @@ def _stored(name: str, value: Any) -> NDArray[Any]:
     if values.dtype.hasobject:
         raise ValueError(f"{name}: an array of {values.dtype}; it must be one of numbers")
     empty: Union[bool, float] = False
-    if name == "fixed":
-        if values.dtype.kind in "iu" and np.isin(values, (0, 1)).all():
-            values = values.astype(bool)
-    elif values.dtype.kind in "fiub":
+    if name != "fixed" and values.dtype.kind in "fiub":
         empty = 0.0 if name == "coefficient" else math.nan
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)

@@ -153,6 +153,7 @@ class Session:
 
         def write(name: str, values: Union[NDArray[Any], bytes]) -> str:
             files.append(self._dir / (f"{name}-{number}." + ("png" if isinstance(values, bytes) else "npy")))
+            request.arguments[f'problem.{name} "{files[-1].name}"'] = name
             if isinstance(values, bytes):
                 files[-1].write_bytes(values)
             else:
@@ -180,13 +181,13 @@ class Session:
     def _receive(self, request: Request) -> Result:
         answer = request.future.result()
         for text in answer.warnings:
-            _warn(text, JacobiWarning)
+            _warn(request.about(text), JacobiWarning)
         end, report = answer.end, answer.report
         if end.get("verdict") == "not_done":
             raise SessionError(end["error"])
         code = end["exit_code"]
         if report is None or code not in (_EXIT_OK, _EXIT_MISSED):
-            raise SolveError(end.get("error") or f"the run was {end.get('verdict')}")
+            raise SolveError(request.about(end.get("error") or f"the run was {end.get('verdict')}"))
         found = self._result(report, request.materials)
         if code == _EXIT_MISSED:
             text = end.get("error") or (f"after {found.iterations} iterations the norm is {found.norm:.3g}: the "

@@ -48,6 +48,17 @@ def test_arrays_are_as_good_as_expressions(ranks):
     assert region.x == 0.5 and region.points == 31 and np.isfinite(region.flux) and by_array.energy > 0
 
 
+def test_masks_and_images_are_arrays_too(ranks):
+    mask = np.zeros((33, 33), np.uint8)
+    mask[10:20, 10:20] = 255
+    want = ranks.solve(fixed=mask == 255, initial=1).field
+    for fixed in mask, mask[None], np.where(mask, 1.0, 0.0):
+        assert (ranks.solve(fixed=fixed, initial=1).field == want).all()
+    with pytest.warns(jacobisolver.JacobiWarning, match="^initial: NaN at 861 free points, which begin with 0$"):
+        unknown = ranks.solve(fixed=mask == 255, initial=np.where(mask, 1, np.nan)).field
+    assert np.allclose(unknown, want, atol=1e-7) and abs(want).max() == 1
+
+
 def test_sides_may_be_arrays(ranks):
     x = np.linspace(0, 1, 33)
     by_text = ranks.solve(nx=33, top="x*x", left="y", right=1, bottom="neumann(x)")
@@ -93,16 +104,19 @@ def test_a_refused_problem_does_not_end_the_session(ranks):
             ({"source": "foo(x)"}, "problem.source \"foo(x)\": column 1: unknown function foo"),
             ({"keys": {"run.ranks": 3}}, "run.ranks (request): the key belongs to the start of the ranks"),
             ({"nx": 2}, "grid.nx 2: "),
-            ({"source": np.full((33, 33), np.nan)}, "problem.source \"source-"),
-            ({"source": np.zeros(4)}, "problem.source \"source-"),
-            ({"source": np.zeros((9, 5))}, "problem.source \"source-"),
-            ({"source": np.eye(33) * 1j}, "problem.source \"source-"),
-            ({"top": np.ones(9)}, "problem.top \"top-"),
-            ({"fixed": np.eye(33)}, "problem.fixed \"fixed-"),
-            ({"fixed": np.full((33, 33), np.nan)}, "problem.fixed \"fixed-"),
+            ({"source": np.full((33, 33), np.nan)}, "source at row 1, column 1 (x = 0.03125, y = 0.03125): NaN; "),
+            ({"source": np.zeros(4)}, "source: shape (4,); it must be that of rows and columns"),
+            ({"source": np.zeros((9, 5))}, "source: shape (9, 5); it must be (33, 33) for points or (32, 32) for cells "
+             "between them (grid.ny, grid.nx)"),
+            ({"source": np.zeros((9, 5)), "coefficient": np.ones((9, 6)), "nx": None}, "source: shape (9, 5); it must "
+             "be (9, 6) for points or (8, 5) for cells between them (grid.ny, grid.nx, from problem.coefficient)"),
+            ({"source": np.eye(33) * 1j}, "source: type <c16; it must be float32, float64, an integer "),
+            ({"top": np.ones(9)}, "top: shape (9,); it must be (33,) (grid.nx)"),
+            ({"fixed": 2 * np.eye(33)}, "fixed: row 1: column 1: 2 is no truth value, which is 0, 1 or 255"),
+            ({"fixed": np.full((33, 33), np.nan)}, "fixed: row 1: column 0: NaN is no truth value"),
             ({"source": np.zeros((33, 33)), "top": float("nan")}, "problem.top \"nan\" (request): must be "),
             ({"width": float("inf")}, "grid.width \"inf\" (request): must be a number that a float64 holds"),
-            ({"drawing": __file__, "colours": {}}, "problem.drawing \"drawing-")]:
+            ({"drawing": __file__, "colours": {}}, "drawing: problem.colours has to say ")]:
         with pytest.raises(jacobisolver.SolveError) as e:
             ranks.solve(**{"nx": 33, **arguments})
         assert str(e.value).startswith(words)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,8 +106,25 @@ func parseShape(tuple string) (string, error) {
 		}
 		sides = append(sides, strconv.FormatUint(n, 10))
 	}
-	if len(sides) == 1 {
-		return "(" + sides[0] + ",)", nil
-	}
-	return "(" + strings.Join(sides, ", ") + ")", nil
+	return spelled(sides), nil
 }
+
+func spelled(sides []string) string {
+	if len(sides) == 1 {
+		return "(" + sides[0] + ",)"
+	}
+	return "(" + strings.Join(sides, ", ") + ")"
+}
+
+// sides returns those of the shape, but for sides of 1 if squeezed is set.
+func (h Header) sides(squeezed bool) []string {
+	return slices.DeleteFunc(strings.Split(strings.Trim(h.Shape, "(,)"), ", "), func(side string) bool {
+		return side == "" || squeezed && side == "1"
+	})
+}
+
+// Squeezed returns the shape without its sides of 1, as numpy.squeeze does: images often have one.
+func (h Header) Squeezed() string { return spelled(h.sides(true)) }
+
+// Dimensions returns the number of sides of the squeezed shape.
+func (h Header) Dimensions() int { return len(h.sides(true)) }

@@ -10,7 +10,6 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/npy"
 	"jacobi/internal/base/regular"
-	"jacobi/internal/base/show"
 	"jacobi/solver"
 )
 
@@ -25,31 +24,42 @@ func (p *Problem) openArray(q *part, truth bool) error {
 	points.DType, cells.DType = solver.Float64, solver.Float64
 	cells.NX, cells.NY = int(nx), int(ny)
 	shapeOf := func(m solver.Mesh) string { return fmt.Sprintf("(%d, %d)", m.NY, m.NX) }
-	switch shape := shapeIn(q.text); shape {
-	case "", shapeOf(points):
+	switch h := headerOf(q.text); {
+	case h.Shape == "" || fits(h, shapeOf(points)): // opening it says what is wrong
 		var err error
-		q.file, err = openNPY(q.text, points, "", truth)
+		q.file, err = openNPY(q.text, points, false, p.sized(bothKeys))
 		return err
-	case shapeOf(cells):
+	case fits(h, shapeOf(cells)):
 		return p.readCells(q, cells, truth)
 	default:
-		return fmt.Errorf("shape %s; it must be %s for points or %s for cells between them (grid.ny, grid.nx)",
-			show.Text(shape), shapeOf(points), shapeOf(cells))
+		return misfit(h, 2, fmt.Sprintf("%s for points or %s for cells between them (%s)", shapeOf(points),
+			shapeOf(cells), p.sized(bothKeys)))
 	}
 }
 
-// shapeIn returns the shape that an array file names; "" if it is none.
-func shapeIn(path string) string {
+// bothKeys are those of the numbers of points.
+const bothKeys = "grid.ny, grid.nx"
+
+// sized returns keys of numbers of points with the key of the file from which they come, for errors about others.
+func (p *Problem) sized(keys string) string {
+	if from := p.config.Grid.From; from != "" {
+		keys += ", from " + from
+	}
+	return keys
+}
+
+// headerOf returns the header of an array file, without a shape if it is none.
+func headerOf(path string) npy.Header {
 	f, err := regular.Open(path)
 	if err != nil {
-		return ""
+		return npy.Header{}
 	}
 	defer f.Close()
 	h, err := npy.ReadHeader(f)
 	if err != nil {
-		return ""
+		return npy.Header{}
 	}
-	return h.Shape
+	return h
 }
 
 // readCells reads the array of a part with as many cells as the mesh m has points.
@@ -69,7 +79,7 @@ func (p *Problem) readCells(q *part, m solver.Mesh, truth bool) (err error) {
 			return fmt.Errorf("%d x %d cells: %w", m.NX, m.NY, err)
 		}
 	}
-	n, err := openNPY(q.text, m, "", truth)
+	n, err := openNPY(q.text, m, false, p.sized(bothKeys))
 	if err != nil {
 		return err
 	}

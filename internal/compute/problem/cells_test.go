@@ -185,7 +185,7 @@ func TestBadCells(t *testing.T) {
 		{3, 3, configs.Problem{Source: cellFile(t, []float64{1, math.NaN()}, []float64{3, 4})},
 			"problem.source %q at row 1, column 1 (x = 0.5, y = 0.5): NaN; values must be finite"},
 		{3, 3, configs.Problem{Fixed: boolFile(t, "False", "(2, 2)", []byte{0, 1, 2, 0})},
-			"problem.fixed %q: row 1: column 0: byte 2 is no truth value, which is 0 or 1"},
+			"problem.fixed %q: row 1: column 0: 2 is no truth value, which is 0, 1 or 255"},
 		{3, 3, configs.Problem{Source: writeFile(t, "a.npy", npyBytes(1, "<f8", "False", "(2, 2)", 3, solver.Float64))},
 			"problem.source %q: truncated: 94 bytes of 102"},
 		{5794, 5794, configs.Problem{Source: writeFile(t, "a.npy", npyBytes(1, "<f8", "False", "(5793, 5793)", 0,

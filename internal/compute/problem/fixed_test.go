@@ -10,6 +10,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,12 +76,13 @@ func gray(rows ...[]byte) *image.Gray {
 func TestFixedPoints(t *testing.T) {
 	const want = ".....\n.##..\n..#..\n....#\n"
 	values := []byte(strings.NewReplacer(".", "\x00", "#", "\x01", "\n", "").Replace(want))
-	turned := make([]byte, len(values))
+	turned, full, wide := make([]byte, len(values)), make([]byte, len(values)), make([]byte, 8*len(values))
 	img := image.NewNRGBA(image.Rect(0, 0, 5, 4))
 	palette := image.NewPaletted(img.Rect, color.Palette{color.White, color.RGBA{R: 0xff, A: 0xff}, color.Transparent})
 	for i, v := range values {
 		ix, iy := i%5, i/5
-		turned[ix*4+iy] = v
+		turned[ix*4+iy], full[i] = v, 255*v
+		binary.LittleEndian.PutUint64(wide[8*i:], math.Float64bits(float64(v)))
 		img.Set(ix, iy, color.NRGBA{0, 0, 0, 0}) // transparent, which is white
 		if v == 1 {
 			img.Set(ix, iy, color.NRGBA{100, 100, 100, 0xff})
@@ -93,7 +95,8 @@ func TestFixedPoints(t *testing.T) {
 	for _, text := range []string{
 		"iy == 1 and (ix == 1 or ix == 2) or iy == 2 and ix == 2 or iy == 3 and ix == 4",
 		boolFile(t, "False", "(4, 5)", values), boolFile(t, "True", "(4, 5)", turned), pngFile(t, img),
-		pngFile(t, palette),
+		pngFile(t, palette), writeFile(t, "full.npy", append(npyBytes(1, "|u1", "False", "(1, 4, 5)", 0, 0), full...)),
+		writeFile(t, "wide.npy", append(npyBytes(1, "<f8", "False", "(4, 5)", 0, 0), wide...)),
 	} {
 		p := open(t, config(5, 4, "float32", configs.Problem{Fixed: text}))
 		if got := marks(t, p); got != want {
@@ -206,11 +209,9 @@ func TestBadFixedPoints(t *testing.T) {
 			`problem.fixed %q: shape (5, 4); it must be (4, 5) for points or (3, 4) for cells between them (grid.ny, ` +
 				`grid.nx)`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", bad)},
-			`problem.fixed %q: row 1: column 2: byte 9 is no truth value, which is 0 or 1`},
+			`problem.fixed %q: row 1: column 2: 9 is no truth value, which is 0, 1 or 255`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(4, 5)", values[1:])},
 			`problem.fixed %q: truncated: 89 bytes of 90`},
-		{configs.Problem{Source: boolFile(t, "False", "(4, 5)", values)},
-			`problem.source %q: type |b1; it must be <f4, <f8, >f4 or >f8 (float32 or float64)`},
 	} {
 		p, err := New(t.Context(), config(5, 4, "float32", c.p))
 		if err == nil {

@@ -157,8 +157,9 @@ func (p *Problem) get(src []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(src))
 }
 
-// fileRow reads the interior columns of row iy of the file of q, which has the field's type, into dst. A value that is
-// not finite is an error, or 0 outside the material, where fields that numpy users keep have NaN.
+// fileRow reads the interior columns of row iy of the file of q, which has the field's type, into dst. A NaN is an
+// unknown value, for which 0 stands, unless the point is fixed. Another value that is not finite is an error, or 0
+// outside the material.
 func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	size := p.mesh.DType.Size()
 	lo, _ := p.mesh.InteriorColumns()
@@ -166,13 +167,21 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, iy, err)
 	}
 	p.worked()
+	var fixed []bool
 	for i := 0; i < len(dst); i += size {
-		if v := p.get(dst[i:]); v-v == 0 { // finite
+		v := p.get(dst[i:])
+		if v-v == 0 { // finite
 			continue
+		}
+		if fixed == nil {
+			fixed = make([]bool, p.mesh.NX)
+			if err := p.GivenRow(iy, fixed); err != nil {
+				return err
+			}
 		}
 		if outside, err := p.outside(iy, lo+i/size); err != nil {
 			return err
-		} else if outside {
+		} else if outside || v != v && !fixed[lo+i/size] {
 			clear(dst[i:][:size])
 			continue
 		}

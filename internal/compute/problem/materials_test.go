@@ -150,6 +150,9 @@ func TestNoValuesOutside(t *testing.T) {
 				t.Errorf("screenings %v, %v", k2, err)
 			}
 			def.Coefficient = "iy == 1 ? 0 : 1"
+			if def.Initial != "" && value != value {
+				continue // it is an unknown value
+			}
 			want := fmt.Sprintf("%s %q at row 2, column %d", key, path, at-8)
 			err := open(t, config(4, 5, "float64", def)).Check(t.Context())
 			if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -64,8 +65,9 @@ func TestInitialFile(t *testing.T) {
 
 func TestBadInitialFile(t *testing.T) {
 	good := npyBytes(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
-	nan := npyBytes(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
-	binary.LittleEndian.PutUint32(nan[len(nan)-4*(20-9):], math.Float32bits(float32(math.NaN())))
+	infinite := npyBytes(1, "<f4", "False", "(5, 4)", 20, solver.Float32)
+	binary.LittleEndian.PutUint32(infinite[len(infinite)-4*(20-9):], math.Float32bits(float32(math.Inf(1))))
+	const types = "; it must be float32, float64, an integer of at most 64 bits or bool"
 	huge := npyBytes(1, "<f8", "False", "(5, 4)", 20, solver.Float64)
 	binary.LittleEndian.PutUint64(huge[len(huge)-8*(20-9):], math.Float64bits(1e300))
 	for _, c := range []struct {
@@ -80,23 +82,23 @@ func TestBadInitialFile(t *testing.T) {
 		{"long", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"),
 			"a header of 4294967295 bytes; at most 65536 are allowed"},
 		{"header", good[:40], "truncated in its header"},
-		{"integers", npyBytes(1, "<i4", "False", "(5, 4)", 20, solver.Float32),
-			"type <i4; it must be <f4, <f8, >f4 or >f8 (float32 or float64)"},
-		{"half", npyBytes(1, "<f2", "False", "(5, 4)", 20, solver.Float32),
-			"type <f2; it must be <f4, <f8, >f4 or >f8 (float32 or float64)"},
+		{"complex", npyBytes(1, "<c8", "False", "(5, 4)", 20, solver.Float64), "type <c8" + types},
+		{"half", npyBytes(1, "<f2", "False", "(5, 4)", 20, solver.Float32), "type <f2" + types},
 		{"huge", huge, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): 1e+300 is too large for float32"},
 		{"transposed", npyBytes(1, "<f4", "False", "(4, 5)", 20, solver.Float32),
 			"shape (4, 5); it must be (5, 4) (grid.ny, grid.nx)"},
 		{"flat", npyBytes(1, "<f4", "False", "(20,)", 20, solver.Float32),
-			"shape (20,); it must be (5, 4) (grid.ny, grid.nx)"},
+			"shape (20,); it must be that of rows and columns"},
+		{"stack", npyBytes(1, "<f4", "False", "(2, 5, 4)", 40, solver.Float32),
+			"shape (2, 5, 4); it must be that of rows and columns"},
 		{"truncated", good[:len(good)-1], "truncated: 149 bytes of 150"},
 		{"trailing", append(good[:len(good):len(good)], 1, 2, 3), "3 bytes after the end of the array"},
 		{"dictionary", npyBytes(1, "<f4', 'more': '", "False", "(5, 4)", 20, solver.Float32),
 			`header "{'descr': '<f4', 'more': '', 'fortran_order': False, 'shape': (5, 4), }\n": it must ` +
 				`have descr, fortran_order and shape`},
 		{"escape", npyBytes(1, "\x1b]0;x\a\x1b[2J", "False", "(5, 4)", 20, solver.Float32),
-			`type \x1b]0;x\a\x1b[2J; it must be <f4, <f8, >f4 or >f8 (float32 or float64)`},
-		{"nan", nan, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): NaN; values must be finite"},
+			`type \x1b]0;x\a\x1b[2J` + types},
+		{"infinite", infinite, "at row 2, column 1 (x = 0.3333333333333333, y = 0.5): +Inf; values must be finite"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name+".npy")
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
@@ -184,16 +186,17 @@ func TestInitialFileIsConverted(t *testing.T) {
 		{"<f4", "True", "float32", []string{columns}}, {"<f8", "True", "float64", []string{columns}},
 		{">f8", "True", "float32", []string{rounded, columns}}, {">f4", "True", "float64", []string{columns}},
 	} {
-		item := npyItems()[c.descr]
-		data := npyBytes(1, c.descr, c.fortran, "(5, 4)", 20, item.dtype)
-		values := data[len(data)-20*item.dtype.Size():]
+		item, _ := npyItemOf(c.descr)
+		dtype := map[int]solver.DType{4: solver.Float32, 8: solver.Float64}[item.size]
+		data := npyBytes(1, c.descr, c.fortran, "(5, 4)", 20, dtype)
+		values := data[len(data)-20*item.size:]
 		for iy := range 5 {
 			for ix := range 4 {
 				at, v := 4*iy+ix, float64(4*iy+ix)+0.1
 				if c.fortran == "True" {
 					at = 5*ix + iy
 				}
-				if item.dtype == solver.Float32 {
+				if item.size == 4 {
 					item.order.PutUint32(values[4*at:], math.Float32bits(float32(v)))
 				} else {
 					item.order.PutUint64(values[8*at:], math.Float64bits(v))
@@ -226,6 +229,74 @@ func TestInitialFileIsConverted(t *testing.T) {
 		if got := p.Warnings(t.Context()); !slices.Equal(got, c.warnings) {
 			t.Errorf("%v: warnings %q, want %q", c, got, c.warnings)
 		}
+	}
+}
+
+// Integers, truth values and sides of 1 are as good as other numbers, in either byte order.
+func TestArraysOfIntegers(t *testing.T) {
+	for descr, raw := range map[string][]byte{
+		"|b1": {0, 1, 1, 0, 1, 0}, "|u1": {0, 1, 200, 255, 4, 5}, "|i1": {0, 1, 200, 255, 4, 5},
+		"<i2": {0, 0, 1, 0, 0xfe, 0xff, 0, 0x80, 4, 0, 5, 1}, ">u2": {0, 0, 0, 1, 1, 0, 0xff, 0xff, 0, 4, 0, 5},
+		">i4": {3: 1, 7: 2, 8: 0xff, 9: 0xff, 10: 0xff, 11: 0xfe, 23: 0},
+		"<u8": {0: 7, 15: 0x80, 47: 0}, "<i8": {0: 7, 15: 0x80, 47: 0},
+	} {
+		want := map[string][]float64{"|b1": {0, 1, 1, 0, 1, 0}, "|u1": {0, 1, 200, 255, 4, 5},
+			"|i1": {0, 1, -56, -1, 4, 5}, "<i2": {0, 1, -2, -32768, 4, 261}, ">u2": {0, 1, 256, 65535, 4, 5},
+			">i4": {1, 2, -2, 0, 0, 0}, "<u8": {7, 0x1p63, 0, 0, 0, 0}, "<i8": {7, -0x1p63, 0, 0, 0, 0}}[descr]
+		for _, shape := range []string{"(3, 2)", "(1, 3, 2)", "(3, 2, 1)"} {
+			path := writeFile(t, "a.npy", append(npyBytes(1, descr, "False", shape, 0, 0), raw...))
+			n, err := openNPY(path, solver.Mesh{NX: 2, NY: 3, DType: solver.Float64}, false, bothKeys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []float64
+			for iy := range 3 {
+				row, values := make([]byte, 16), make([]float64, 2)
+				if err := n.read(row, iy, 0); err != nil {
+					t.Fatal(err)
+				}
+				solver.Float64.Decode(values, row)
+				got = append(got, values...)
+			}
+			if err := n.close(); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %v, %v, want %v", descr, got, err, want)
+			}
+		}
+	}
+}
+
+// NaN in the initial field of a file is an unknown value: a free point begins with 0, which the user learns, a fixed
+// one is refused, and one outside the material needs none.
+func TestUnknownInitialValues(t *testing.T) {
+	data := npyBytes(1, "<f8", "False", "(5, 4)", 20, solver.Float64)
+	for _, at := range []int{1, 5, 6, 10} { // of which the first lies on a fixed side
+		binary.LittleEndian.PutUint64(data[len(data)-8*(20-at):], math.Float64bits(math.NaN()))
+	}
+	path := writeFile(t, "start.npy", data)
+	for fixed, want := range map[string]string{"ix == 1 and iy == 3": "3", "": "3", "ix == 2 and iy == 2": "2"} {
+		p := open(t, config(4, 5, "float64", configs.Problem{Initial: path, Fixed: fixed,
+			Top: "0"}))
+		w := []string{fmt.Sprintf("problem.initial %q: NaN at %s free points, which begin with 0", path, want)}
+		if got := p.Warnings(t.Context()); !slices.Equal(got, w) {
+			t.Errorf("%s: warnings %q, want %q", fixed, got, w)
+		}
+		err := p.Check(t.Context())
+		if want == "2" {
+			bad := fmt.Sprintf("problem.initial %q at row 2, column 2 (x = 0.6666666666666666, y = 0.5): NaN; values "+
+				"must be finite", path)
+			if err == nil || err.Error() != bad {
+				t.Errorf("error %v, want %s", err, bad)
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		equal(t, field(t, p), [][]float64{{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 9, 0, 0}, {0, 13, 14, 0}, {0, 0, 0, 0}})
+	}
+	p := open(t, config(4, 5, "float64", configs.Problem{Initial: path, Coefficient: "iy < 2 ? 0 : 1", Top: "0"}))
+	if got, want := p.Warnings(t.Context()), "NaN at 1 free points"; len(got) != 1 || !strings.Contains(got[0], want) {
+		t.Errorf("warnings %q, want %s", got, want)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -37,34 +39,52 @@ type npyFile struct {
 // blockBytes is the size of a block of an array that has shorter rows.
 const blockBytes = 128 << 10
 
-// npyItem is the type and byte order of a file's values. A truth value has the type 0.
+// npyItem is the type and byte order of a file's values.
 type npyItem struct {
-	dtype solver.DType
+	kind  byte // as NumPy has it: b for truth values, i and u for integers, f
+	size  int  // in bytes
 	order binary.ByteOrder
 }
 
-// size returns the bytes of a value.
-func (t npyItem) size() int { return max(1, t.dtype.Size()) }
-
-// npyItems returns the supported types of values by their names in a header.
-func npyItems() map[string]npyItem {
-	return map[string]npyItem{
-		"<f4": {solver.Float32, binary.LittleEndian}, ">f4": {solver.Float32, binary.BigEndian},
-		"<f8": {solver.Float64, binary.LittleEndian}, ">f8": {solver.Float64, binary.BigEndian},
+// npyItemOf returns the type that a header describes, if it is supported.
+func npyItemOf(descr string) (t npyItem, ok bool) {
+	if len(descr) != 3 || !slices.Contains(strings.Fields("b1 i1 i2 i4 i8 u1 u2 u4 u8 f4 f8"), descr[1:]) {
+		return t, false
 	}
+	t = npyItem{descr[1], int(descr[2] - '0'), binary.LittleEndian}
+	if descr[0] == '>' {
+		t.order = binary.BigEndian
+	}
+	return t, descr[0] == '<' || descr[0] == '>' || descr[0] == '|' && t.size == 1
 }
 
 // value returns the value at the start of raw.
 func (t npyItem) value(raw []byte) float64 {
-	if t.dtype == solver.Float32 {
-		return float64(math.Float32frombits(t.order.Uint32(raw)))
+	var bits uint64
+	switch t.size {
+	case 1:
+		bits = uint64(raw[0])
+	case 2:
+		bits = uint64(t.order.Uint16(raw))
+	case 4:
+		bits = uint64(t.order.Uint32(raw))
+	default:
+		bits = t.order.Uint64(raw)
 	}
-	return math.Float64frombits(t.order.Uint64(raw))
+	switch above := 64 - 8*t.size; {
+	case t.kind == 'f' && t.size == 4:
+		return float64(math.Float32frombits(uint32(bits)))
+	case t.kind == 'f':
+		return math.Float64frombits(bits)
+	case t.kind == 'i':
+		return float64(int64(bits<<above) >> above)
+	}
+	return float64(bits)
 }
 
 // openLine reads the values of a line of points from the file at path. key has their number.
 func openLine(path, key string, points int) (values []float64, b *blocks, err error) {
-	n, err := openNPY(path, solver.Mesh{NX: points, NY: 1, DType: solver.Float64}, key, false)
+	n, err := openNPY(path, solver.Mesh{NX: points, NY: 1, DType: solver.Float64}, true, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,22 +97,22 @@ func openLine(path, key string, points int) (values []float64, b *blocks, err er
 	return values, n.blocks, nil
 }
 
-// openNPY opens the file at path. It fails unless the file has exactly one array of shape (NY, NX), or (NX,) if line is
-// the key of that number, and type float32 or float64, or bool if truth is set. Values are read as values of the mesh's
+// openNPY opens the file at path. It fails unless the file has exactly one array of numbers or truth values of shape
+// (NY, NX), or (NX,) for a line, but for sides of 1. keys have these numbers. Values are read as values of the mesh's
 // type.
-func openNPY(path string, mesh solver.Mesh, line string, truth bool) (*npyFile, error) {
+func openNPY(path string, mesh solver.Mesh, line bool, keys string) (*npyFile, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, errors.Unwrap(err) // the caller names the path
 	}
 	n := &npyFile{f: f, mesh: mesh}
-	if err := n.check(line, truth); err != nil {
+	if err := n.check(line, keys); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return n, nil
 }
 
-func (n *npyFile) check(line string, truth bool) error {
+func (n *npyFile) check(line bool, keys string) error {
 	info, err := n.f.Stat()
 	if err != nil {
 		return err
@@ -101,25 +121,23 @@ func (n *npyFile) check(line string, truth bool) error {
 	if err != nil {
 		return err
 	}
-	item, ok := npyItems()[h.Descr]
-	switch {
-	case truth && h.Descr != "|b1":
-		return fmt.Errorf("type %s; it must be |b1 (bool)", show.Text(h.Descr))
-	case !truth && !ok:
-		return fmt.Errorf("type %s; it must be <f4, <f8, >f4 or >f8 (float32 or float64)", show.Text(h.Descr))
+	item, ok := npyItemOf(h.Descr)
+	if !ok {
+		return fmt.Errorf("type %s; it must be float32, float64, an integer of at most 64 bits or bool",
+			show.Text(h.Descr))
 	}
-	shape, keys := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX), "grid.ny, grid.nx"
-	if line != "" {
-		shape, keys = fmt.Sprintf("(%d,)", n.mesh.NX), line
+	shape, dimensions := fmt.Sprintf("(%d, %d)", n.mesh.NY, n.mesh.NX), 2
+	if line {
+		shape, dimensions = fmt.Sprintf("(%d,)", n.mesh.NX), 1
 	}
-	if h.Shape != shape {
-		return fmt.Errorf("shape %s; it must be %s (%s)", show.Text(h.Shape), shape, keys)
+	if !fits(h, shape) {
+		return misfit(h, dimensions, fmt.Sprintf("%s (%s)", shape, keys))
 	}
 	n.item, n.descr, n.offset, n.fortran = item, h.Descr, h.Size, h.Fortran
 	n.rows = max(1, blockBytes/n.rowBytes())
 	n.blocks = newBlocks((n.mesh.NY + n.rows - 1) / n.rows)
 	n.kept = &blockCache{bytes: min(n.rows, n.mesh.NY) * n.rowBytes()}
-	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size())
+	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size)
 	if info.Size() < whole {
 		return fmt.Errorf("truncated: %d bytes of %d", info.Size(), whole)
 	}
@@ -130,6 +148,22 @@ func (n *npyFile) check(line string, truth bool) error {
 		n.mapped, err = unix.Mmap(int(n.f.Fd()), 0, int(whole), unix.PROT_READ, unix.MAP_SHARED)
 	}
 	return err
+}
+
+// fits reports whether an array has a shape, but for sides of 1.
+func fits(h npy.Header, shape string) bool { return h.Shape == shape || h.Squeezed() == shape }
+
+// misfit is the error of an array of another shape. Where it has not even as many dimensions, the numbers of points do
+// not matter.
+func misfit(h npy.Header, dimensions int, allowed string) error {
+	switch {
+	case h.Dimensions() == dimensions:
+	case dimensions == 1:
+		allowed = "a line of values"
+	default:
+		allowed = "that of rows and columns"
+	}
+	return fmt.Errorf("shape %s; it must be %s", show.Text(h.Shape), allowed)
 }
 
 func (n *npyFile) close() error {
@@ -147,10 +181,10 @@ func (n *npyFile) at(iy, ix int) int64 {
 	if n.fortran {
 		i = int64(ix)*int64(n.mesh.NY) + int64(iy)
 	}
-	return n.offset + i*int64(n.item.size())
+	return n.offset + i*int64(n.item.size)
 }
 
-func (n *npyFile) rowBytes() int { return n.mesh.NX * n.item.size() }
+func (n *npyFile) rowBytes() int { return n.mesh.NX * n.item.size }
 
 // row calls do with the bytes of a row.
 func (n *npyFile) row(iy int, do func(raw []byte)) error {
@@ -178,7 +212,7 @@ func (n *npyFile) load(k int, block []byte) error {
 
 // gather copies rows from row lo on of a mapped file to dst.
 func (n *npyFile) gather(dst []byte, lo, rows int) {
-	size := n.item.size()
+	size := n.item.size
 	for ix := range n.mesh.NX {
 		from := n.mapped[n.at(lo, ix):][:rows*size]
 		for i := range rows {
@@ -190,9 +224,9 @@ func (n *npyFile) gather(dst []byte, lo, rows int) {
 // read fills dst with values of row iy, starting at column ix, rounded to the type of the mesh.
 func (n *npyFile) read(dst []byte, iy, ix int) error {
 	return n.row(iy, func(raw []byte) {
-		size := n.item.size()
+		size := n.item.size
 		raw = raw[ix*size:]
-		if n.item == (npyItem{n.mesh.DType, binary.LittleEndian}) {
+		if n.item == (npyItem{'f', n.mesh.DType.Size(), binary.LittleEndian}) {
 			copy(dst, raw)
 			return
 		}
@@ -226,14 +260,19 @@ func (n *npyFile) put(dst []byte, i int, v float64) {
 	binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
 }
 
-// readBools fills dst with the truth values of row iy.
+// readBools fills dst with the truth values of row iy. 255 counts as true, too: masks of programs for images have it.
 func (n *npyFile) readBools(dst []bool, iy int) (err error) {
+	size, quick := n.item.size, n.item.size == 1
 	failed := n.row(iy, func(raw []byte) {
-		for i, b := range raw {
-			if b > 1 && err == nil {
-				err = fmt.Errorf("column %d: byte %d is no truth value, which is 0 or 1", i, b)
+		for i := range dst {
+			if quick && raw[i] <= 1 {
+				dst[i] = raw[i] == 1
+				continue
 			}
-			dst[i] = b == 1
+			v := n.item.value(raw[i*size:])
+			if dst[i] = v == 1 || v == 255; !dst[i] && v != 0 && err == nil {
+				err = fmt.Errorf("column %d: %v is no truth value, which is 0, 1 or 255", i, v)
+			}
 		}
 	})
 	return cmp.Or(failed, err)
@@ -253,7 +292,7 @@ func float64At(b []byte) float64 { return math.Float64frombits(binary.LittleEndi
 
 // warnings describes properties of the file that a user may not expect.
 func (n *npyFile) warnings() (lines []string) {
-	if n.item.dtype == solver.Float64 && n.mesh.DType == solver.Float32 {
+	if n.item.kind == 'f' && n.item.size == 8 && n.mesh.DType == solver.Float32 {
 		lines = append(lines, "its values are float64, and are rounded to grid.dtype float32")
 	}
 	if n.fortran {

@@ -153,7 +153,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		case !hasSuffix(input.text, ".npy"):
 			input.part.node, err = p.number(input.text, valuesTake)
 		case input.part == &p.initial:
-			input.part.file, err = openNPY(input.text, p.mesh, "", false)
+			input.part.file, err = openNPY(input.text, p.mesh, false, p.sized(bothKeys))
 		default:
 			err = p.openArray(input.part, false)
 		}
@@ -176,7 +176,7 @@ func (p *Problem) openSide(side *part, vertical bool) error {
 	if vertical {
 		key, points = "grid.ny", p.mesh.NY
 	}
-	values, line, err := openLine(side.text, key, points)
+	values, line, err := openLine(side.text, p.sized(key), points)
 	if err != nil {
 		return err
 	}
@@ -269,8 +269,10 @@ func (p *Problem) Warnings(ctx context.Context) (lines []string) {
 	if p.drawing != nil {
 		lines = append(lines, p.drawing.warnings()...)
 	}
-	if line := p.untouched(ctx); line != "" {
-		lines = append(lines, line)
+	for _, line := range []string{p.untouched(ctx), p.unknown(ctx)} {
+		if line != "" {
+			lines = append(lines, line)
+		}
 	}
 	return append(lines, p.sideWarnings()...)
 }
