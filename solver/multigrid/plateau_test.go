@@ -1,6 +1,9 @@
 package multigrid
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // Four norms above the least one are a plateau, or forty in the first cycles beside fixed points. After
 // each of them a run waits twice as long.
@@ -20,19 +23,45 @@ func TestPlateau(t *testing.T) {
 		t.Errorf("a plateau after %d norms, want 4", n)
 	}
 	for _, want := range []int{8, 16} {
-		if !p.patient() {
+		if !p.patient(false) {
 			t.Fatalf("no patience for %d norms", want)
 		}
 		if n := after(p, 1.5e-4); n != want {
 			t.Errorf("a plateau after %d norms, want %d", n, want)
 		}
 	}
-	if p.patient() {
+	if p.patient(false) {
 		t.Error("patience for more than 16 norms")
 	}
 	p = &plateau{patience: patience}
 	p.Add(1)
 	if n := after(p, 3); n != 40 {
 		t.Errorf("a plateau after %d norms, want 40", n)
+	}
+}
+
+// Norms of cycles with conjugate gradients come in waves: a run waits for at least 64 norms, and for as many as came
+// before the least one.
+func TestPatienceWithWaves(t *testing.T) {
+	for _, c := range []struct{ falling, want int }{{5, 4 + 8 + 16 + 32 + 64}, {200, 4 + 8 + 16 + 32 + 64 + 128}} {
+		p := &plateau{patience: patience}
+		for i := range c.falling {
+			p.Add(1 / float64((1+i)*(1+i)))
+		}
+		n, least := 0, p.least
+		for more := true; more; n++ {
+			more = !p.Add(1.5*least) || p.patient(true)
+		}
+		if n != c.want {
+			t.Errorf("the run ends %d norms after the least of %d, want %d", n, c.falling, c.want)
+		}
+	}
+	p := &plateau{patience: patience}
+	for wave := range 12 { // each a thousandth below the one before
+		for i := range 40 {
+			if p.Add(math.Pow(0.999, float64(wave))*float64(1+i)) && !p.patient(true) {
+				t.Fatalf("the run ends in wave %d", wave)
+			}
+		}
 	}
 }
