@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +116,30 @@ func TestSourceBesideFixedPoints(t *testing.T) {
 		if got.reason != "converged" || r.Norm > 1e-8 {
 			t.Errorf("%v: %s after %d cycles, norm %v", more, got.reason, got.sweeps, r.Norm)
 		}
+	}
+}
+
+// A comb of channels takes hundreds of cycles, whose norms fall in waves.
+func TestCombConverges(t *testing.T) {
+	t.Parallel()
+	got, r := solve(t, onRanks(1, cycling("grid.nx=161", "grid.ny=161", "problem.preset=dirichlet", "problem.left=1",
+		"problem.right=0", "problem.top=neumann(0)", "problem.bottom=neumann(0)", "problem.coefficient="+
+			"(mod(ix,8)==3 and iy>4) or (mod(ix,8)==7 and iy<ny-5) ? 0 : 1")...)...)
+	left, right := *r.Results.Flux["left"], *r.Results.Flux["right"]
+	if got.reason != "converged" || !(math.Abs(left+right) < 1e-3*left) {
+		t.Errorf("%s after %d cycles, fluxes %v and %v", got.reason, got.sweeps, left, right)
+	}
+}
+
+// An initial field that is far larger than the solution hides updates from the norm, and no run that cannot know says
+// that it has converged.
+func TestFaintNorms(t *testing.T) {
+	t.Parallel()
+	_, r := solve(t, onRanks(1, cycling("grid.nx=100", "grid.ny=24", "grid.height=0.0007", "problem.left=neumann(y)",
+		"problem.right=robin(0.2,0.3)", "problem.top=periodic", "problem.bottom=periodic", "problem.screening=2000",
+		"problem.initial=1000", "problem.preset=dirichlet")...)...)
+	if r.Verdict != "missed" || !(r.Residual.Relative < 1e-6) {
+		t.Errorf("verdict %s, residual %v; want missed, below 1e-6", r.Verdict, r.Residual.Relative)
 	}
 }
 

@@ -108,9 +108,13 @@ func (it *Iteration) Sums(ctx context.Context, _ solver.Pass) ([]solver.Sum, err
 	return []solver.Sum{sum}, err
 }
 
-// atStall lets a run whose norms no longer fall go on for a while if they are above what rounding leaves.
+// atStall lets a run whose norms no longer fall go on for a while if they are above what rounding leaves, or may be: a
+// norm of 0 is at most what it may have lost.
 func (it *Iteration) atStall(ctx context.Context, norm, base float64) (solver.StopReason, error) {
 	floor, err := it.floor(ctx, base)
+	if norm == 0 {
+		norm = solver.Blind(it.Layout.Plan.Levels[0].Mesh, it.Layout.Magnitude)
+	}
 	switch {
 	case err != nil:
 		return "", err
@@ -193,7 +197,7 @@ func (*plateau) Within(int) bool { return true }
 
 // patient reports whether a run that has stalled above the floor of rounding may go on.
 func (p *plateau) patient(conjugate bool) bool {
-	if conjugate {
+	if conjugate && p.least > 0 {
 		return p.norms-1-p.at < max(wave, p.at)
 	}
 	return p.patience <= most

@@ -149,6 +149,38 @@ func TestRunStagnates(t *testing.T) {
 	}
 }
 
+// faint is a device whose norms after the first one are below what the sum shows.
+type faint struct {
+	multigrid.Device
+	loud bool
+}
+
+func (f *faint) Sum(context.Context) (sum solver.Sum, err error) {
+	if f.loud {
+		f.loud = false
+		sum.Add(1e-9, 0)
+	}
+	return sum, nil
+}
+
+// A norm of 0 is no floor of rounding where values are so large that the sum hides updates above it: the run goes on
+// for a while, and ends as stagnated.
+func TestFaintNormsAreNoFloor(t *testing.T) {
+	for _, c := range []struct {
+		larger solver.Magnitude
+		reason solver.StopReason
+		cycles int
+	}{{0, solver.Stalled, 1}, {40, solver.Stagnated, 1 + 4 + 8 + 16}} {
+		s := newSolo(t)
+		s.options.MaxIterations = 1000
+		s.layout.Magnitude += c.larger
+		r, err := run(t.Context(), &faint{s.device, true}, s.layout, s.options)
+		if err != nil || r.Reason != c.reason || r.Iterations != c.cycles {
+			t.Errorf("%d cycles (%s), %v; want %d (%s)", r.Iterations, r.Reason, err, c.cycles, c.reason)
+		}
+	}
+}
+
 // A field that no sweep changes is the solution from the start.
 func TestSolutionFromTheStart(t *testing.T) {
 	s := newSolo(t)

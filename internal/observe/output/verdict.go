@@ -68,6 +68,8 @@ func result(r Report) string {
 			return exact
 		case r.StopReason == solver.Converged:
 			return "converged: the norm met the tolerance"
+		case r.StopReason == solver.Stagnated && r.Decisive.Norm == 0:
+			return "perhaps not converged: updates so small count as 0 beside values of this size"
 		case r.StopReason == solver.Stagnated:
 			return "not converged: the norm no longer falls, far above what rounding leaves"
 		}
@@ -106,6 +108,12 @@ func result(r Report) string {
 // far is the part of the range of the field above which an error counts as large.
 const far = 0.1
 
+// farOff reports whether the error is a large part of the range of the field.
+func (r Report) farOff() bool {
+	a := r.Accuracy
+	return a != nil && a.Error != nil && r.Results != nil && *a.Error > far*(r.Results.Max.Value-r.Results.Min.Value)
+}
+
 // accuracy says how far the field is from the solution of the discrete equations.
 func accuracy(r Report) string {
 	a := r.Accuracy
@@ -120,7 +128,7 @@ func accuracy(r Report) string {
 		return fmt.Sprintf("up to %s: rounding in %s leaves that", text, r.Mesh.DType)
 	case a.Rounding, r.method().Floor && r.StopReason == solver.Stalled:
 		text += fmt.Sprintf("; rounding in %s leaves that", r.Mesh.DType)
-	case r.Results != nil && *a.Error > far*(r.Results.Max.Value-r.Results.Min.Value):
+	case r.farOff():
 		text += ": still far"
 	case a.Uncertain:
 		text += ", and perhaps far more, as the contrast of coefficients is large"
@@ -134,7 +142,8 @@ func (r Report) Remedy() string {
 		return ""
 	}
 	if r.Norm != nil && *r.Norm == 0 { // nor does a norm of 0 meet a tolerance below what it may have lost
-		return "The tolerance was not met: set a larger one, as norms below it count as 0 beside values of this size."
+		return "The tolerance was not met: set a larger one, or take a problem.initial that is nearer to the " +
+			"solution, as norms below it count as 0 beside values of this size."
 	}
 	var ways []string
 	if r.StopReason == solver.MaxIterations && !r.beyondType() {
@@ -155,7 +164,11 @@ func (r Report) Remedy() string {
 	if r.StopReason == solver.Stagnated && !r.Accelerated {
 		ways = append(ways, "try solver.acceleration=cg")
 	}
-	if r.Norm != nil {
+	switch {
+	case r.StopReason == solver.Stagnated && r.Accelerated:
+		ways = append(ways, "take a finer mesh, on which channels and gaps are several points wide, or a smaller "+
+			"contrast of coefficients")
+	case r.Norm != nil && r.StopReason != solver.Stagnated && !r.farOff():
 		ways = append(ways, "set solver.tolerance="+roundUp(*r.Norm)+", which this run met")
 	}
 	last := len(ways) - 1

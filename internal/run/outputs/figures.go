@@ -192,6 +192,8 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 		return &output.AccuracyReport{Why: "output.results is false"}
 	case math.IsNaN(result.Norm):
 		return &output.AccuracyReport{Why: "no sweep has a norm"}
+	case result.Norm == 0 && result.Reason == solver.Stagnated:
+		return &output.AccuracyReport{Why: "updates so small count as 0 in the norm"}
 	}
 	a := accuracy.Run{Mesh: o.Layout.Mesh, Operator: o.Layout.Operator, Norm: result.Norm, Largest: n.Largest}
 	if o.Correction == nil {
