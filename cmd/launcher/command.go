@@ -275,12 +275,14 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 		return err
 	}
 	if o.dryRun && o.asJSON {
+		fault := p.Check(limited, false)
 		e, err := planEvent(p, 1)
 		to.Write(e)
-		return errors.Join(err, p.Check(limited, false))
+		return errors.Join(err, fault)
 	}
 	if o.dryRun {
-		return errors.Join(printPlan(limited, stdout, p, o.warnings(limited, p)), p.Check(limited, false))
+		fault := p.Check(limited, false) // finds what the plan tells of islands
+		return errors.Join(printPlan(limited, stdout, p, o.warnings(limited, p)), fault)
 	}
 	w, err := o.starter(p)
 	if err != nil {

@@ -37,7 +37,13 @@ var problemsOfAllKinds = map[string][]string{
 	"on a ring": sweeping("problem.preset=gtc2019", "problem.right=neumann(1)", "grid.width=3", "grid.height=1"),
 	"materials": materials,
 	"cycles":    with(materials, "solver.method=multigrid"),
+	"porous":    sweeping(with(porous, "problem.preset=dirichlet", "solver.method=jacobi")...),
 }
+
+// porous is a picture of a porous medium with 13 islands, across which stripes meet.
+var porous = []string{"problem.left=periodic", "problem.right=periodic", "problem.bottom=robin(1, 0)",
+	"problem.initial=y", "problem.coefficient=" +
+		"sin(1.7*ix) + sin(1.3*iy) + sin(0.7*ix + 1.1*iy) + sin(1.9*ix - 1.3*iy) < -0.3 ? 0 : 1 + x"}
 
 // Every operator and wall gives the same bits for any ranks, depth, transport and kernel, and so do its results. A run
 // goes on from a checkpoint with other ranks, and ends with the same bits.

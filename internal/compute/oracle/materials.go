@@ -17,7 +17,8 @@ type Materials struct {
 func (e *Equations) weigh(p Problem, hx, hy float64) {
 	e.hx, e.hy = hx, hy
 	m, k, n := p.Mesh, p.Materials, len(p.Initial)
-	e.weights, e.diagonals, e.pulled = make([][4]float64, n), make([]float64, n), make([]bool, n)
+	e.weights, e.diagonals = make([][4]float64, n), make([]float64, n)
+	e.pulled, e.out = make([]bool, n), make([]bool, n)
 	lo, hi := m.InteriorColumns()
 	rows := m.Interior()
 	for iy := rows.Lo; iy < rows.Hi; iy++ {
@@ -55,7 +56,8 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 			e.pulled[at] = k.Screening[at]+wall > 0
 			d := ((g[0] + g[1]) + (g[2] + g[3])) + (k.Screening[at] + wall)
 			if d == 0 {
-				continue // Adrift finds it
+				e.b[at] = f
+				continue // Settle finds it
 			}
 			for i := range g {
 				e.weights[at][i] = e.round(g[i] / d)
@@ -85,35 +87,57 @@ func (p Problem) inside(at int) bool {
 	return ix >= lo && ix < hi && iy >= rows.Lo && iy < rows.Hi
 }
 
-// Adrift returns a free point of a part of the material whose constant nothing determines: no point of it has a
-// neighbour that keeps a value, a screening or a transfer. ok is false if there is none.
-func (e *Equations) Adrift(p Problem) (at int, ok bool) {
+// Settle gives the parts of the material that no value holds what docs/numerics.md says: those without a source have
+// the field 0, and lie outside where no screening or transfer holds them. It returns what the error of a problem that
+// is refused says, or "".
+func (e *Equations) Settle(p Problem) (refused string) {
 	m, seen := p.Mesh, make([]bool, len(p.Initial))
+	type part struct {
+		points               []int
+		held, pulled, driven bool
+	}
+	var parts []part
 	for start := range seen {
 		if seen[start] || !e.free[start] {
 			continue
 		}
 		seen[start] = true
-		held := false
-		for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
-			from := queue[0]
+		g := part{points: []int{start}}
+		for k := 0; k < len(g.points); k++ {
+			from := g.points[k]
 			for _, c := range e.couplings(from%m.NX, from/m.NX) {
 				switch {
 				case c.w[0] == 0:
 				case !e.free[c.at]:
-					held = true
+					g.held = true
 				case !seen[c.at]:
 					seen[c.at] = true
-					queue = append(queue, c.at)
+					g.points = append(g.points, c.at)
 				}
 			}
-			held = held || e.pulled[from]
+			g.pulled, g.driven = g.pulled || e.pulled[from], g.driven || e.b[from] != 0
 		}
-		if !held {
-			return start, true
+		parts = append(parts, g)
+	}
+	has := func(is func(part) bool) bool { return slices.ContainsFunc(parts, is) }
+	solved := has(func(g part) bool { return g.held || g.driven })
+	holds := has(func(g part) bool { return g.held || g.pulled })
+	switch {
+	case len(parts) == 0:
+		return "no point is free"
+	case has(func(g part) bool { return g.driven && !g.held && !g.pulled }) && holds:
+		return "nothing takes it up"
+	case !holds:
+		return "any constant can be added"
+	}
+	for _, g := range parts {
+		for _, at := range g.points {
+			if !g.held && !g.driven && (solved || !g.pulled) {
+				e.free[at], e.initial[at], e.out[at] = false, 0, !g.pulled
+			}
 		}
 	}
-	return 0, false
+	return ""
 }
 
 // Residual returns the 2-norm of b - A u, in units of the source, and the largest diagonal of A.
@@ -152,7 +176,8 @@ func (e *Equations) Remainder(p Problem, u []float64) (sum, size float64) {
 			}
 			for _, at := range corners {
 				at = e.original(at)
-				if !e.free[at] && p.Materials.Coefficient[at] == 0 && (p.Fixed == nil || !p.Fixed[at]) && p.inside(at) {
+				if !e.free[at] && (p.Materials.Coefficient[at] == 0 || e.out[at]) && (p.Fixed == nil || !p.Fixed[at]) &&
+					p.inside(at) {
 					continue // no material
 				}
 				f, k := 0.0, float64(p.Materials.Screening[at]*u[at])

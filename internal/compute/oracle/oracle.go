@@ -5,6 +5,7 @@ package oracle
 
 import (
 	"math"
+	"slices"
 
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
@@ -39,12 +40,14 @@ type Equations struct {
 	diagonals []float64
 	hx, hy    float64
 	pulled    []bool // points that a screening or a Robin wall pulls to 0
+	out       []bool // points that are left out: see Settle
 }
 
 // NewEquations returns the equations of p.
 func NewEquations(p Problem) *Equations {
 	m := p.Mesh
-	e := &Equations{mesh: m, b: make([]float64, m.NX*m.NY), free: make([]bool, m.NX*m.NY), initial: p.Initial}
+	e := &Equations{mesh: m, b: make([]float64, m.NX*m.NY), free: make([]bool, m.NX*m.NY),
+		initial: slices.Clone(p.Initial)}
 	hx := p.Width / float64(solver.Intervals(m.NX, m.Walls.Left))
 	hy := p.Height / float64(solver.Intervals(m.NY, m.Walls.Top))
 	if math.Abs(hy-hx) <= 1e-12*hx { // lengths in decimal digits

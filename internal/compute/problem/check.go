@@ -120,7 +120,11 @@ func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 		return 0, nil
 	}
 	if p.weighted {
-		return p.scanIslands(ctx)
+		s, err := p.survey(ctx, 0, p.mesh.NY, &parts{})
+		if err == nil {
+			p.islands, err = p.UniteSurveys([]Survey{s})
+		}
+		return s.Source, err
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	largest := 0.0

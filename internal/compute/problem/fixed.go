@@ -46,22 +46,26 @@ func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture
 	return f, err
 }
 
-// FixedRow sets dst[ix] if the point at column ix of row iy keeps its value, as solver.FixedRows says: it is fixed, or
-// lies outside the material.
+// FixedRow sets dst[ix] if the point at column ix of row iy keeps its value, as solver.FixedRows says: it is fixed,
+// lies outside the material, or belongs to an island that is not solved.
 func (p *Problem) FixedRow(iy int, dst []bool) error {
 	if err := p.GivenRow(iy, dst); err != nil || !p.Porous() {
 		return err
 	}
 	if p.fixed.none() {
-		return p.OutsideRow(iy, dst)
+		if err := p.OutsideRow(iy, dst); err != nil {
+			return err
+		}
+	} else {
+		outside := make([]bool, len(dst))
+		if err := p.OutsideRow(iy, outside); err != nil {
+			return err
+		}
+		for ix, on := range outside {
+			dst[ix] = dst[ix] || on
+		}
 	}
-	outside := make([]bool, len(dst))
-	if err := p.OutsideRow(iy, outside); err != nil {
-		return err
-	}
-	for ix, on := range outside {
-		dst[ix] = dst[ix] || on
-	}
+	p.markPatches(iy, dst, still)
 	return nil
 }
 
@@ -216,9 +220,12 @@ const leastScreening = 0x1p-42
 
 // floating reports whether neither the sides nor the screening determine the constant of a solution.
 func (p *Problem) floating() bool {
+	return p.unfixed() && (p.numbers.screening == 0 ||
+		p.mesh.DType == solver.Float64 && 1-2*p.numbers.scale < leastScreening)
+}
+
+// unfixed reports whether no side has values.
+func (p *Problem) unfixed() bool {
 	w := p.mesh.Walls
-	if slices.Contains([]solver.Wall{w.Left, w.Right, w.Top, w.Bottom}, solver.Dirichlet) {
-		return false
-	}
-	return p.numbers.screening == 0 || p.mesh.DType == solver.Float64 && 1-2*p.numbers.scale < leastScreening
+	return !slices.Contains([]solver.Wall{w.Left, w.Right, w.Top, w.Bottom}, solver.Dirichlet)
 }

@@ -22,7 +22,8 @@ func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
 }
 
 // Row writes row iy, including the boundary, to dst: NX dense little-endian values of the mesh's type. A value that is
-// not finite in that type is an error. Points outside the material have 0. Row may be called concurrently.
+// not finite in that type is an error. Points outside the material, and of islands that are not solved, have 0. Row may
+// be called concurrently.
 func (p *Problem) Row(iy int, dst []byte) error {
 	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.RowBytes() {
 		return fmt.Errorf("row %d of %d into %d bytes, not %d", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
@@ -62,6 +63,7 @@ func (p *Problem) Row(iy int, dst []byte) error {
 	if err := p.OutsideRow(iy, outside); err != nil {
 		return err
 	}
+	p.markPatches(iy, outside, still)
 	for ix, on := range outside {
 		if on {
 			clear(dst[ix*size:][:size])

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,43 +10,286 @@ import (
 	"jacobi/solver"
 )
 
-// islands are the connected parts of the free points of a weighted problem, found row by row. Points beside, above or
-// below each other belong to one part.
-type islands struct {
-	p      *Problem
-	parent []int32
-	parts  []island // of roots
-	now    []int32  // by column: the part of a point of the newest row; -1 for none
-	first  []int32  // of the first row, which the last one meets if rows are periodic
-	last   []bool   // which points of the newest row are free
-	// allHeld says that all parts of the newest row are known to be held.
-	allHeld bool
+// Islands are what is known of the parts of the material that are not held: no point of them conducts to one that keeps
+// its value.
+//
+//   - Where nothing drives such a part, its solution is 0. It is left out, as what lies outside the material is, or,
+//     where a screening or a Robin wall holds it, keeps the value 0.
+//   - A driven one is solved. Its constant follows from the sum of its equations.
+//
+// Of an operator that is not weighted the material has one part.
+type Islands struct {
+	Tally
+	Driven []Part    // by their first points
+	Places [][]int32 // by rank: what becomes of Survey.Parts
 }
 
-// goesOn reports whether the free points of the next row all lie below free points, of parts that are held: nothing
-// new is learned from it then.
-func (s *islands) goesOn(st *stencil) bool {
-	if !slices.Equal(st.free, s.last) {
-		return false
+// What becomes of a part that is not driven. Driven parts have their numbers.
+const (
+	held  = -1 // it is solved
+	out   = -2 // it is left out
+	still = -3 // it keeps the value 0
+)
+
+// Tally is what is known of parts that do not matter one by one.
+type Tally struct {
+	Held    bool     `json:"held,omitempty"` // some are held
+	Idle    [2]Count `json:"idle"`           // those that are neither held nor driven, the second ones with a hold
+	Touched uint8    `json:"touched,omitempty"`
+	Joined  uint8    `json:"joined,omitempty"` // the first of two opposite sides, if a part touches both
+
+	first *Part // of Idle
+	weak  *Part // one that is held less than rounding leaves; known to who has looked at all rows
+}
+
+// Count is a number of parts and that of their points.
+type Count struct {
+	Parts  int64 `json:"parts"`
+	Points int64 `json:"points"`
+}
+
+// merge adds what another tally has.
+func (t *Tally) merge(o Tally) {
+	t.Held, t.Touched, t.Joined = t.Held || o.Held, t.Touched|o.Touched, t.Joined|o.Joined
+	for i, c := range o.Idle {
+		t.Idle[i].Parts += c.Parts
+		t.Idle[i].Points += c.Points
 	}
-	if !s.allHeld {
-		s.allHeld = !slices.ContainsFunc(s.now, func(label int32) bool {
-			return label >= 0 && !s.parts[s.root(label)].held
+	t.first, t.weak = cmp.Or(t.first, o.first), cmp.Or(t.weak, o.weak)
+}
+
+// add adds a whole part, and returns what becomes of it if it is not driven.
+func (t *Tally) add(g *Part, leastHold float64) int32 {
+	t.Touched |= g.Sides
+	for _, side := range []int{0, 2} {
+		if both := sideBit(side) | sideBit(side+1); g.Sides&both == both {
+			t.Joined |= sideBit(side)
+		}
+	}
+	if !g.Held && g.Hold && g.hold < leastHold*g.total && (t.weak == nil || g.Driven && !t.weak.Driven) {
+		t.weak = g
+	}
+	switch {
+	case g.Held:
+		t.Held = true
+		return held
+	case g.Driven:
+		return held // or its number
+	case g.Hold:
+		t.Idle[1].Parts++
+		t.Idle[1].Points += g.Points
+		return still
+	}
+	t.Idle[0].Parts++
+	t.Idle[0].Points += g.Points
+	t.first = cmp.Or(t.first, g)
+	return out
+}
+
+// Survey is what rows of a problem tell of the parts of the material.
+type Survey struct {
+	Maxima `json:"-"`
+	Tally
+	Parts []Part `json:"parts,omitempty"` // those that may go on beyond the rows, and driven ones
+	// By run of the first row, and of the row below the last one: the place in Parts. There are no rows without Any.
+	Top    []int32 `json:"top,omitempty"`
+	Bottom []int32 `json:"bottom,omitempty"`
+	Any    bool    `json:"any,omitempty"`
+
+	found *parts
+	place []int32 // by part of found: its place in Parts, or what becomes of it
+}
+
+// mayFloat reports whether there may be parts of the material that are not held.
+func (p *Problem) mayFloat() bool { return p.weighted && (p.porous || p.unfixed()) }
+
+// Maxima returns those of rows [lo, hi). It stops when ctx ends.
+func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) {
+	if !p.weighted {
+		m.Source, err = p.MaxSource(ctx, lo, hi)
+		return m, err
+	}
+	s, err := p.survey(ctx, lo, hi, nil)
+	return s.Maxima, err
+}
+
+// Survey works out the maxima of rows [lo, hi) and, if some may not be held, finds the parts of the material in them,
+// and where these lie. It stops when ctx ends.
+func (p *Problem) Survey(ctx context.Context, lo, hi int) (s Survey, err error) {
+	if p.mayFloat() {
+		return p.survey(ctx, lo, hi, &parts{keep: true})
+	}
+	s.Maxima, err = p.Maxima(ctx, lo, hi)
+	return s, err
+}
+
+// surveyed is a row that was looked at. Without a stencil it is the same as the one above.
+type surveyed struct {
+	iy int
+	Maxima
+	*stencil
+	runs []run
+}
+
+// survey is Survey of a weighted problem, which adds rows to found if that is not nil.
+func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Survey, err error) {
+	interior := p.mesh.Interior()
+	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
+	end := hi // or the first row of the next rank
+	if s.Any = found != nil && lo < hi; s.Any && (hi < interior.Hi || p.mesh.PeriodicRows()) {
+		end++
+	}
+	var above surveyed
+	for from := lo; from < end; from += 64 {
+		rows := make([]surveyed, min(64, end-from))
+		err := parallel.Each(len(rows), func(i int) (err error) {
+			if err := ended(ctx); err != nil {
+				return err
+			}
+			r := &rows[i]
+			r.iy, _ = p.mesh.Canonical(from + i)
+			if i > 0 && p.stencils.of(r.iy) == p.stencils.of(r.iy-1) {
+				return nil
+			}
+			if r.stencil, err = p.stencil(r.iy); err != nil {
+				return err
+			}
+			r.Maxima = p.maximaOf(r.iy, r.stencil)
+			if s.Any {
+				r.runs = p.runsOf(r.iy, r.stencil)
+			}
+			return nil
 		})
+		if err != nil {
+			return s, err
+		}
+		for i, r := range rows {
+			s.Maxima.add(r.Maxima)
+			switch own := from+i < hi; {
+			case !s.Any:
+			case r.stencil == nil && own && found.heldNow:
+				found.repeat()
+			case r.stencil == nil:
+				found.add(above.stencil, repeated(above.runs, r.iy), p.mesh, own)
+			default:
+				above = r
+				found.add(r.stencil, r.runs, p.mesh, own)
+			}
+		}
 	}
-	return s.allHeld
+	if s.Any {
+		s.found = found
+		s.end(end > hi, p.leastHold())
+	}
+	return s, nil
 }
 
-// island is one part, or a part of one.
-type island struct {
-	iy, ix int     // its first point, by rows
-	held   bool    // a point has a neighbour that keeps a value
-	hold   float64 // what screenings and Robin walls contribute to the diagonals of its points
-	total  float64 // the diagonals
+// end looks at the parts that were found. more says that the newest row is the first one of the next rank.
+func (s *Survey) end(more bool, leastHold float64) {
+	f := s.found
+	const unknown = -4
+	s.place = slices.Repeat([]int32{unknown}, len(f.list))
+	list := func(root int32) int32 {
+		s.Parts = append(s.Parts, f.list[root])
+		s.place[root] = int32(len(s.Parts) - 1)
+		return s.place[root]
+	}
+	places := func(row []patch) (of []int32) {
+		for _, c := range row {
+			root := f.root(c.part)
+			if s.place[root] == unknown {
+				list(root)
+			}
+			of = append(of, s.place[root])
+		}
+		return of
+	}
+	s.Top = places(f.top)
+	if more {
+		s.Bottom = places(f.now)
+	}
+	for i := range f.list {
+		switch g := &f.list[i]; {
+		case f.parent[i] != int32(i) || s.place[i] != unknown:
+		case g.Driven && !g.Held:
+			list(int32(i))
+		default:
+			s.place[i] = s.Tally.add(g, leastHold)
+		}
+	}
+	for i := range f.done {
+		if g := &f.done[i]; g.Driven && !g.Held {
+			s.Parts = append(s.Parts, *g)
+		} else {
+			s.Tally.add(g, leastHold)
+		}
+	}
 }
 
-// labelled bounds the parts that are remembered beyond those of two rows before they are numbered anew.
-const labelled = 1 << 22
+// repeated returns runs as they are in row iy.
+func repeated(runs []run, iy int) []run {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		runs[i].part.IY, runs[i].part.DY = iy, iy
+	}
+	return runs
+}
+
+// UniteSurveys finds the islands of the whole mesh from what the ranks have surveyed, in their order. It refuses a
+// problem in which nothing determines the constant of a driven part, or in which nothing is driven.
+func (p *Problem) UniteSurveys(all []Survey) (*Islands, error) {
+	v := &Islands{Places: make([][]int32, len(all))}
+	var u parts // over all Parts of all surveys
+	var ranks []int
+	first := make([]int32, len(all))
+	for r := range all {
+		s := &all[r]
+		v.Tally.merge(s.Tally)
+		first[r] = int32(len(u.list))
+		for i := range s.Parts {
+			u.parent, u.list = append(u.parent, int32(len(u.list))), append(u.list, s.Parts[i])
+		}
+		if s.Any {
+			ranks = append(ranks, r)
+		}
+	}
+	for i, r := range ranks {
+		next := ranks[(i+1)%len(ranks)]
+		if len(all[r].Bottom) == 0 {
+			continue
+		}
+		if len(all[next].Top) != len(all[r].Bottom) {
+			return nil, fmt.Errorf("rank %d ends with %d runs of material, and rank %d begins with %d", r,
+				len(all[r].Bottom), next, len(all[next].Top))
+		}
+		for k, place := range all[r].Bottom {
+			u.join(first[r]+place, first[next]+all[next].Top[k])
+		}
+	}
+	become := make([]int32, len(u.list))
+	var driven []int32 // roots
+	for i := range u.list {
+		if u.parent[i] == int32(i) {
+			g := &u.list[i]
+			if become[i] = v.Tally.add(g, p.leastHold()); g.Driven && !g.Held {
+				driven = append(driven, int32(i))
+			}
+		}
+	}
+	slices.SortFunc(driven, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(u.list[a].IY, u.list[b].IY), cmp.Compare(u.list[a].IX, u.list[b].IX))
+	})
+	for n, root := range driven {
+		become[root] = int32(n)
+		v.Driven = append(v.Driven, u.list[root])
+	}
+	for r := range all {
+		for i := range all[r].Parts {
+			v.Places[r] = append(v.Places[r], become[u.root(first[r]+int32(i))])
+		}
+	}
+	return v, p.checkIslands(v)
+}
 
 // leastHold is the part of the diagonals that screenings and Robin walls have to be where they alone determine a
 // constant. The weights of a point are rounded, to a few 2^-26 or 2^-55 of the diagonal.
@@ -56,164 +300,64 @@ func (p *Problem) leastHold() float64 {
 	return leastScreening
 }
 
-// scanIslands refuses a weighted problem with a part whose constant nothing determines: it touches no point with a
-// value, and has neither a screening nor a Robin wall. It reads the whole problem, and returns the largest absolute
-// value of the source.
-func (p *Problem) scanIslands(ctx context.Context) (largest float64, err error) {
-	s := &islands{p: p}
-	interior := p.mesh.Interior()
-	rows := make([]*stencil, 0, 64)
-	for lo := interior.Lo; lo < interior.Hi; lo += cap(rows) {
-		rows = rows[:min(cap(rows), interior.Hi-lo)]
-		sources := make([]float64, len(rows)) // the largest of each row
-		err := parallel.Each(len(rows), func(i int) (err error) {
-			if err = ended(ctx); err != nil {
-				return err
-			}
-			if rows[i], err = p.stencil(lo + i); err == nil {
-				sources[i] = p.largestOfRow(rows[i])
-			}
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
-		largest = max(largest, slices.Max(sources))
-		for i, st := range rows {
-			if s.goesOn(st) {
-				continue
-			}
-			if err := s.add(lo+i, st); err != nil {
-				return 0, err
-			}
-			s.last, s.allHeld = st.free, false
-		}
+// checkIslands refuses a problem in which nothing determines the constant of a driven part, or in which nothing is
+// driven. Where nothing is held at all, driven parts have no constant, and need none: see TakeOff.
+func (p *Problem) checkIslands(v *Islands) error {
+	nothing := !v.Held && len(v.Driven) == 0
+	switch w := v.weak; {
+	case nothing && v.Idle == [2]Count{}:
+		return fmt.Errorf("%s: no point is free and has a coefficient above 0", p.coefficient.key)
+	case w != nil && (w.Driven || nothing):
+		return fmt.Errorf("problem.screening: in the material around %s, it and robin sides alone determine a "+
+			"constant, and are %.2g of the diagonals of its equations; with %v it must be at least %.2g, as rounding "+
+			"loses less; values on a side or fixed points help, too", p.where(w.IY, w.IX), w.hold/w.total,
+			p.mesh.DType, p.leastHold())
+	case nothing && v.Idle[1].Parts == 0 && p.unfixed():
+		return p.undetermined()
+	case nothing && v.Idle[1].Parts == 0:
+		return fmt.Errorf("%s: the material touches no side and no point with values, and has no source: its field "+
+			"would be 0 everywhere", p.coefficient.key)
 	}
-	for ix := range s.first {
-		if p.mesh.PeriodicRows() && s.first[ix] >= 0 && s.now[ix] >= 0 {
-			s.join(s.first[ix], s.now[ix])
-		}
-	}
-	if len(s.parts) == 0 {
-		return 0, fmt.Errorf("%s: no point is free and has a coefficient above 0", p.coefficient.key)
-	}
-	for i := range s.parent {
-		if err := s.check(int32(i)); err != nil {
-			return 0, err
-		}
-	}
-	return largest, nil
-}
-
-// add adds the next row.
-func (s *islands) add(iy int, st *stencil) error {
-	above := s.now
-	s.now = make([]int32, len(st.free))
-	for ix, free := range st.free {
-		s.now[ix] = -1
-		if !free {
-			continue
-		}
-		label := int32(-1)
-		if ix > 0 {
-			label = s.now[ix-1]
-		}
-		if above != nil && above[ix] >= 0 {
-			if label >= 0 {
-				s.join(label, above[ix])
-			}
-			label = above[ix]
-		}
-		if label < 0 {
-			label = int32(len(s.parent))
-			s.parent, s.parts = append(s.parent, label), append(s.parts, island{iy: iy, ix: ix})
-		}
-		s.now[ix] = label
-		root := &s.parts[s.root(label)]
-		root.held = root.held || st.held[ix]
-		root.hold += float64(st.hold[ix] * st.diagonal[ix])
-		root.total += st.diagonal[ix]
-	}
-	if lo, hi := s.p.mesh.InteriorColumns(); s.p.mesh.PeriodicColumns() && s.now[lo] >= 0 && s.now[hi-1] >= 0 {
-		s.join(s.now[lo], s.now[hi-1])
-	}
-	if s.first == nil {
-		s.first = append([]int32(nil), s.now...)
-	}
-	if len(s.parent) > labelled+4*len(s.now) {
-		return s.renumber()
-	}
-	return nil
-}
-
-func (s *islands) root(label int32) int32 {
-	for s.parent[label] != label {
-		s.parent[label] = s.parent[s.parent[label]]
-		label = s.parent[label]
-	}
-	return label
-}
-
-// join makes two parts one.
-func (s *islands) join(a, b int32) {
-	a, b = s.root(a), s.root(b)
-	if a == b {
-		return
-	}
-	a, b = min(a, b), max(a, b)
-	s.parent[b] = a
-	s.parts[a].held = s.parts[a].held || s.parts[b].held
-	s.parts[a].hold += s.parts[b].hold
-	s.parts[a].total += s.parts[b].total
-}
-
-// renumber forgets the parts that cannot grow any more, after it has checked them.
-func (s *islands) renumber() error {
-	number := map[int32]int32{}
-	var parts []island
-	for _, row := range [][]int32{s.first, s.now} {
-		for ix, label := range row {
-			if label < 0 {
-				continue
-			}
-			root := s.root(label)
-			if _, ok := number[root]; !ok {
-				number[root] = int32(len(parts))
-				parts = append(parts, s.parts[root])
-			}
-			row[ix] = number[root]
-		}
-	}
-	for i := range s.parent {
-		if _, alive := number[int32(i)]; !alive {
-			if err := s.check(int32(i)); err != nil {
-				return err
-			}
-		}
-	}
-	s.parts, s.parent = parts, make([]int32, len(parts))
-	for i := range s.parent {
-		s.parent[i] = int32(i)
-	}
-	return nil
-}
-
-// check refuses a whole part whose constant nothing determines.
-func (s *islands) check(label int32) error {
-	g, p := s.parts[label], s.p
-	if s.parent[label] != label || g.held || g.hold > 0 && g.hold >= p.leastHold()*g.total {
-		return nil
-	}
-	where := "the material around " + p.where(g.iy, g.ix)
-	if g.hold > 0 {
-		return fmt.Errorf("problem.screening: in %s, it and robin sides alone determine a constant, and are %.2g "+
-			"of the diagonals of its equations; with %v it must be at least %.2g, as rounding loses less; values on a "+
-			"side or fixed points help, too", where, g.hold/g.total, p.mesh.DType, p.leastHold())
-	}
-	if p.coefficient.constant() {
+	if v.Loose() {
 		return p.undetermined()
 	}
-	return fmt.Errorf("%s: %s touches no side and no point with values, so any constant can be added to a solution "+
-		"there; give a value on a side, points in %s, problem.screening above 0, a robin side with h above 0, or a "+
-		"coefficient of 0", p.coefficient.key, where, p.fixed.key)
+	for _, g := range v.Driven {
+		if !g.Hold {
+			return fmt.Errorf("%s: at %s they add to material that touches no side and no point with values, so that "+
+				"nothing takes it up; make them 0 there, or give a value on a side, points in %s, problem.screening "+
+				"above 0, or a coefficient of 0", p.drivers(g.DY, g.DX), p.where(g.DY, g.DX), p.fixed.key)
+		}
+	}
+	return nil
 }
+
+// holds reports whether something determines the constant of a part.
+func (v *Islands) holds() bool {
+	return v.Held || v.Idle[1].Parts > 0 || slices.ContainsFunc(v.Driven, func(g Part) bool { return g.Hold })
+}
+
+// apart returns the pairs of opposite sides with values or heat transfers that no part of the material joins. With
+// fixed points inside there are none: they may be what conducts.
+func (p *Problem) apart() (pairs [][2]string) {
+	w := p.mesh.Walls
+	walls, names := [4]solver.Wall{w.Left, w.Right, w.Top, w.Bottom}, [4]string{"left", "right", "top", "bottom"}
+	given := func(side int) bool { return walls[side] == solver.Dirichlet || p.transfers[side].key != "" }
+	for _, side := range []int{0, 2} {
+		if p.porous && p.fixed.none() && given(side) && given(side+1) && p.islands.Joined&sideBit(side) == 0 {
+			pairs = append(pairs, [2]string{names[side], names[side+1]})
+		}
+	}
+	return pairs
+}
+
+// Islands returns the islands that Check has found, or that are settled; nil where there can be none.
+func (p *Problem) Islands() *Islands { return p.islands }
+
+// Tell has Setup tell of islands, which another Problem of the same configuration has found.
+func (p *Problem) Tell(v *Islands) { p.islands = v }
+
+// Any reports whether there are islands.
+func (v *Islands) Any() bool { return len(v.Driven) > 0 || v.Idle != [2]Count{} }
+
+// Loose reports whether driven parts have no constant. It is the same for all of them.
+func (v *Islands) Loose() bool { return v != nil && len(v.Driven) > 0 && !v.holds() }

@@ -234,8 +234,8 @@ func (p *Problem) CoefficientRow(iy int, dst []float64) error {
 	return err
 }
 
-// OutsideRow sets dst[ix], 0 <= ix < NX, for the points of row iy that lie outside the material. Their value is 0, also
-// on walls.
+// OutsideRow sets dst[ix], 0 <= ix < NX, for the points of row iy that lie outside the material, or in a part of it
+// that is left out. Their value is 0, also on walls.
 func (p *Problem) OutsideRow(iy int, dst []bool) error {
 	clear(dst)
 	if !p.Porous() {
@@ -244,6 +244,7 @@ func (p *Problem) OutsideRow(iy int, dst []bool) error {
 	iy, _ = p.mesh.Canonical(iy)
 	marks, err := p.outsideMarks(iy)
 	copy(dst, marks)
+	p.markPatches(iy, dst, out)
 	return err
 }
 

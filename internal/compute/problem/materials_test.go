@@ -194,11 +194,15 @@ func TestBadMaterials(t *testing.T) {
 			`h must be finite and at least 0`},
 		{configs.Problem{Right: "robin(1, 1/(iy-2))"}, `problem.right "robin(1, 1/(iy-2))" at row 2, column 6 ` +
 			`(x = 1, y = 0.5): +Inf; values must be finite`},
-		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), adrift(0, 0, "x = 0, y = 0")},
-		{with(insulated, func(p *configs.Problem) { p.Left, p.Coefficient = "robin(0, 1)", "1 + x" }),
-			adrift(0, 0, "x = 0, y = 0")},
-		{configs.Problem{Coefficient: "abs(ix-3) == 1 or abs(iy-2) == 1 ? 0 : 1"},
-			adrift(2, 3, "x = 0.5, y = 0.5")},
+		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), unfixed(insulated)},
+		{configs.Problem{Coefficient: islandAt23, Source: "1"}, `problem.source "1": ` + adrift(2, 3,
+			"x = 0.5, y = 0.5")},
+		{configs.Problem{Coefficient: islandAt23, Source: "ix == 3 and iy == 2 ? -1e-30 : 0"}, `problem.source ` +
+			`"ix == 3 and iy == 2 ? -1e-30 : 0": ` + adrift(2, 3, "x = 0.5, y = 0.5")},
+		{configs.Problem{Left: "neumann(iy == 2 ? 1 : 0)", Coefficient: "ix + abs(iy-2) == 1 ? 0 : 1"},
+			`problem.left "neumann(iy == 2 ? 1 : 0)": ` + adrift(2, 0, "x = 0, y = 0.5")},
+		{configs.Problem{Coefficient: "ix == 3 and iy == 2 ? 1 : 0"}, `problem.coefficient: the material touches no ` +
+			`side and no point with values, and has no source: its field would be 0 everywhere`},
 		{with(insulated, func(p *configs.Problem) { p.Screening = "x > 0.9 ? 1e-12 : 0" }), `problem.screening: ` +
 			`in the material around row 0, column 0 (x = 0, y = 0), it and robin sides alone ` +
 			`determine a constant, and are 1.1e-15 of the diagonals of its equations; with float64 it must be at ` +
@@ -217,36 +221,21 @@ func TestBadMaterials(t *testing.T) {
 	}
 }
 
-// adrift is the error about a part of the material whose constant nothing determines.
-func adrift(iy, ix int, at string) string {
-	return fmt.Sprintf("problem.coefficient: the material around row %d, column %d (%s) touches no side and no point "+
-		"with values, so any constant can be added to a solution there; give a value on a side, points in "+
-		"problem.fixed, problem.screening above 0, a robin side with h above 0, or a coefficient of 0", iy, ix, at)
+// unfixed is the error about a problem without values.
+func unfixed(p configs.Problem) string {
+	return fmt.Sprintf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
+		"added to a solution; give a value on a side, points in problem.fixed, problem.screening above 0, or a robin "+
+		"side with h above 0", p.Left, p.Right, p.Top, p.Bottom)
 }
 
-// Parts are numbered anew while rows are added, which changes nothing in what is found.
-func TestManyIslands(t *testing.T) {
-	chess := configs.Problem{Coefficient: "mod(ix + iy, 2) == 0 and (ix > 1 or iy > 1) ? 0 : 1", Screening: "1"}
-	p := open(t, config(65, 65, "float64", chess))
-	s := &islands{p: p}
-	for iy := 1; iy < 64; iy++ {
-		st, err := p.stencil(iy)
-		if err == nil {
-			err = s.add(iy, st)
-		}
-		if err == nil {
-			err = s.renumber()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(s.parts); n > 2*65 {
-		t.Errorf("%d parts are remembered", n)
-	}
-	if err := p.Check(t.Context()); err != nil && strings.Contains(err.Error(), "constant") {
-		t.Error(err)
-	}
+// islandAt23 is a coefficient with a part of one point, on 7 x 5 points.
+const islandAt23 = "abs(ix-3) == 1 or abs(iy-2) == 1 ? 0 : 1"
+
+// adrift is the end of the error about a driven part of the material that nothing fixes.
+func adrift(iy, ix int, at string) string {
+	return fmt.Sprintf("at row %d, column %d (%s) they add to material that touches no side and no point with values, "+
+		"so that nothing takes it up; make them 0 there, or give a value on a side, points in problem.fixed, "+
+		"problem.screening above 0, or a coefficient of 0", iy, ix, at)
 }
 
 // Values of a side without material have no effect, and a derivative is no flux, which the user learns.

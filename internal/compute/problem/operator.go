@@ -171,20 +171,28 @@ func (p *Problem) derivative(wall int, given float64) float64 {
 
 // tooLarge refuses an equation that is not finite in the field's type. It names what adds to it.
 func (p *Problem) tooLarge(iy, ix int) error {
+	causes := p.drivers(iy, ix)
+	if p.weighted && !p.screening.zero() {
+		causes = strings.TrimPrefix(fmt.Sprintf("%s, %s %q", causes, p.screening.key, p.screening.text), ", ")
+	}
+	return fmt.Errorf("%s: too large for %v in the equation of %s", causes, p.mesh.DType, p.where(iy, ix))
+}
+
+// drivers names what may add something to the equation of a point: the source, and the walls on which it lies.
+func (p *Problem) drivers(iy, ix int) string {
 	w, m := p.mesh.Walls, p.mesh
 	var causes []string
 	for _, c := range []struct {
 		part part
 		adds bool
-	}{{p.source, !p.source.zero()}, {p.screening, p.weighted && !p.screening.zero()},
+	}{{p.source, !p.source.zero()},
 		{p.left, w.Left == solver.Neumann && ix == 0}, {p.right, w.Right == solver.Neumann && ix == m.NX-1},
 		{p.top, w.Top == solver.Neumann && iy == 0}, {p.bottom, w.Bottom == solver.Neumann && iy == m.NY-1}} {
 		if c.adds {
 			causes = append(causes, fmt.Sprintf("%s %q", c.part.key, c.part.text))
 		}
 	}
-	return fmt.Errorf("%s: too large for %v in the equation of %s", strings.Join(causes, ", "), m.DType,
-		p.where(iy, ix))
+	return strings.Join(causes, ", ")
 }
 
 // rightHandSide writes the values of problem.source at the columns of the span to dst. A value that is not finite is an

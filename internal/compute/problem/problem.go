@@ -30,7 +30,9 @@ type Problem struct {
 	numbers                  numbers // without screening if points have weights of their own
 	materials
 	fixed   fixedPoints
-	drawing *drawing // nil without one
+	islands *Islands  // nil before they are settled, and without any
+	patches [][]patch // of islands, by row
+	drawing *drawing  // nil without one
 	regions regions
 	cells   int64  // bytes of arrays of cells
 	faulty  bool   // New returned an error

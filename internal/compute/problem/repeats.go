@@ -1,6 +1,10 @@
 package problem
 
-import "jacobi/solver"
+import (
+	"slices"
+
+	"jacobi/solver"
+)
 
 // Rows that are known to be the same as the row above are worked out once. Known are those of expressions without y and
 // iy, and those of a picture that has fewer rows than the mesh.
@@ -30,11 +34,16 @@ func (p *Problem) between(iy int) (canonical int, ok bool) {
 	return here, iy > 0 && iy < p.mesh.NY && here == above+1 && !p.fixedWallRow(above) && !p.fixedWallRow(here)
 }
 
+// samePatches reports whether row iy has the same patches of islands as row iy-1.
+func (p *Problem) samePatches(iy int) bool {
+	return p.patches == nil || slices.Equal(p.patches[iy], p.patches[iy-1])
+}
+
 // RowRepeats implements solver.RowRepeater.
 func (p *Problem) RowRepeats(iy int) bool {
 	here, ok := p.between(iy)
 	return ok && p.same(p.initial, here) && p.sameSides(solver.Dirichlet) &&
-		(!p.Porous() || p.same(p.coefficient, here) && p.sameFixed(here))
+		(!p.Porous() || p.same(p.coefficient, here) && p.sameFixed(here) && p.samePatches(here))
 }
 
 // ValueRepeats implements solver.ValueRepeater.

@@ -4,30 +4,34 @@ import (
 	"fmt"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"jacobi/internal/base/show"
 )
 
 // Setup describes a problem for the dry run, the summary and the report.
 type Setup struct {
-	Left        string  `json:"left"` // as in the run file, or from the preset
-	Right       string  `json:"right"`
-	Top         string  `json:"top"`
-	Bottom      string  `json:"bottom"`
-	Initial     string  `json:"initial"`
-	Source      string  `json:"source"`              // "0" for none
-	Fixed       string  `json:"fixed"`               // "false" for none
-	FixedPoints int64   `json:"fixed_points"`        // besides those of sides; -1 if they were not counted
-	Drawing     string  `json:"drawing,omitempty"`   // the file, and the values of its regions
-	Regions     string  `json:"regions,omitempty"`   // those of problem.regions, with their values
-	Coefficient string  `json:"coefficient"`         // "1" for none, and where a drawing has materials
-	Materials   string  `json:"materials,omitempty"` // of the drawing, with their coefficients
-	Screening   string  `json:"screening"`           // "0" for none
-	Weighted    bool    `json:"weighted"`            // points have weights of their own
-	Width       float64 `json:"width"`
-	Height      float64 `json:"height"`
-	SpacingX    float64 `json:"spacing_x"`
-	SpacingY    float64 `json:"spacing_y"`
+	Left        string `json:"left"` // as in the run file, or from the preset
+	Right       string `json:"right"`
+	Top         string `json:"top"`
+	Bottom      string `json:"bottom"`
+	Initial     string `json:"initial"`
+	Source      string `json:"source"`              // "0" for none
+	Fixed       string `json:"fixed"`               // "false" for none
+	FixedPoints int64  `json:"fixed_points"`        // besides those of sides; -1 if they were not counted
+	Drawing     string `json:"drawing,omitempty"`   // the file, and the values of its regions
+	Regions     string `json:"regions,omitempty"`   // those of problem.regions, with their values
+	Coefficient string `json:"coefficient"`         // "1" for none, and where a drawing has materials
+	Materials   string `json:"materials,omitempty"` // of the drawing, with their coefficients
+	Screening   string `json:"screening"`           // "0" for none
+	LeftOut     Count  `json:"left_out,omitzero"`   // parts of the material that nothing fixes and nothing drives
+	// Apart are pairs of opposite sides with values or heat transfers that no part of the material joins.
+	Apart    [][2]string `json:"apart,omitempty"`
+	Weighted bool        `json:"weighted"` // points have weights of their own
+	Width    float64     `json:"width"`
+	Height   float64     `json:"height"`
+	SpacingX float64     `json:"spacing_x"`
+	SpacingY float64     `json:"spacing_y"`
 }
 
 // Setup describes the problem. fixed is the number of points that CountFixed finds in the whole mesh, or -1.
@@ -43,11 +47,15 @@ func (p *Problem) Setup(fixed int64) Setup {
 	if p.drawing != nil && p.drawing.hasCoefficients() {
 		coefficient, materials = "1", p.drawing.materials()
 	}
-	return Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
+	s := Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
 		Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
 		Regions: regions, Coefficient: coefficient, Materials: materials,
 		Screening: p.screening.text, Weighted: p.weighted,
 		Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
+	if p.islands != nil {
+		s.LeftOut, s.Apart = p.islands.Idle[0], p.apart()
+	}
+	return s
 }
 
 // NoFixed is the value of problem.fixed without fixed points.
@@ -92,6 +100,14 @@ func (s Setup) Lines() [][2]string {
 	}
 	if s.Screening != "0" {
 		lines = append(lines, [2]string{"Screening", cut(s.Screening)})
+	}
+	if n := s.LeftOut; n.Parts > 0 {
+		lines = append(lines, [2]string{"Left out", fmt.Sprintf("%s of the material with %s, which nothing fixes",
+			english.Plural(int(n.Parts), "part", ""), english.Plural(int(n.Points), "point", ""))})
+	}
+	for _, pair := range s.Apart {
+		lines = append(lines, [2]string{"Apart", fmt.Sprintf("no part of the material leads from %s to %s", pair[0],
+			pair[1])})
 	}
 	return lines
 }

@@ -112,8 +112,8 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		}
 		hold := k2 + diagonal[ix] // what wallTerms has left there
 		d := float64((w+e)+(n+s)) + hold
-		if d == 0 { // alone among points without material: CheckIslands refuses it
-			bs[ix], holds[ix] = 0, 0
+		if d == 0 { // alone among points without material; it is left out, or refused for what is in bs
+			holds[ix] = 0
 			continue
 		}
 		diagonal[ix], bs[ix] = d, bs[ix]/d

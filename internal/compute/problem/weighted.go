@@ -1,11 +1,9 @@
 package problem
 
 import (
-	"context"
 	"fmt"
 	"math"
 
-	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -88,36 +86,17 @@ type Maxima struct {
 	Open     bool    // a free point has a face without a coefficient
 }
 
-// Maxima returns those of rows [lo, hi). It stops when ctx ends.
-func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) {
-	if !p.weighted {
-		m.Source, err = p.MaxSource(ctx, lo, hi)
-		return m, err
-	}
-	interior := p.mesh.Interior()
-	lo, hi = max(lo, interior.Lo), min(hi, interior.Hi)
-	rows := make([]Maxima, max(0, hi-lo))
-	err = parallel.Each(len(rows), func(i int) error {
-		if err := ended(ctx); err != nil {
-			return err
-		}
-		if i > 0 && p.ValueRepeats(lo+i, solver.Diagonal) {
-			return nil
-		}
-		st, err := p.stencil(lo + i)
-		if err != nil {
-			return err
-		}
-		weakest, open := st.barrier()
-		rows[i] = Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, lo+i), Centre: largest(st.diagonal),
-			Barrier: min(1/weakest, math.MaxFloat64), Open: open}
-		return nil
-	})
-	for _, r := range rows {
-		m.Source, m.Diagonal = max(m.Source, r.Source), max(m.Diagonal, r.Diagonal)
-		m.Centre, m.Barrier, m.Open = max(m.Centre, r.Centre), max(m.Barrier, r.Barrier), m.Open || r.Open
-	}
-	return m, err
+// add makes m the maxima of both.
+func (m *Maxima) add(o Maxima) {
+	m.Source, m.Diagonal = max(m.Source, o.Source), max(m.Diagonal, o.Diagonal)
+	m.Centre, m.Barrier, m.Open = max(m.Centre, o.Centre), max(m.Barrier, o.Barrier), m.Open || o.Open
+}
+
+// maximaOf returns those of row iy.
+func (p *Problem) maximaOf(iy int, st *stencil) Maxima {
+	weakest, open := st.barrier()
+	return Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, iy), Centre: largest(st.diagonal),
+		Barrier: min(1/weakest, math.MaxFloat64), Open: open}
 }
 
 // largestOfRow returns the largest absolute value of the source of a row, rounded to the field's type.

@@ -2,6 +2,7 @@ package roster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type Share struct {
 	Role
 	Part     Part              `json:"part"`
 	Contents map[string][]byte `json:"contents,omitempty"` // of files; see package problem
+	Islands  json.RawMessage   `json:"islands,omitempty"`  // a problem.Survey
 }
 
 // said is what a rank says in Agree.

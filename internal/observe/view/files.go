@@ -299,7 +299,13 @@ func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 			return nil, fmt.Errorf("%s %q has changed since the run", input.Key, input.Path)
 		}
 	}
-	return problem.New(ctx, cfg)
+	p, err := problem.New(ctx, cfg)
+	if err == nil && r.Setup != nil && r.Setup.LeftOut.Parts > 0 {
+		if err = p.SettleAlone(ctx); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, err
 }
 
 // hide gives values of a frame's row NaN where the points lie outside the material.

@@ -92,6 +92,7 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 		runtime.KeepAlive(b)
 	}
 	if err == nil && values {
+		p.islands = prob.Islands()
 		p.Contents, err = prob.Contents(ctx)
 	}
 	return errors.Join(err, prob.Close())

@@ -42,6 +42,7 @@ type Plan struct {
 
 	// Contents are those of the files of the problem that were checked; nil before that.
 	Contents map[string]string
+	islands  *problem.Islands // that Check has found
 }
 
 // Planned returns what the ranks get of the plan.
@@ -228,6 +229,7 @@ func (p *Plan) Problem(ctx context.Context) (setup problem.Setup, ok bool) {
 			return setup, false
 		}
 	}
+	prob.Tell(p.islands)
 	return prob.Setup(fixed), true
 }
 

@@ -102,7 +102,10 @@ func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
 	if err != nil {
 		return err
 	}
-	if err := r.problem.Adopt(united); err != nil {
+	if err := r.problem.Adopt(united.Contents); err != nil {
+		return err
+	}
+	if err := r.settle(ctx, united.Islands); err != nil {
 		return err
 	}
 	return r.takePlace(comm)

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"runtime"
 
@@ -21,6 +22,7 @@ import (
 type prepared struct {
 	problem *problem.Problem
 	planned map[string]string // contents of its files; nil where nobody has planned the job
+	survey  problem.Survey    // of the rows that this rank has evaluated
 }
 
 // prepare evaluates this rank's part of the initial field, and returns what the ranks agree on.
@@ -53,17 +55,26 @@ func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
 			return share, err
 		}
 	}
+	if share.Islands, err = json.Marshal(r.survey); err != nil {
+		return share, err
+	}
 	share.Contents, err = r.problem.Share(ctx, r.Origin.Rank, r.Origin.Size)
 	return share, err
 }
 
-// unite returns the contents of the files that all ranks have read, on rank 0.
-func (r *run) unite(ctx context.Context, shares []roster.Share) (problem.Sums, error) {
+// unite returns the contents of the files that all ranks have read, and the islands that they have found, on rank 0.
+func (r *run) unite(ctx context.Context, shares []roster.Share) (u united, err error) {
 	var sums []problem.Sums
 	for _, s := range shares {
 		sums = append(sums, s.Contents)
 	}
-	return r.problem.Unite(ctx, sums, r.planned, func(rank int) string { return r.comm.Member(rank).String() })
+	u.Contents, err = r.problem.Unite(ctx, sums, r.planned, func(rank int) string {
+		return r.comm.Member(rank).String()
+	})
+	if err == nil {
+		u.Islands, err = r.uniteIslands(shares)
+	}
+	return u, err
 }
 
 // evaluate evaluates this rank's part of the rows, which the ranks divide without regard to the method: a checkpoint
@@ -78,19 +89,20 @@ func (r *run) evaluate(ctx context.Context) (roster.Part, error) {
 	if err != nil {
 		return roster.Part{}, err
 	}
-	return partOf(ctx, r.problem, stripes[r.Origin.Rank])
+	return r.partOf(ctx, stripes[r.Origin.Rank])
 }
 
 // partOf evaluates the rows of a stripe and those beside it.
-func partOf(ctx context.Context, p *problem.Problem, s solver.Stripe) (part roster.Part, err error) {
+func (r *run) partOf(ctx context.Context, s solver.Stripe) (part roster.Part, err error) {
+	p := r.problem
 	part.MaxGuess, part.MaxAbs, err = p.MaxGuess(ctx, max(s.Lo-1, 0), min(s.Hi+1, p.Mesh().NY))
 	if err != nil {
 		return part, err
 	}
-	m, err := p.Maxima(ctx, s.Lo, s.Hi)
-	if err != nil {
+	if r.survey, err = p.Survey(ctx, s.Lo, s.Hi); err != nil {
 		return part, err
 	}
+	m := r.survey.Maxima
 	part.MaxSource, part.Diagonal = m.Source, m.Diagonal
 	part.Centre, part.Barrier, part.Open = m.Centre, m.Barrier, m.Open
 	part.Fixed, err = p.CountFixed(ctx, s.Lo, s.Hi)

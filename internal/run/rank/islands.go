@@ -1,0 +1,65 @@
+package rank
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"jacobi/internal/compute/problem"
+	"jacobi/internal/net/roster"
+)
+
+// united is what the ranks agree on besides the roster.
+type united struct {
+	Contents problem.Sums     `json:"contents"`
+	Islands  *problem.Islands `json:"islands,omitempty"` // nil where there can be none
+}
+
+// uniteIslands finds the islands from what all ranks have surveyed, on rank 0.
+func (r *run) uniteIslands(shares []roster.Share) (*problem.Islands, error) {
+	all := make([]problem.Survey, len(shares))
+	for rank, s := range shares {
+		if err := json.Unmarshal(s.Islands, &all[rank]); err != nil {
+			return nil, fmt.Errorf("islands of rank %d: %w", rank, err)
+		}
+	}
+	if !slices.ContainsFunc(all, func(s problem.Survey) bool { return s.Any }) {
+		return nil, nil
+	}
+	return r.problem.UniteSurveys(all)
+}
+
+// settle has the ranks tell each other where the islands lie, each in the rows that it has surveyed. Where that takes
+// more than a message, each surveys all rows.
+func (r *run) settle(ctx context.Context, v *problem.Islands) error {
+	if r.problem.Tell(v); v == nil || !v.Any() {
+		return nil
+	}
+	data := append([]byte{1}, r.survey.Patches(v, r.id.Rank)...) // none is empty
+	if len(data) > roster.MaxMessage/r.id.Size {
+		data = nil
+	}
+	wait, cancel := r.withFileTimeout(ctx)
+	defer cancel()
+	whole, err := r.comm.Decide(wait, "islands", data, func(parts [][]byte) ([]byte, error) {
+		whole := []byte{}
+		for _, part := range parts {
+			if len(part) == 0 {
+				return nil, nil
+			}
+			whole = append(whole, part[1:]...)
+		}
+		return whole, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(whole) == 0:
+		return r.problem.SettleAlone(ctx)
+	}
+	if err := r.problem.Settle(v, whole); err != nil {
+		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
+	}
+	return nil
+}
