@@ -57,8 +57,8 @@ type Problem struct {
 	Initial string `key:"initial" kind:"expression"` // value | expression | file.npy
 
 	Source string `key:"source" kind:"expression"` // value | expression | file.npy
-	Fixed  string `key:"fixed" kind:"expression"`  // condition | file.npy | file.png
-	// Drawing is a PNG file whose Colours say which points are fixed, and at what values; see ParseColours.
+	Fixed  string `key:"fixed" kind:"expression"`  // condition | file.npy | picture
+	// Drawing is a picture whose Colours say which points are fixed, and at what values; see ParseColours.
 	Drawing string `key:"drawing" kind:"expression"`
 	Colours string `key:"colours" kind:"colours"`
 	Regions string `key:"regions" kind:"regions"` // that keep values, in the place of Fixed; see ParseRegions

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/png"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"jacobi/internal/base/imagefile"
 	"jacobi/internal/base/npy"
 	"jacobi/internal/base/regular"
 )
@@ -40,9 +40,14 @@ func (o origin) path(k key, text string) string {
 
 // namesFile reports whether text as the value of k names a file that the run reads, and is not an expression.
 func (k key) namesFile(text string) bool {
-	ending := strings.ToLower(filepath.Ext(text))
-	return text != "" && (k.kind == filePath || k.kind == expression && (ending == ".npy" || ending == ".png"))
+	return text != "" && (k.kind == filePath || k.kind == expression && NamesInput(text))
 }
+
+// isArray reports whether a name ends as that of an array.
+func isArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }
+
+// NamesInput reports whether a value of a problem names a file.
+func NamesInput(text string) bool { return isArray(text) || imagefile.Named(text) }
 
 // Missing returns err. If it says that an input of the problem does not exist, it also says where those of the run file
 // were looked for.
@@ -97,7 +102,7 @@ func (p Problem) size() (size image.Point, key string) {
 		{"problem.coefficient", p.Coefficient}, {"problem.source", p.Source}, {"problem.initial", p.Initial},
 		{"problem.screening", p.Screening}} {
 		size := sizeOf(k.text)
-		if size.X > 0 && strings.EqualFold(filepath.Ext(k.text), ".png") {
+		if size.X > 0 && imagefile.Named(k.text) {
 			size = size.Add(p.corners())
 		}
 		if size.X > 0 {
@@ -121,8 +126,7 @@ func (p Problem) size() (size image.Point, key string) {
 // fixesCells reports whether problem.fixed names an array of the cells between points.
 func (c Config) fixesCells() bool {
 	size := sizeOf(c.Problem.Fixed)
-	return size.X > 0 && strings.EqualFold(filepath.Ext(c.Problem.Fixed), ".npy") &&
-		size.Add(c.Problem.corners()) == image.Pt(c.Grid.NX, c.Grid.NY)
+	return size.X > 0 && isArray(c.Problem.Fixed) && size.Add(c.Problem.corners()) == image.Pt(c.Grid.NX, c.Grid.NY)
 }
 
 // corners returns by how much a mesh has more columns and rows than a picture that it samples at the corners of pixels.
@@ -141,8 +145,7 @@ func (p Problem) corners() image.Point {
 // sizeOf returns the pixels of a picture, the columns and rows of an array, or 0 columns and the rows of one that is a
 // line; 0 and 0 where there is no such file: opening the problem says what is wrong.
 func sizeOf(name string) (size image.Point) {
-	ending := strings.ToLower(filepath.Ext(name))
-	if ending != ".png" && ending != ".npy" {
+	if !NamesInput(name) {
 		return size
 	}
 	f, err := regular.Open(name)
@@ -150,9 +153,12 @@ func sizeOf(name string) (size image.Point) {
 		return size
 	}
 	defer f.Close()
-	if ending == ".png" {
-		c, _ := png.DecodeConfig(bufio.NewReader(f))
-		return image.Pt(c.Width, c.Height)
+	if imagefile.Named(name) {
+		if format, ok := imagefile.Of(f); ok {
+			c, _ := format.Config(f)
+			size = image.Pt(c.Width, c.Height)
+		}
+		return size
 	}
 	h, _ := npy.ReadHeader(bufio.NewReader(f))
 	if h.Dimensions() <= 2 {

@@ -3,7 +3,6 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode"
@@ -187,7 +186,7 @@ func (p Problem) Weighted() (key, value string) {
 	if p.Regions != "" && !p.regionsAtPoints() {
 		return "problem.regions", p.Regions
 	}
-	array := strings.EqualFold(filepath.Ext(p.Fixed), ".npy") || pointNames.MatchString(p.Fixed)
+	array := isArray(p.Fixed) || pointNames.MatchString(p.Fixed)
 	if p.Fixed != "" && p.Fixed != "false" && !array {
 		return "problem.fixed", p.Fixed
 	}

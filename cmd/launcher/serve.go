@@ -271,7 +271,7 @@ func checkPaths(keys study.Keys) error {
 	}
 	for name, value := range keys {
 		path, isText := value.(string)
-		if !isText || !slices.Contains([]string{".npy", ".png"}, strings.ToLower(filepath.Ext(path))) {
+		if !isText || !configs.NamesInput(path) {
 			continue
 		}
 		inside := filepath.IsLocal(path)

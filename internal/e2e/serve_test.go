@@ -126,6 +126,7 @@ func TestServe(t *testing.T) {
 	c.ask(`{"id": 3, "keys": {"grid.nx": 1}}`)
 	c.ask(`{"id": 4, "keys": {"run.ranks": 3}}`)
 	c.ask(`{"id": 5, "keys": {"problem.source": "../f.npy"}}`)
+	c.ask(`{"id": "5a", "keys": {"problem.fixed": "../f.TIF"}}`)
 	c.ask(`{"id": 6, "keys": {"output.field": "../f.npy"}}`)
 	c.ask(`{"id": 7, "keys": {"problem.source": "%s"}}`, strings.Repeat("x", 1<<20))
 	c.ask(`{"id": 8, "hash": true, "keys": {%s, "output.field": "f.npy"}}`, good)
@@ -139,6 +140,7 @@ func TestServe(t *testing.T) {
 		{"3", "grid.nx 1: "},
 		{"4", "run.ranks (request): "},
 		{"5", `problem.source "../f.npy": a request may name files of the directory in which serve was started`},
+		{`"5a"`, `problem.fixed "../f.TIF": a request may name files of the directory`},
 		{"6", `output.field "../f.npy": `},
 		{"null", "no request: more than 1048576 bytes"},
 		{"8", ""},

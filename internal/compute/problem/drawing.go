@@ -3,13 +3,13 @@ package problem
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"image"
 	"slices"
 	"strings"
 
 	"jacobi/configs"
+	"jacobi/internal/base/imagefile"
 	"jacobi/solver"
 )
 
@@ -28,10 +28,10 @@ func openDrawing(ctx context.Context, def configs.Problem, m solver.Mesh) (*draw
 	switch {
 	case def.Drawing == "" && def.Colours == "":
 		return nil, nil
-	case def.Drawing != "" && !hasSuffix(def.Drawing, ".png"):
-		return nil, fmt.Errorf("problem.drawing %q: must be a PNG picture (.png)", def.Drawing)
+	case def.Drawing != "" && !imagefile.Named(def.Drawing):
+		return nil, fmt.Errorf("problem.drawing %q: must be a picture (%s)", def.Drawing, imagefile.Endings)
 	case def.Drawing == "":
-		return nil, fmt.Errorf("problem.colours %q: problem.drawing has to name a PNG file with these colours",
+		return nil, fmt.Errorf("problem.colours %q: problem.drawing has to name a picture with these colours",
 			def.Colours)
 	case def.Colours == "":
 		return nil, fmt.Errorf("problem.drawing %q: problem.colours has to say what its colours mean", def.Drawing)
@@ -55,7 +55,7 @@ func openDrawing(ctx context.Context, def configs.Problem, m solver.Mesh) (*draw
 
 // open reads the picture.
 func (d *drawing) open(ctx context.Context, m solver.Mesh) error {
-	img, bytes, err := readPNG(ctx, d.text)
+	img, bytes, err := readPicture(ctx, d.text)
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,6 @@ func (d *drawing) open(ctx context.Context, m solver.Mesh) error {
 // read finds the colour of each pixel.
 func (d *drawing) read(ctx context.Context, img image.Image) (pixels []uint8, err error) {
 	values, size := values8(img)
-	if values == nil {
-		return nil, errors.New("its colours have 16 bits; they must have 8")
-	}
 	width, height := img.Bounds().Dx(), img.Bounds().Dy()
 	pixels = make([]uint8, width*height)
 	places := map[[3]uint8]uint8{}
@@ -117,17 +114,21 @@ func (d *drawing) read(ctx context.Context, img image.Image) (pixels []uint8, er
 // values8 returns the bytes of a picture of 8 bits, in rows without gaps, and the number of them for each pixel; nil
 // for another picture. Equal bytes are equal colours.
 func values8(img image.Image) (values []uint8, size int) {
+	stride := 0
 	switch img := img.(type) {
 	case *image.Gray:
-		return img.Pix, 1
+		values, stride, size = img.Pix, img.Stride, 1
 	case *image.Paletted:
-		return img.Pix, 1
+		values, stride, size = img.Pix, img.Stride, 1
 	case *image.RGBA:
-		return img.Pix, 4
+		values, stride, size = img.Pix, img.Stride, 4
 	case *image.NRGBA:
-		return img.Pix, 4
+		values, stride, size = img.Pix, img.Stride, 4
 	}
-	return nil, 0
+	if stride != size*img.Bounds().Dx() {
+		return nil, 0
+	}
+	return values, size
 }
 
 // look finds the colours that no point of the mesh touches, and a place where two values touch.

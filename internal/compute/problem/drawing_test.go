@@ -3,7 +3,9 @@ package problem
 import (
 	"image"
 	"image/color"
+	"image/draw"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -117,10 +119,25 @@ func TestDrawingOfAnotherSize(t *testing.T) {
 	}
 }
 
+// A drawing has the same colours in each format, and in 16 bits.
+func TestDrawingsOfAllFormats(t *testing.T) {
+	img := drawn("......", ".cc..b", "......", "......", "......")
+	deep := image.NewNRGBA64(img.Rect)
+	draw.Draw(deep, img.Rect, img, image.Point{}, draw.Src)
+	want := marks(t, open(t, withDrawing(t, img)))
+	for _, file := range []string{encoded(t, "a.bmp", img), encoded(t, "a.TIFF", img), encoded(t, "b.tif", deep),
+		encoded(t, "b.png", deep)} {
+		cfg := withDrawing(t, img)
+		cfg.Problem.Drawing = file
+		if got := marks(t, open(t, cfg)); got != want || !strings.Contains(want, "#") {
+			t.Errorf("%s:\n%s\nwant\n%s", filepath.Base(file), got, want)
+		}
+	}
+}
+
 // Wrong drawings are refused, with the colour and its place.
 func TestWrongDrawings(t *testing.T) {
 	good := drawn("......", ".cc..b", "......", "......", "......")
-	deep := image.NewNRGBA64(image.Rect(0, 0, 6, 5))
 	for name, c := range map[string]struct {
 		img    image.Image
 		change func(*configs.Config)
@@ -130,11 +147,10 @@ func TestWrongDrawings(t *testing.T) {
 			`problem.drawing "F": #b87334 at column 2, row 1 is not in problem.colours`},
 		"transparent": {drawn("......", ".....t", "......"), nil,
 			`problem.drawing "F": the pixel at column 5, row 1 is transparent; all must be opaque`},
-		"16 bits": {deep, nil, `problem.drawing "F": its colours have 16 bits; they must have 8`},
 		"no colours": {good, func(c *configs.Config) { c.Problem.Colours = "" },
 			`problem.drawing "F": problem.colours has to say what its colours mean`},
 		"no drawing": {good, func(c *configs.Config) { c.Problem.Drawing = "" }, `problem.colours "` + copperAndBlue +
-			`": problem.drawing has to name a PNG file with these colours`},
+			`": problem.drawing has to name a picture with these colours`},
 		"wrong colours": {good, func(c *configs.Config) { c.Problem.Colours = "copper" },
 			`problem.colours "copper": must begin with a colour, as in #b87333 name=strip value=1`},
 		"no value": {good, func(c *configs.Config) { c.Problem.Colours = "#b87333; #ffffff" },

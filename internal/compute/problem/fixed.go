@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"jacobi/internal/base/imagefile"
 	"jacobi/solver"
 )
 
@@ -29,7 +30,7 @@ func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture
 	switch {
 	case hasSuffix(text, ".npy"):
 		err = p.openArray(&f.part, true)
-	case hasSuffix(text, ".png"):
+	case imagefile.Named(text):
 		if f.picture = read; read == nil {
 			f.picture, err = openPicture(ctx, text, p.mesh)
 		}

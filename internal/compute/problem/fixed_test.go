@@ -9,12 +9,16 @@ import (
 	"hash/crc32"
 	"image"
 	"image/color"
+	"image/jpeg"
 	"image/png"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
 
 	"jacobi/configs"
 )
@@ -63,6 +67,22 @@ func pngFile(t testing.TB, img image.Image) string {
 	return writeFile(t, "mask.png", b.Bytes())
 }
 
+// encoded writes a picture to a file of the format of its name.
+func encoded(t testing.TB, name string, img image.Image) string {
+	t.Helper()
+	var b bytes.Buffer
+	encode := map[string]func() error{
+		".bmp": func() error { return bmp.Encode(&b, img) }, ".tif": func() error { return tiff.Encode(&b, img, nil) },
+		".tiff": func() error { return tiff.Encode(&b, img, &tiff.Options{Compression: tiff.Deflate}) },
+		".jpeg": func() error { return jpeg.Encode(&b, img, &jpeg.Options{Quality: 100}) },
+		".png":  func() error { return png.Encode(&b, img) },
+	}[strings.ToLower(filepath.Ext(name))]
+	if err := encode(); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, name, b.Bytes())
+}
+
 // gray returns a picture with the grey values of rows.
 func gray(rows ...[]byte) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, len(rows[0]), len(rows)))
@@ -78,6 +98,7 @@ func TestFixedPoints(t *testing.T) {
 	values := []byte(strings.NewReplacer(".", "\x00", "#", "\x01", "\n", "").Replace(want))
 	turned, full, wide := make([]byte, len(values)), make([]byte, len(values)), make([]byte, 8*len(values))
 	img := image.NewNRGBA(image.Rect(0, 0, 5, 4))
+	bright, deep := image.NewGray(img.Rect), image.NewGray16(img.Rect)
 	palette := image.NewPaletted(img.Rect, color.Palette{color.White, color.RGBA{R: 0xff, A: 0xff}, color.Transparent})
 	for i, v := range values {
 		ix, iy := i%5, i/5
@@ -87,6 +108,8 @@ func TestFixedPoints(t *testing.T) {
 		if v == 1 {
 			img.Set(ix, iy, color.NRGBA{100, 100, 100, 0xff})
 		}
+		bright.SetGray(ix, iy, color.Gray{255 - 255*v})
+		deep.SetGray16(ix, iy, color.Gray16{0x80ff - 0x100*uint16(v)})
 		palette.SetColorIndex(ix, iy, v)
 		if iy == 0 {
 			palette.SetColorIndex(ix, iy, 2)
@@ -96,6 +119,8 @@ func TestFixedPoints(t *testing.T) {
 		"iy == 1 and (ix == 1 or ix == 2) or iy == 2 and ix == 2 or iy == 3 and ix == 4",
 		boolFile(t, "False", "(4, 5)", values), boolFile(t, "True", "(4, 5)", turned), pngFile(t, img),
 		pngFile(t, palette), writeFile(t, "full.npy", append(npyBytes(1, "|u1", "False", "(1, 4, 5)", 0, 0), full...)),
+		encoded(t, "mask.bmp", bright), encoded(t, "mask.TIF", img), encoded(t, "mask.jpeg", bright),
+		encoded(t, "deep.png", deep), encoded(t, "deep.tiff", deep),
 		writeFile(t, "wide.npy", append(npyBytes(1, "<f8", "False", "(4, 5)", 0, 0), wide...)),
 	} {
 		p := open(t, config(5, 4, "float32", configs.Problem{Fixed: text}))
@@ -158,6 +183,16 @@ func hugePNG(width, height uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[12:]))
 }
 
+// hugeJPEG is the same as JPEG, of 20000 x 20000 pixels.
+func hugeJPEG(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, image.NewRGBA(image.Rect(0, 0, 0x1234, 0x12)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Replace(b.Bytes(), []byte("\x00\x12\x12\x34"), []byte("\x4e\x20\x4e\x20"), 1)
+}
+
 // interlaced returns the start of a PNG file as that of one with interlacing.
 func interlaced(b []byte) []byte {
 	b[28] = 1
@@ -179,7 +214,8 @@ func TestBadFixedPoints(t *testing.T) {
 		want string // %s is the file
 	}{
 		{configs.Problem{Fixed: "x"}, `problem.fixed "x": it is a number, not a condition; allowed are a condition, ` +
-			`such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a PNG picture (.png)`},
+			`such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a picture (.png, ` +
+			`.bmp, .tif, .tiff, .jpg or .jpeg)`},
 		{configs.Problem{Fixed: "true"}, `problem.fixed "true": it fixes all 6 points that a sweep could change; at ` +
 			`least one has to be free`},
 		{configs.Problem{Fixed: "x > 0 and x < 1 and y > 0 and y < 1"},
@@ -195,7 +231,7 @@ func TestBadFixedPoints(t *testing.T) {
 			`expression; allowed are a number, an expression and a NumPy array (.npy)`},
 		{configs.Problem{Fixed: "absent.png"}, `problem.fixed "absent.png": no such file or directory`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", []byte("GIF89a, for instance"))},
-			`problem.fixed %q: it is not a PNG picture`},
+			`problem.fixed %q: it is not a PNG, BMP, TIFF or JPEG picture`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(20000, 20000))},
 			`problem.fixed %q: a picture of 20000 x ` +
 				`20000 pixels takes 1525 MiB; at most 256 MiB are allowed, which is 16384 x 16384 pixels of 8-bit ` +
@@ -203,6 +239,8 @@ func TestBadFixedPoints(t *testing.T) {
 		{configs.Problem{Fixed: writeFile(t, "a.png", interlaced(hugePNG(16000, 8000)))},
 			`problem.fixed %q: a picture of 16000 x 8000 interlaced pixels takes 976 MiB; at most 256 MiB are ` +
 				`allowed, which is 16384 x 16384 pixels of 8-bit grey without interlacing`},
+		{configs.Problem{Fixed: writeFile(t, "a.jpg", hugeJPEG(t))}, `problem.fixed %q: a picture of 20000 x 20000 ` +
+			`pixels takes 7247 MiB; at most 256 MiB are allowed, which is 16384 x 16384 pixels of 8-bit grey as PNG`},
 		{configs.Problem{Fixed: writeFile(t, "a.png", hugePNG(5, 4))},
 			`problem.fixed %q: not a complete PNG file of at most 256 MiB: unexpected EOF`},
 		{configs.Problem{Fixed: boolFile(t, "False", "(5, 4)", values)},

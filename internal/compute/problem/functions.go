@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"jacobi/internal/base/imagefile"
 	"jacobi/internal/base/style"
 	"jacobi/internal/base/suggest"
 	"jacobi/internal/compute/elementary"
@@ -181,5 +182,6 @@ func hint(word string, known []string) string {
 const (
 	sidesTake  = "a number, an expression, a NumPy array (.npy), periodic, neumann(g), flux(q) and robin(h, g)"
 	valuesTake = "a number, an expression and a NumPy array (.npy)"
-	fixedTakes = "a condition, such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a PNG picture (.png)"
+	fixedTakes = "a condition, such as hypot(x-0.5, y-0.5) < 0.2, a NumPy array (.npy) and a picture (" +
+		imagefile.Endings + ")"
 )

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/png"
+	"image/draw"
 	"io"
 	"runtime/debug"
 
 	"jacobi/configs"
+	"jacobi/internal/base/imagefile"
 	"jacobi/internal/base/regular"
 	"jacobi/solver"
 )
@@ -29,9 +30,9 @@ const (
 	largePicture    = 1 << 24 // for which memory is looked at before
 )
 
-// openPicture reads the PNG file at path for a mesh. A pixel is black if its luminance on white ground is below half.
+// openPicture reads the picture at path for a mesh. A pixel is black if its luminance on white ground is below half.
 func openPicture(ctx context.Context, path string, m solver.Mesh) (*picture, error) {
-	img, bytes, err := readPNG(ctx, path)
+	img, bytes, err := readPicture(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -46,25 +47,28 @@ func forget(bytes int64) {
 	}
 }
 
-// readPNG reads the PNG file at path, unless ctx ends before. bytes is the memory that this takes.
-func readPNG(ctx context.Context, path string) (img image.Image, bytes int64, err error) {
+// readPicture reads the picture at path, in 8 bits and in rows without gaps, unless ctx ends before. bytes is the
+// memory that this takes.
+func readPicture(ctx context.Context, path string) (img image.Image, bytes int64, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, 0, errors.Unwrap(err) // the caller names the path
 	}
 	defer f.Close()
-	start := bufio.NewReader(io.LimitReader(f, maxPictureFile))
-	const interlace = 28                 // the byte of the file that says whether it is interlaced
-	head, _ := start.Peek(interlace + 1) // DecodeConfig reports an error
-	config, err := png.DecodeConfig(start)
-	if _, other := errors.AsType[png.FormatError](err); other {
-		return nil, 0, errors.New("it is not a PNG picture")
+	file := io.NewSectionReader(f, 0, maxPictureFile)
+	format, ok := imagefile.Of(file)
+	if !ok {
+		return nil, 0, fmt.Errorf("it is not a %s picture", imagefile.Names)
 	}
+	config, err := format.Config(file)
 	if err != nil {
 		return nil, 0, err
 	}
-	pixel, kind, grey := pixelBytes(config.ColorModel), "", "8-bit grey"
-	if head[interlace] != 0 { // its passes are pictures of their own
+	pixel, kind, grey := format.PixelBytes(config.ColorModel), "", "8-bit grey"
+	if format.Name != "PNG" {
+		grey += " as PNG"
+	}
+	if format.Interlaced {
 		pixel, kind, grey = 2*pixel, "interlaced ", grey+" without interlacing"
 	}
 	pixels := int64(config.Width) * int64(config.Height)
@@ -78,15 +82,20 @@ func readPNG(ctx context.Context, path string) (img image.Image, bytes int64, er
 			return nil, 0, fmt.Errorf("a picture of %d x %d pixels: %w", config.Width, config.Height, err)
 		}
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, 0, err
 	}
-	img, err = png.Decode(bufio.NewReader(heeding{ctx, io.LimitReader(f, maxPictureFile)}))
+	img, err = format.Decode(heeding{ctx, file, bufio.NewReader(file)})
 	if err := ended(ctx); err != nil {
 		return nil, 0, err
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("not a complete PNG file of at most %d MiB: %w", maxPictureFile>>20, err)
+		return nil, 0, fmt.Errorf("not a complete %s file of at most %d MiB: %w", format.Name, maxPictureFile>>20, err)
+	}
+	if values, _ := values8(img); values == nil {
+		plain := image.NewRGBA(image.Rect(0, 0, config.Width, config.Height))
+		draw.Draw(plain, plain.Rect, img, img.Bounds().Min, draw.Src)
+		img = plain
 	}
 	return img, bytes, nil
 }
@@ -94,6 +103,7 @@ func readPNG(ctx context.Context, path string) (img image.Image, bytes int64, er
 // heeding is a reader that fails once ctx has ended.
 type heeding struct {
 	ctx context.Context
+	io.ReaderAt
 	io.Reader
 }
 
@@ -105,20 +115,12 @@ func (r heeding) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// pixelBytes returns the bytes of a pixel in the images that package png returns for a colour model.
-func pixelBytes(m color.Model) int64 {
-	switch m {
-	case color.GrayModel:
-		return 1
-	case color.Gray16Model:
-		return 2
-	case color.RGBA64Model, color.NRGBA64Model:
-		return 8
+// ReadAt implements io.ReaderAt, by which TIFF is read.
+func (r heeding) ReadAt(b []byte, at int64) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
 	}
-	if _, ok := m.(color.Palette); ok {
-		return 1
-	}
-	return 4
+	return r.ReaderAt.ReadAt(b, at)
 }
 
 // newPicture takes the colours of an image, for which that many bytes were read, unless ctx ends before.

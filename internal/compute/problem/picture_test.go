@@ -36,7 +36,7 @@ func TestPicturesHeedTheirContext(t *testing.T) {
 	cancel(errors.New("enough"))
 	file := pngFile(t, gray([]byte{0, 255}, []byte{255, 255}))
 	const want = "problem: working out its values: enough"
-	if _, _, err := readPNG(ctx, file); err == nil || err.Error() != want {
+	if _, _, err := readPicture(ctx, file); err == nil || err.Error() != want {
 		t.Errorf("read: error %v, want %s", err, want)
 	}
 	img := image.NewGray(image.Rect(0, 0, 2, 2))
