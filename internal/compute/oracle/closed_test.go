@@ -66,6 +66,35 @@ func TestFluxThroughASide(t *testing.T) {
 	}
 }
 
+// Lengths cancel from a flux, as docs/units.md says: a wall of 20 nm that is heated, cooled by air and lets a flux in
+// is the same in metres and in nanometres. The wire of that page has the charge of the formula.
+func TestUnits(t *testing.T) {
+	const a, f, h, q, u0, width, height = 1.4, 3e15, 2e7, 5e6, 300.0, 2e-8, 1e-8
+	for _, nm := range []float64{1, 1e9} { // in a metre
+		o := solved(t, 33, fmt.Sprintf("grid.width=%g", width*nm), fmt.Sprintf("grid.height=%g", height*nm),
+			fmt.Sprintf("problem.coefficient=%g", a), fmt.Sprintf("problem.source=%g", f/nm/nm),
+			fmt.Sprintf("problem.left=robin(%g, %g)", h/nm, h/nm*u0), fmt.Sprintf("problem.right=flux(%g)", q/nm),
+			"problem.top=neumann(0)", "problem.bottom=neumann(0)")
+		out := f*width + q
+		for _, c := range []struct{ got, want float64 }{
+			{*o.Results.Flux["left"], -out * height}, {*o.Results.Flux["right"], q * height},
+			{o.field[16*33], u0 + out/h},
+			{o.field[16*33+32], u0 + out/h + q*width/a + f*width*width/(2*a)},
+		} {
+			if math.Abs(c.got-c.want) > 1e-9*math.Abs(c.want) {
+				t.Errorf("%g in a metre: %v, want %v", nm, c.got, c.want)
+			}
+		}
+	}
+	o := solved(t, 257, "grid.width=30", "problem.coefficient=3.9*8.854188",
+		"problem.fixed=hypot(30*x - 15, 30*y - 15) <= 10 or hypot(30*x - 15, 30*y - 15) >= 12",
+		"problem.initial=hypot(30*x - 15, 30*y - 15) < 11 ? 1 : 0")
+	want := 2 * math.Pi * 3.9 * 8.854188 / math.Log(1.2)
+	if got := *o.Results.Regions[1].Flux; fmt.Sprintf("%.2f %.2f", got, want) != "1190.01 1190.02" {
+		t.Errorf("charge of the wire %v, want %v", got, want)
+	}
+}
+
 // The flux and the energy of the layered wall follow from its resistance, those of a wall of one material from its
 // coefficient, and holes do not count in the mean. Where the layer that conducts well has values near 1, they differ by
 // 6e-8 from point to point, which rounding changes by 1e-9 or so.
