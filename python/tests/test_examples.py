@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jacobisolver._launcher import find
@@ -18,6 +19,20 @@ def test_fifty_ohms(capsys):
 
     assert fifty_ohms.main(4) == pytest.approx(1.834, abs=1e-3)
     assert capsys.readouterr().out.startswith("50 ohms: 1.834 times as wide")
+
+
+def test_joule_heating(ranks, capsys):
+    import joule_heating
+
+    made, out, rise = joule_heating.main(64)
+    assert (made, out, rise) == pytest.approx((0.99374, 1, 0.99073), abs=1e-5)
+    assert capsys.readouterr().out.splitlines()[1] == "1.7957 K warmer than the contacts; the formula says 1.8125 K"
+    potential, temperature = joule_heating.heated(ranks, 64)
+    u = potential.field
+    formula = joule_heating.SIGMA / (2 * joule_heating.CONDUCTIVITY) * u * (joule_heating.VOLTAGE - u)
+    off = np.nanmax(abs(temperature.field - joule_heating.ENDS - formula)) / np.nanmax(formula)
+    assert off == pytest.approx(0.01255, abs=1e-4)  # at the edge of the hole
+    assert abs(temperature.balance["remainder"]) < 1e-6 * temperature.balance["source"]
 
 
 def test_lines_of_the_page(tmp_path, monkeypatch, capsys):
