@@ -149,30 +149,6 @@ func TestPointsOfFiles(t *testing.T) {
 	}
 }
 
-// Fixed cells give points weights of their own, and fixed points do not.
-func TestFixedCellsHaveWeights(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "fixed.npy")
-	header := "\x93NUMPY\x01\x00\x40\x00" + fmt.Sprintf("%-63s\n",
-		"{'descr': '|b1', 'fortran_order': False, 'shape': (8, 9), }")
-	if err := os.WriteFile(path, []byte(header), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		nx, ny  int
-		side    string
-		refused bool
-	}{{10, 9, "0", true}, {9, 8, "0", false}, {10, 8, "0", false}, {11, 9, "periodic", true}} {
-		config := Default()
-		config.Grid.NX, config.Grid.NY, config.Grid.DType = c.nx, c.ny, "float64"
-		config.Solver.Method, config.Solver.Start = Multigrid, StartFull
-		config.Problem = Problem{Left: c.side, Right: c.side, Top: "0", Bottom: "0", Fixed: path}
-		want := fmt.Sprintf("problem.fixed %q: needs solver.start initial, not full", path)
-		if err := Validate(config); err == nil == c.refused || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: error %v", c, err)
-		}
-	}
-}
-
 // A side that is left out is 0 in a problem of the user's own, and that of the preset where one is named.
 func TestSidesLeftOut(t *testing.T) {
 	for _, c := range []struct {
@@ -288,7 +264,7 @@ func TestAutoRefuses(t *testing.T) {
 		set  []string
 		want string
 	}{
-		{[]string{"solver.start=full"}, `solver.start "full": needs solver.method ` + first},
+		{[]string{"solver.mesh_error=on"}, `solver.mesh_error "on": needs solver.method ` + first},
 		{[]string{"solver.acceleration=cg"}, `solver.acceleration "cg": needs solver.method ` + first},
 		{[]string{"checkpoint.every=5 cycles", "checkpoint.dir=x"},
 			`checkpoint.every "5 cycles": needs solver.method ` + first},

@@ -84,9 +84,6 @@ func FieldKeys(c Config) (map[string]string, error) {
 			fields["solver.acceleration"] = c.Solver.Acceleration
 		}
 	}
-	if c.Solver.FullStart() {
-		fields["solver.start"] = c.Solver.Start
-	}
 	return fields, nil
 }
 

@@ -90,7 +90,8 @@ type Solver struct {
 	// NormEvery is the number of sweeps of Jacobi's method from one norm to the next.
 	NormEvery int `key:"norm_every" min:"1"`
 
-	Start string `key:"start" allowed:"initial full"`
+	// MeshError says whether a run of multigrid also solves coarser meshes, which tell the mesh's own error.
+	MeshError string `key:"mesh_error" allowed:"auto on off"`
 }
 
 // Halo says how rows travel between neighbours.
@@ -148,7 +149,7 @@ func Default() Config {
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: benchmark},
 		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: defaultTolerance,
-			DefaultTolerance: true, MaxIterations: 1000, NormEvery: 1, Start: StartInitial},
+			DefaultTolerance: true, MaxIterations: 1000, NormEvery: 1, MeshError: Auto},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},
 		Output: Output{

@@ -76,7 +76,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "3f968c70b2620ec84e8c902da6df3589215e115b40490badf74bd89f4d97f8a9"; got != want {
+	if got, want := Hash(Default()), "ca474a7c57825f5f23be4807f7197dc4702bda0211d49a57f9262feba8f9700c"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }
@@ -90,7 +90,7 @@ var odd = Config{
 		Colours: "#b87333 name=strip value=1; #ffffff", Regions: "a value=1 where=x < 0.5", Coefficient: "2",
 		Screening: "0.25"},
 	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
-		MaxIterations: 12345678, NormEvery: 7, Start: "full"},
+		MaxIterations: 12345678, NormEvery: 7, MeshError: "on"},
 	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
 		Direct: Direct{Listen: ":47000", Encrypt: "never"}},
 	Device: Device{Backend: "cpu", Threads: 2, Kernel: "portable", Select: "coolest", MPS: "off"},
@@ -169,7 +169,7 @@ solver:
   # no tolerance is named: tolerance 1e-08
   max_iterations: 1000
   norm_every: 1
-  start: initial
+  mesh_error: auto
 halo:
   transport: auto
   depth: auto

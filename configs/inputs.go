@@ -123,12 +123,6 @@ func (p Problem) size() (size image.Point, key string) {
 	return image.Pt(cmp.Or(x, y), cmp.Or(y, x)), key
 }
 
-// fixesCells reports whether problem.fixed names an array of the cells between points.
-func (c Config) fixesCells() bool {
-	size := sizeOf(c.Problem.Fixed)
-	return size.X > 0 && isArray(c.Problem.Fixed) && size.Add(c.Problem.corners()) == image.Pt(c.Grid.NX, c.Grid.NY)
-}
-
 // corners returns by how much a mesh has more columns and rows than a picture that it samples at the corners of pixels.
 // Between periodic sides it has copies of one column or row, too.
 func (p Problem) corners() image.Point {

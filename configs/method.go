@@ -19,15 +19,6 @@ const (
 	Multigrid = methods.Multigrid
 )
 
-// The fields with which a run begins.
-const (
-	StartInitial = "initial" // the initial field
-	StartFull    = "full"    // the one to which full multigrid leads
-)
-
-// FullStart reports whether the run begins with full multigrid.
-func (s Solver) FullStart() bool { return s.Start == StartFull }
-
 // Entry returns what the method can do.
 func (s Solver) Entry() methods.Method { return methods.Of(s.Method) }
 
@@ -81,7 +72,8 @@ func (v *validator) method(c Config) {
 	}
 	needs(!can.CG && s.Acceleration == "cg", "solver.acceleration", `"cg"`,
 		func(m methods.Method) bool { return m.CG })
-	needs(!can.Full && s.FullStart(), "solver.start", `"full"`, func(m methods.Method) bool { return m.Full })
+	needs(!can.Levels && s.MeshError == "on", "solver.mesh_error", `"on"`,
+		func(m methods.Method) bool { return m.Levels })
 	needs(c.Grid.DType == "float32" && !can.Float32, "grid.dtype", `"float32"`,
 		func(m methods.Method) bool { return m.Float32 })
 	needs(can.Halo > 0 && c.Halo.Depth != 0, "halo.depth", fmt.Sprint(c.Halo.Depth),
@@ -99,13 +91,6 @@ func (v *validator) method(c Config) {
 	if can.SomeNorms && s.NormEvery > s.MaxIterations {
 		v.fault("solver.norm_every %d: a run of at most solver.max_iterations %d sweeps would have no norm",
 			s.NormEvery, s.MaxIterations)
-	}
-	key, value := c.Problem.Weighted()
-	if key == "" && c.fixesCells() {
-		key, value = "problem.fixed", c.Problem.Fixed
-	}
-	if key != "" && s.FullStart() {
-		v.fault("%s %q: needs solver.start %s, not %s", key, value, StartInitial, StartFull)
 	}
 }
 

@@ -168,37 +168,6 @@ func (p Problem) sides() []namedText {
 		{"problem.bottom", p.Bottom}}
 }
 
-// pointNames finds the names of an expression that is an array at points, and not a function of the plane.
-var pointNames = regexp.MustCompile(`\b(ix|iy|nx|ny)\b`)
-
-// Weighted returns the first key, with its value, that gives points weights of their own (see solver.Operator); "" if
-// none does: the coefficient and the screening are numbers, no area is fixed, nothing is drawn, and no side is a
-// robin(h, g) with an h other than 0.
-func (p Problem) Weighted() (key, value string) {
-	for _, k := range []namedText{{"problem.coefficient", p.Coefficient}, {"problem.screening", p.Screening}} {
-		if _, number := Number(k.text); k.text != "" && !number {
-			return k.key, k.text
-		}
-	}
-	if p.Drawing != "" {
-		return "problem.drawing", p.Drawing
-	}
-	if p.Regions != "" && !p.regionsAtPoints() {
-		return "problem.regions", p.Regions
-	}
-	array := isArray(p.Fixed) || pointNames.MatchString(p.Fixed)
-	if p.Fixed != "" && p.Fixed != "false" && !array {
-		return "problem.fixed", p.Fixed
-	}
-	for _, side := range p.sides() {
-		s, err := ParseSide(side.text)
-		if h, number := Number(s.Transfer); err == nil && s.Transfer != "" && !(number && h == 0) {
-			return side.key, side.text
-		}
-	}
-	return "", ""
-}
-
 // Colour says what the areas are that a drawing has in one colour. Those of a colour without a value are free.
 type Colour struct {
 	RGB         [3]uint8

@@ -56,12 +56,6 @@ func parseRegion(item string) (r Region, err error) {
 	return r, err
 }
 
-// regionsAtPoints reports whether a condition of a region names ix, iy, nx or ny: then all are arrays at points.
-func (p Problem) regionsAtPoints() bool {
-	list, _ := ParseRegions(p.Regions) // the error is reported with the problem
-	return slices.ContainsFunc(list, func(r Region) bool { return pointNames.MatchString(r.Where) })
-}
-
 // attributes reads fields of the form NAME=VALUE. set takes, by name, a value, and reports whether it is allowed.
 func attributes(fields []string, set map[string]func(text string) bool, allowed string) error {
 	seen := map[string]bool{}

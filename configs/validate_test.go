@@ -14,7 +14,6 @@ import (
 func TestValidateAccepts(t *testing.T) {
 	c := odd
 	c.Halo.Depth, c.Solver.NormEvery = 0, 1 // which multigrid lacks
-	c.Solver.Start = "initial"              // as areas are fixed
 	if err := Validate(c); err != nil {
 		t.Error(err)
 	}
@@ -100,9 +99,8 @@ var invalid = []struct {
 			`problem.right "neumann": must be neumann(g) with the outward derivative g`},
 	{func(c *Config) { c.Problem.Left = "robin(max(1, 2))" },
 		`problem.left "robin(max(1, 2))": must be robin(h, g) with h and g of a du/dn + h u = g`},
-	{func(c *Config) {
-		c.Problem.Left, c.Solver.Method, c.Solver.Start, c.Grid.DType = "robin(1, 0)", Multigrid, StartFull, "float64"
-	}, `problem.left "robin(1, 0)": needs solver.start initial, not full`},
+	{func(c *Config) { c.Solver.MeshError = "on" },
+		`solver.mesh_error "on": needs solver.method multigrid, not jacobi`},
 	{func(c *Config) { c.Problem.Coefficient = "-2" },
 		`problem.coefficient -2: a number must be 1e-60 to 1e+60`},
 	{func(c *Config) { c.Problem.Left = "flux(1, 2)" },

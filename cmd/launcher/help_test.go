@@ -71,7 +71,7 @@ func TestHelpFits(t *testing.T) {
 // Shells complete keys, and the words that a key takes.
 func TestCompletionOfSettings(t *testing.T) {
 	for _, c := range []struct{ begun, want string }{
-		{"solver.m", "solver.method= solver.max_iterations=:6"},
+		{"solver.m", "solver.method= solver.max_iterations= solver.mesh_error=:6"},
 		{"solver.method=", "solver.method=auto solver.method=jacobi solver.method=multigrid:4"},
 		{"grid.dtype=", "grid.dtype=float32 grid.dtype=float64:4"},
 		{"halo.direct.encrypt=a", "halo.direct.encrypt=auto halo.direct.encrypt=always:4"},

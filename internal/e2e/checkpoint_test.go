@@ -163,79 +163,16 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	run(t, dir, "jacobi-rank", fileProblem("checkpoint.resume=saved", "run.ranks=1")...).fails(t, 1, want)
 }
 
-// starting are the keys of runs that begin with full multigrid.
-func starting(keys ...string) []string {
-	return cycling(append([]string{"solver.start=full"}, keys...)...)
-}
-
-// Full multigrid gives the same bits for any number of ranks, transport and kernel. The first meshes below that of the
-// run are divided among the ranks, all others are held by each of them.
-func TestFullMultigridGivesTheSameBits(t *testing.T) {
-	t.Parallel()
-	for name, keys := range map[string][]string{
-		"fixed": {"grid.nx=550", "grid.ny=603", "problem.preset=dirichlet", "solver.tolerance=1e-4",
-			"problem.source=sin(7*x)*y", "problem.fixed=ix == 165 || iy > 359 && iy < 363 && x > 0.5",
-			"problem.initial=x"},
-		"periodic": {"grid.nx=350", "grid.ny=501", "solver.tolerance=1e-8"},
-		"neumann": {"grid.nx=601", "grid.ny=301", "problem.preset=dirichlet", "problem.left=neumann(1)",
-			"problem.top=neumann(x)", "problem.source=sin(7*x)*y", "grid.height=0.7", "problem.screening=2",
-			"solver.tolerance=0", "solver.relative_tolerance=1e-7"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			want, _ := solve(t, onRanks(1, starting(keys...)...)...)
-			initial, _ := solve(t, onRanks(1, cycling(keys...)...)...)
-			norms, others := normsOf(t, want.history), normsOf(t, initial.history)
-			if want.reason != "converged" || len(norms) != want.sweeps+1 || !(norms[0] < others[0]/2) {
-				t.Fatalf("%d cycles (%s), norms %g, with the initial field %g", want.sweeps, want.reason, norms, others)
-			}
-			for np, more := range map[int][]string{
-				1: {"device.kernel=portable", "device.threads=3"}, 2: {"halo.transport=nats"}, 3: nil,
-				5: {"halo.transport=nats", "device.kernel=portable"},
-			} {
-				got, _ := solve(t, onRanks(np, with(starting(keys...), more...)...)...)
-				same(t, got, want, np, more)
-			}
-		})
-	}
-}
-
-// A run goes on from its checkpoint, with other ranks, to the answer of a run that did not stop. It does not begin
-// again with full multigrid, and does not go on without the key.
-func TestFullMultigridGoesOn(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "checkpoints")
-	mesh := []string{"grid.nx=300", "grid.ny=200", "solver.tolerance=0"}
-	keys := starting(with(mesh, "solver.max_iterations=6")...)
-	want, _ := solve(t, onRanks(2, keys...)...)
-	solve(t, onRanks(3, with(keys, "checkpoint.every=2", "checkpoint.dir="+dir, "solver.max_iterations=3")...)...)
-	got, r := solve(t, append(onRanks(1, keys...), "--resume", dir)...)
-	if same(t, got, want); r.ResumedAfter != 3 {
-		t.Errorf("resumed after %d cycles, want 3", r.ResumedAfter)
-	}
-	run(t, t.TempDir(), "launcher", append(set(cycling(mesh...)...), "--resume", dir)...).fails(t, 1,
-		`the checkpoint sets solver.start to "full", this run does not set it`)
-}
-
-// GPUs give the bits of the CPU.
-func TestFullMultigridOnGPUs(t *testing.T) {
-	needGPU(t)
-	fullMultigridOnGPUs(t, nil, "1", "2", "3", "5")
-}
-
 // The source of the kernels, compiled for the CPU, gives the bits of the CPU's own code.
-func TestFullMultigridOnEmulatedGPUs(t *testing.T) {
+func TestMultigridOnEmulatedGPUs(t *testing.T) {
 	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
-	for _, r := range fullMultigridOnGPUs(t, env, "1", "3") {
-		wantTransports(t, r, func(int, int) string { return "peer memory" })
-	}
-	t.Run("trace", func(t *testing.T) { traceOfEmulatedMultigrid(t, env) })
-}
-
-func fullMultigridOnGPUs(t *testing.T, env []string, ranks ...string) []report {
-	keys := starting("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
+	keys := cycling("grid.nx=230", "grid.ny=151", "problem.preset=dirichlet", "problem.left=neumann(1)",
 		"problem.source=sin(7*x)*y", "problem.fixed=abs(ix-114.5)<23 && abs(iy-60)<3", "grid.height=0.7",
 		"solver.tolerance=0", "solver.max_iterations=2")
 	want, _ := solve(t, append(set(append(keys, "device.backend=cpu")...), "-np", "1")...)
-	return sameOnGPUs(t, env, keys, want, ranks)
+	for _, r := range sameOnGPUs(t, env, keys, want, []string{"1", "3"}) {
+		wantTransports(t, r, func(int, int) string { return "peer memory" })
+	}
+	t.Run("trace", func(t *testing.T) { traceOfEmulatedMultigrid(t, env) })
 }

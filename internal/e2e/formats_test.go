@@ -149,8 +149,8 @@ func TestFieldAsZarr(t *testing.T) {
 	}
 	saysReportOf(t, filepath.Join(dir, "out"), "field.zarr/u/c/0/0")
 	entries, err := os.ReadDir(filepath.Join(dir, "out"))
-	if len(entries) != 5 || err != nil { // of both times, the last field, history and report
-		t.Errorf("files %v, %v; want 5", entries, err)
+	if len(entries) != 6 || err != nil { // of three times, the last field, history and report
+		t.Errorf("files %v, %v; want 6", entries, err)
 	}
 }
 

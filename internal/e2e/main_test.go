@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"jacobi/internal/compute/results"
+	"jacobi/internal/observe/output"
 )
 
 // bin is the folder with the built programs.
@@ -172,6 +173,7 @@ type report struct {
 	Decisive     *decisive            `json:"decisive"`
 	Residual     *residual            `json:"residual"`
 	Accuracy     accuracy             `json:"accuracy"`
+	ProbeErrors  output.Probed        `json:"probe_errors"`
 	Depth        int                  `json:"depth"`
 	DepthReason  string               `json:"depth_reason"`
 	Idle         string               `json:"idle"`
@@ -207,7 +209,8 @@ type residual struct {
 
 // accuracy is the estimated error of the solution.
 type accuracy struct {
-	Error float64 `json:"error"`
+	Error float64                 `json:"error"`
+	Mesh  *output.MeshErrorReport `json:"mesh"`
 }
 
 // rankReport is the part of a report about one rank.

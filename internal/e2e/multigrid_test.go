@@ -111,7 +111,7 @@ func TestSourceBesideFixedPoints(t *testing.T) {
 	keys := cycling("problem.preset=dirichlet", "problem.left=neumann(0)", "problem.right=neumann(0)",
 		"problem.top=neumann(0)", "problem.bottom=neumann(0)", "problem.source=1", "grid.nx=400", "grid.ny=400",
 		"problem.fixed=ix == 30 and iy == 30")
-	for _, more := range []string{"solver.start=initial", "solver.start=full", "solver.acceleration=none"} {
+	for _, more := range []string{"solver.acceleration=cg", "solver.acceleration=none"} {
 		got, r := solve(t, onRanks(2, with(keys, more)...)...)
 		if got.reason != "converged" || r.Norm > 1e-8 {
 			t.Errorf("%v: %s after %d cycles, norm %v", more, got.reason, got.sweeps, r.Norm)
@@ -151,8 +151,6 @@ var onDevices = map[string][]string{
 	"materials": with(materials, "solver.method=multigrid"),
 	"initial": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=130", "grid.ny=151",
 		"problem.source=1", "problem.initial=5"),
-	"full": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=130", "grid.ny=151",
-		"problem.source=1", "solver.start=full"),
 }
 
 // GPUs give the bits of the CPU, by both methods and over both transports.
@@ -178,7 +176,7 @@ func TestProblemsOnEmulatedGPUs(t *testing.T) {
 	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
 	for name, ranks := range map[string][]string{"terms": {"1", "2", "3", "4"}, "materials": {"1", "2"},
-		"initial": {"1", "3"}, "full": {"1", "3"}} {
+		"initial": {"1", "3"}} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range agreeOnGPUs(t, env, onDevices[name], ranks...) {
 				wantTransports(t, r, func(a, b int) string {

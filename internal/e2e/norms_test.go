@@ -208,7 +208,7 @@ func TestResidualIsThatOfTheEquations(t *testing.T) {
 // with the same verdict.
 func TestScale(t *testing.T) {
 	for np, keys := range map[int][]string{1: {"solver.method=multigrid"},
-		2: {"solver.method=multigrid", "solver.start=full"}, 3: {"solver.max_iterations=1000000"}} {
+		2: {"solver.method=multigrid", "solver.acceleration=cg"}, 3: {"solver.max_iterations=1000000"}} {
 		var want []float64
 		for _, c := range []string{"1", "1e-30", "1e30"} {
 			dir := t.TempDir()
@@ -240,7 +240,7 @@ func TestBaseOfTheTolerance(t *testing.T) {
 	poisson := []string{"problem.preset=dirichlet", "grid.dtype=float64", "solver.method=multigrid",
 		"solver.relative_tolerance=1e-8", "grid.nx=65", "grid.ny=49", "problem.source=1"}
 	_, zero := solve(t, onRanks(1, poisson...)...)
-	for _, keys := range [][]string{{"problem.initial=5"}, {"problem.initial=sin(ix)"}, {"solver.start=full"},
+	for _, keys := range [][]string{{"problem.initial=5"}, {"problem.initial=sin(ix)"},
 		{"problem.initial=1e5", "solver.method=jacobi", "solver.max_iterations=1000000", "solver.norm_every=16",
 			"halo.depth=3"}} {
 		want, first := solve(t, onRanks(1, with(poisson, keys...)...)...)

@@ -163,8 +163,8 @@ func TestTraceOfMethods(t *testing.T) {
 	}{
 		{"jacobi", "solver.method=jacobi", "pass", 12, set("checkpoint.every=40 sweeps", "checkpoint.dir=saved",
 			"halo.depth=4", "solver.max_iterations=48"), []string{"copy state"}},
-		{"multigrid", "solver.method=multigrid", "cycle", -1, set("solver.start=full", "solver.acceleration=cg",
-			"solver.relative_tolerance=1e-4", "solver.tolerance=0"), []string{"stage", "interpolate", "norm",
+		{"multigrid", "solver.method=multigrid", "cycle", -1, set("solver.acceleration=cg",
+			"solver.relative_tolerance=1e-4", "solver.tolerance=0"), []string{"norm",
 			"conjugate gradients", "down, level 0", "up, level 0", "halos, level 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestTraceOfGPUs(t *testing.T) {
 func traceOfEmulatedMultigrid(t *testing.T, env []string) {
 	t.Helper()
 	args := onRanks(2, cycling("grid.nx=130", "grid.ny=81", "device.backend=cuda", "solver.tolerance=0",
-		"solver.relative_tolerance=1e-1", "solver.start=full")...)
+		"solver.relative_tolerance=1e-1")...)
 	got, tr, r := tracedWith(t, env, args...)
 	if plain, _ := solveWith(t, env, args...); got != plain {
 		t.Errorf("with a trace %+v, without %+v", got, plain)
@@ -325,7 +325,7 @@ func traceOfEmulatedMultigrid(t *testing.T, env []string) {
 				t.Errorf("rank %d: %+v begins before the host's %+v", rank, s, from[n])
 			}
 		}
-		for _, name := range []string{"down, level 0", "up, level 0", "interpolate"} {
+		for _, name := range []string{"down, level 0", "up, level 0"} {
 			if work[name] != len(launches[name]) || work[name] == 0 {
 				t.Errorf("rank %d: %d of %q on the GPU, %d on the host", rank, work[name], name, len(launches[name]))
 			}

@@ -61,7 +61,7 @@ func coresText() string {
 func TestMemoryIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, more := range [][]string{nil, set("checkpoint.every=10m", "checkpoint.dir=checkpoints", "halo.depth=5",
-		"device.threads=3"), set("solver.method=multigrid", "solver.start=full", "grid.dtype=float64",
+		"device.threads=3"), set("solver.method=multigrid", "grid.dtype=float64",
 		"problem.source=1")} {
 		dir := t.TempDir()
 		args := onRanks(3, "grid.nx=1000", "grid.ny=960", "solver.max_iterations=3", "solver.tolerance=0")

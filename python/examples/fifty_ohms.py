@@ -19,20 +19,17 @@ BOX = 8  # its height in thicknesses of the board, and its width in widths of th
 
 
 def impedance(ranks: jacobisolver.Session, width: float, intervals: int) -> float:
-    """Returns the impedance in ohms of a strip of that width. The strip always has as many columns, whose spacing
-    follows from the width: the impedance has no steps."""
-    ny, nx = BOX * intervals + 1, BOX * intervals + 1
-    surface = ny - 1 - intervals
-    strip = f"iy == {surface} && abs(ix - {nx // 2}) <= {intervals // 2}"
+    """Returns the impedance in ohms of a strip of that width. It is an area without thickness on the board's surface,
+    and the mesh has a row of points there."""
+    n, surface = BOX * intervals + 1, 1 - 1 / BOX
+    strip = f"abs(y - {surface}) < 1e-6 && abs(x - 0.5) <= {0.5 / BOX}"
 
-    def capacitance(coefficient: str) -> float:
-        r = ranks.solve(nx=nx, ny=ny, width=BOX * width, height=BOX, fixed=strip, initial=f"{strip} ? 1 : 0",
-                        coefficient=coefficient, history=False)
+    def capacitance(permittivity: float) -> float:
+        r = ranks.solve(nx=n, ny=n, width=BOX * width, height=BOX, fixed=strip, initial=f"{strip} ? 1 : 0",
+                        coefficient=f"y > {surface} ? {permittivity} : 1", history=False)
         return 2 * r.energy
 
-    # The surface lies halfway between two rows: once above the strip's row and once below it. The mean is closer.
-    boards = [capacitance(f"iy {sign} {surface} ? {PERMITTIVITY} : 1") for sign in (">=", ">")]
-    return FREE_SPACE / (capacitance("1") * sum(boards) / 2) ** 0.5
+    return FREE_SPACE / (capacitance(1) * capacitance(PERMITTIVITY)) ** 0.5
 
 
 def root(f: Callable[[float], float], low: float, high: float, within: float) -> float:

@@ -46,6 +46,10 @@ class Result:
     norm: the last norm of the update, in units of u; nan without any.
     error: about how far u is from the solution of the discrete equations at the worst point, in units of u; nan if it
         is unknown. report["accuracy"] says why, and has a bound.
+    mesh_error: about how far that solution is from the one of infinitely fine meshes, in units of u; nan if it is
+        unknown. report["accuracy"]["mesh"] says why.
+    errors: what the mesh leaves of errors in energy, extremes, fluxes and regions: report["results"]["errors"]; empty
+        if they are unknown.
     energy: half of the integral of a |grad u|^2 + k2 u^2; nan without results.
     min: the least u, of the points inside the material; nan without results.
     max: the largest u there.
@@ -67,6 +71,8 @@ class Result:
     seconds: float
     norm: float
     error: float
+    mesh_error: float
+    errors: Mapping[str, Any]
     energy: float
     min: float
     max: float
@@ -129,14 +135,15 @@ def result(report: Mapping[str, Any], field: NDArray[Any], arrays: Dict[str, NDA
            history: NDArray[Any]) -> Result:
     """Returns the Result of a report."""
     setup, found = report["setup"], report.get("results") or {}
-    ny, nx = field.shape
+    accuracy, (ny, nx) = report.get("accuracy") or {}, field.shape
     regions = [Region(name=r.get("name", ""), x=r["first"]["x"], y=r["first"]["y"], value=r["first"]["value"],
                       points=r["points"], flux=number(r["flux"])) for r in found.get("regions") or []]
     return Result(
         field=field, x=np.arange(nx) * float(setup["spacing_x"]), y=np.arange(ny) * float(setup["spacing_y"]),
         verdict=report["verdict"], iterations=report["sweeps"], seconds=report["times"]["sweeps_seconds"],
         norm=number(report["norm"]),
-        error=number((report.get("accuracy") or {}).get("error")), energy=number(found.get("energy")),
+        error=number(accuracy.get("error")), mesh_error=number((accuracy.get("mesh") or {}).get("error")),
+        errors=found.get("errors") or {}, energy=number(found.get("energy")),
         min=number(found["min"]["value"] if found else None), max=number(found["max"]["value"] if found else None),
         mean=number(found.get("mean")),
         fluxes={side: number(flux) for side, flux in (found.get("flux") or {}).items()}, regions=regions,

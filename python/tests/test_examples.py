@@ -17,8 +17,8 @@ sys.path.insert(0, str(ROOT / "python" / "examples"))
 def test_fifty_ohms(capsys):
     import fifty_ohms
 
-    assert fifty_ohms.main(4) == pytest.approx(1.834, abs=1e-3)
-    assert capsys.readouterr().out.startswith("50 ohms: 1.834 times as wide")
+    assert fifty_ohms.main(4) == pytest.approx(1.624, abs=1e-3)
+    assert capsys.readouterr().out.startswith("50 ohms: 1.624 times as wide")
 
 
 def test_joule_heating(ranks, capsys):

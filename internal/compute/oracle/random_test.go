@@ -78,7 +78,6 @@ func newTrial(seed uint64) trial {
 		tolerance = math.Pow(10, -1-4*c.Float64())
 		c.set("solver.max_iterations", "%d", 3+c.IntN(3000))
 	case n <= 2:
-		c.set("solver.start", "full")
 		c.set("solver.max_iterations", "%d", 1+c.IntN(30))
 	}
 	c.set("solver.method", "%s", method)

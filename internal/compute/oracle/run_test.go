@@ -46,6 +46,7 @@ func run(t *testing.T, ranks int, keys ...string) (outcome, error) {
 func runFile(t *testing.T, ranks int, file string, keys ...string) (outcome, error) {
 	t.Helper()
 	dir := t.TempDir()
+	keys = append([]string{"solver.mesh_error=off"}, keys...)
 	keys = append(keys, "output.dir="+dir, "output.picture=", "output.history=", "output.report=", "device.backend=cpu",
 		"device.threads=1", fmt.Sprintf("run.ranks=%d", ranks))
 	c, err := configs.Load(configs.Options{File: file, Set: keys})

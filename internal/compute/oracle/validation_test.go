@@ -88,6 +88,52 @@ func TestValidation(t *testing.T) {
 	}
 }
 
+// What is said of the mesh's own error is within a factor of 3 of it, and never 10 times too small. Where no mesh
+// follows the field, it is about as large as the answer.
+func TestStatedErrorOfTheMesh(t *testing.T) {
+	t.Parallel()
+	flux := func(o outcome) (v, e float64) {
+		for i, r := range o.Results.Regions {
+			if r.Min == 1 && r.Max == 1 {
+				return math.Abs(*r.Flux), *o.Results.Errors.Regions[i]
+			}
+		}
+		return 0, 0
+	}
+	energy := func(o outcome) (v, e float64) { return 2 * *o.Results.Energy, 2 * *o.Results.Errors.Energy }
+	checks := func(c float64) []string {
+		return []string{"problem.left=1", "problem.top=neumann(0)", "problem.bottom=neumann(0)",
+			fmt.Sprintf("problem.coefficient=mod(floor(4*x) + floor(4*y), 2) == 0 ? 1 : %g", c)}
+	}
+	for _, c := range []struct {
+		name   string
+		file   string
+		keys   []string
+		n      int
+		right  float64
+		figure func(outcome) (v, e float64)
+	}{
+		{"coaxial line", "coaxial.yaml", nil, 129, 2 * math.Pi / math.Log(3), flux},
+		{"eccentric line", "", eccentricLine, 150, 2 * math.Pi / math.Acosh(1.25), flux},
+		{"plate with a hole", "hole.yaml", nil, 200, 0.776714, energy},
+		{"checkerboard of 1:10", "", checks(10), 129, math.Sqrt(10), energy},
+		{"checkerboard of 1:10^4", "", checks(1e4), 129, 100, energy},
+		{"poisson", "poisson.yaml", nil, 100, 0, func(o outcome) (v, e float64) {
+			return o.farthest(100, func(x, y float64) float64 {
+				return math.Sin(3*math.Pi*x) * math.Sin(2*math.Pi*y)
+			}), *o.Accuracy.Mesh.Error
+		}},
+	} {
+		o := solvedFile(t, c.file, append(append(mesh(c.n, c.n), "solver.mesh_error=on"), c.keys...)...)
+		v, e := c.figure(o)
+		off := math.Abs(v - c.right)
+		t.Logf("%s: %g, off by %.2g, stated %.2g", c.name, v, off, e)
+		if !(e >= off/3 && e <= 3*off) {
+			t.Errorf("%s: %g is off by %.2g; the stated error is %.2g", c.name, v, off, e)
+		}
+	}
+}
+
 // Case 1 of ISO 10211:2007: the largest difference at 28 points of half a square column.
 func column(t *testing.T, n int) (largest float64) {
 	o := solvedFile(t, "", append(mesh(n, n), "problem.top=20")...)
@@ -116,11 +162,13 @@ func concentric(t *testing.T, n int) float64 {
 	return math.Abs(math.Abs(*o.Results.Regions[0].Flux)/(2*math.Pi/math.Log(3)) - 1)
 }
 
-// A line of radii 250 and 100 whose axes are 100 apart.
+// eccentricLine is a line of radii 250 and 100 whose axes are 100 apart.
+var eccentricLine = []string{"grid.width=512",
+	"problem.fixed=hypot(512*x-256, 512*y-256) >= 250 or hypot(512*x-356, 512*y-256) <= 100",
+	"problem.initial=hypot(512*x-356, 512*y-256) < 150 ? 1 : 0"}
+
 func eccentric(t *testing.T, n int) float64 {
-	o := solvedFile(t, "", append(mesh(n, n), "grid.width=512",
-		"problem.fixed=hypot(512*x-256, 512*y-256) >= 250 or hypot(512*x-356, 512*y-256) <= 100",
-		"problem.initial=hypot(512*x-356, 512*y-256) < 150 ? 1 : 0")...)
+	o := solvedFile(t, "", append(mesh(n, n), eccentricLine...)...)
 	want := 2 * math.Pi / math.Acosh((100*100+250*250-100*100)/(2*100*250.))
 	for _, r := range o.Results.Regions {
 		if r.Min == 1 {

@@ -54,6 +54,7 @@ type Results struct {
 	Balance Balance             `json:"balance"`
 	Regions []Region            `json:"regions"`           // of fixed points, by their first points
 	Omitted string              `json:"omitted,omitempty"` // why there are no regions
+	Errors  *Errors             `json:"errors,omitempty"`  // that the mesh leaves; nil where they are not known
 }
 
 // Point is a point of the mesh with a value of the field.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -13,14 +14,18 @@ const maxLines = 8
 
 // Lines returns the results for the summary, a name and a text for each line.
 func (r Results) Lines() [][2]string {
+	e := r.Errors
+	if e == nil {
+		e = &Errors{}
+	}
 	lines := [][2]string{
-		{"Energy", number(r.Energy)},
-		{"Extremes", fmt.Sprintf("min %s, max %s, mean %s", r.Min, r.Max, number(r.Mean))},
+		{"Energy", number(r.Energy) + Within(r.Energy, e.Energy)},
+		{"Extremes", fmt.Sprintf("min %s, max %s, mean %s", r.Min.text(e.Min), r.Max.text(e.Max), number(r.Mean))},
 	}
 	var fluxes []string
 	for _, wall := range []string{"left", "right", "top", "bottom"} {
 		if flux, ok := r.Flux[wall]; ok {
-			fluxes = append(fluxes, wall+" "+number(flux)+r.Balance.both(wall))
+			fluxes = append(fluxes, wall+" "+number(flux)+Within(flux, e.Flux[wall])+r.Balance.both(wall))
 		}
 	}
 	if len(fluxes) > 0 {
@@ -31,7 +36,7 @@ func (r Results) Lines() [][2]string {
 	if r.Omitted != "" {
 		return append(lines, [2]string{key, "not told apart: " + r.Omitted})
 	}
-	for _, g := range r.Regions[:min(len(r.Regions), maxLines)] {
+	for i, g := range r.Regions[:min(len(r.Regions), maxLines)] {
 		values := fmt.Sprintf("%.6g", g.Min)
 		if g.Max != g.Min {
 			values += fmt.Sprintf(" to %.6g", g.Max)
@@ -41,7 +46,11 @@ func (r Results) Lines() [][2]string {
 		if g.Name != "" {
 			what = fmt.Sprintf("%s at %s, %s", g.Name, values, points)
 		}
-		lines = append(lines, [2]string{key, what + ": flux " + number(g.Flux)})
+		what += ": flux " + number(g.Flux)
+		if i < len(e.Regions) {
+			what += Within(g.Flux, e.Regions[i])
+		}
+		lines = append(lines, [2]string{key, what})
 		key = ""
 	}
 	if more := len(r.Regions) - maxLines; more > 0 {
@@ -50,8 +59,18 @@ func (r Results) Lines() [][2]string {
 	return lines
 }
 
-// String returns the value and the place.
-func (p Point) String() string { return fmt.Sprintf("%.6g at (%.4g, %.4g)", p.Value, p.X, p.Y) }
+// text returns the value, with what the mesh leaves, and the place.
+func (p Point) text(e *float64) string {
+	return fmt.Sprintf("%.6g%s at (%.4g, %.4g)", p.Value, Within(&p.Value, e), p.X, p.Y)
+}
+
+// Within returns what the mesh leaves of an error in v; "" where that is not known, or less than the digits of v show.
+func Within(v, e *float64) string {
+	if v == nil || e == nil || !(*e > math.Abs(*v)*1e-10) {
+		return ""
+	}
+	return fmt.Sprintf(" +- %.1g", *e)
+}
 
 // number formats a number that may be beyond float64.
 func number(v *float64) string {

@@ -63,6 +63,18 @@ func (t *Comm) sub(number int, self Member) *Comm {
 	return sub
 }
 
+// Stage returns the comm of a stage of the run of t, which the working ranks of t do among themselves. Its messages
+// have streams of their own. It ends with the run, and with a request to stop it. What fails in it fails in the run.
+func (t *Comm) Stage(name string) *Comm {
+	self := t.self
+	self.Size = t.working
+	stage := &Comm{self: self, working: t.working, conn: t.conn, id: t.id, parent: t, number: t.number,
+		scope: t.scope + name + "/", post: t.post}
+	stage.asked, stage.askStop = context.WithCancel(t.asked)
+	stage.ctx, stage.cancel = context.WithCancelCause(t.ctx)
+	return stage
+}
+
 func scopeOf(number int) string { return strconv.Itoa(number) + "/" }
 
 // receiveStop takes a request to stop: of a run whose number it holds, or of everything.

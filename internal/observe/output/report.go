@@ -80,6 +80,7 @@ type Report struct {
 	Series       *SeriesReport     `json:"series,omitempty"`        // nil if the run writes none
 	Probes       *ProbesReport     `json:"probes,omitempty"`        // nil if the run has none
 	Probed       Probed            `json:"probed,omitempty"`
+	ProbeErrors  Probed            `json:"probe_errors,omitempty"` // that the mesh leaves in Probed, if known
 }
 
 // Probed are the values of the probes at the end of a run, by the name of the probe, in the order of its points. What
@@ -138,6 +139,17 @@ type AccuracyReport struct {
 	Why        string   `json:"why,omitempty"`         // why Error is null
 	Rounding   bool     `json:"rounding"`              // the norm is not above what rounding may contribute to it
 	ByRounding bool     `json:"by_rounding,omitempty"` // Error is what rounding alone may leave
+	// Mesh is what the mesh leaves; nil where the run does not tell.
+	Mesh *MeshErrorReport `json:"mesh,omitempty"`
+}
+
+// MeshErrorReport says how far the solution of the discrete equations is from that of infinitely fine meshes, at the
+// worst of the places where the fields of several meshes are compared; see docs/numerics.md.
+type MeshErrorReport struct {
+	Error   *float64 `json:"error"`             // about; null if it is unknown
+	Why     string   `json:"why,omitempty"`     // why Error is null
+	Differs float64  `json:"differs,omitempty"` // by how much the field on half of the mesh differs
+	Meshes  [][2]int `json:"meshes,omitempty"`  // points of the coarser meshes, the finest first
 }
 
 // CheckpointReport describes the checkpoints that the run wrote.
@@ -274,9 +286,10 @@ type NATSReport struct {
 
 // TimesReport holds times in seconds, measured by rank 0.
 type TimesReport struct {
-	Setup  float64 `json:"setup_seconds"`  // until all ranks were ready to sweep
-	Sweeps float64 `json:"sweeps_seconds"` // from the first sweep to the last norm
-	Output float64 `json:"output_seconds"` // hash, field and picture
+	Setup  float64 `json:"setup_seconds"`            // until all ranks were ready to sweep, without Meshes
+	Meshes float64 `json:"meshes_seconds,omitempty"` // for the solutions on coarser meshes
+	Sweeps float64 `json:"sweeps_seconds"`           // from the first sweep to the last norm
+	Output float64 `json:"output_seconds"`           // hash, field and picture
 	// Samples is how long the sweeps waited for files that are written while they go on.
 	Samples float64 `json:"samples_seconds,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/show"
 	"jacobi/internal/base/style"
+	"jacobi/internal/compute/results"
 	"jacobi/solver"
 	"jacobi/solver/methods"
 )
@@ -173,6 +174,9 @@ func (r Report) details() (lines [][2]string) {
 	}
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
+	if r.Times.Meshes > 0 {
+		row("Meshes", "the solutions on coarser meshes took %.4f s", r.Times.Meshes)
+	}
 	if r.Times.Samples > 0 {
 		row("Samples", "the sweeps waited %.4f s for them", r.Times.Samples)
 	}
@@ -223,7 +227,7 @@ const maxProbes = 8
 func (r Report) probes() (lines []string) {
 	names := slices.Sorted(maps.Keys(r.Probed))
 	for _, name := range names[:min(len(names), maxProbes)] {
-		lines = append(lines, name+" "+valuesText(r.Probed[name]))
+		lines = append(lines, name+" "+valuesText(r.Probed[name], r.ProbeErrors[name]))
 	}
 	if more := len(names) - maxProbes; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, which are in the report", more))
@@ -243,16 +247,20 @@ func (r Report) probes() (lines []string) {
 	return append(lines, text)
 }
 
-// valuesText returns the values of a probe or, where they are many, their extremes.
-func valuesText(values []*float64) string {
+// valuesText returns the values of a probe, with what the mesh leaves of errors, or, where they are many, their
+// extremes.
+func valuesText(values, errors []*float64) string {
 	var texts []string
 	least, most := math.Inf(1), math.Inf(-1)
-	for _, p := range values {
-		v := math.NaN()
+	for i, p := range values {
+		v, within := math.NaN(), ""
 		if p != nil {
 			v = *p
 		}
-		texts, least, most = append(texts, fmt.Sprintf("%.10g", v)), min(least, v), max(most, v)
+		if i < len(errors) {
+			within = results.Within(p, errors[i])
+		}
+		texts, least, most = append(texts, fmt.Sprintf("%.10g%s", v, within)), min(least, v), max(most, v)
 	}
 	if len(texts) > maxProbes {
 		return fmt.Sprintf("%s: min %.10g, max %.10g", plural(len(texts), "point"), least, most)

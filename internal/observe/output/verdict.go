@@ -114,13 +114,35 @@ func (r Report) farOff() bool {
 	return a != nil && a.Error != nil && r.Results != nil && *a.Error > far*(r.Results.Max.Value-r.Results.Min.Value)
 }
 
-// accuracy says how far the field is from the solution of the discrete equations.
+// accuracy says how far the field is from the solution of the problem, the larger part first: what the mesh leaves, if
+// that is known, and how far the field is from the solution of the discrete equations.
 func accuracy(r Report) string {
 	a := r.Accuracy
-	if a.Error == nil {
-		return "unknown: " + a.Why
+	if a.Mesh == nil || a.Mesh.Error == nil {
+		text := solution(r, " from the solution of the discrete equations, at the worst point")
+		if a.Error == nil {
+			text = "unknown: " + a.Why
+		}
+		if a.Mesh != nil {
+			text += "; the mesh's own error is not known: " + a.Mesh.Why
+		}
+		return text
 	}
-	text := fmt.Sprintf("about %.0e from the solution of the discrete equations, at the worst point", *a.Error)
+	mesh := fmt.Sprintf("about %.0e from the mesh (half of it differs by %.0e)", *a.Mesh.Error, a.Mesh.Differs)
+	own := solution(r, " from the solution of its equations")
+	if a.Error != nil && *a.Error > *a.Mesh.Error {
+		return own + "; " + mesh
+	}
+	return mesh + "; " + own
+}
+
+// solution says how far the field is from what its equations give.
+func solution(r Report, from string) string {
+	a := r.Accuracy
+	if a.Error == nil {
+		return "unknown" + from + ": " + a.Why
+	}
+	text := fmt.Sprintf("about %.0e%s", *a.Error, from)
 	switch {
 	case *a.Error == 0:
 		return "none: another sweep would change nothing"

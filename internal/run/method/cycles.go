@@ -18,8 +18,7 @@ type cycles struct {
 	multigrid.Device
 	Facts
 	o           Options
-	grid        multigrid.Grid // the finest mesh; its Exchange is nil for a rank that is alone
-	stages      []multigrid.Grid
+	grid        multigrid.Grid      // the finest mesh; its Exchange is nil for a rank that is alone
 	gpu         *cuda.Levels        // Device, if that is a *cuda.Levels
 	gpuExchange *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
 	search      multigrid.CG        // nil for plain cycles
@@ -83,8 +82,7 @@ func (c *cycles) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) erro
 	return c.Device.CopyRows(ctx, 0, multigrid.Unknowns, s, dst)
 }
 
-// Begin implements Method. It sets up the levels of a weighted operator. The search goes on with a direction. Full
-// multigrid opens the meshes on which it begins.
+// Begin implements Method. It sets up the levels of a weighted operator. The search goes on with a direction.
 func (c *cycles) Begin(ctx context.Context, direction solver.RowSource) error {
 	if err := c.grid.SetUp(ctx); err != nil {
 		return err
@@ -93,16 +91,6 @@ func (c *cycles) Begin(ctx context.Context, direction solver.RowSource) error {
 		if err := c.search.Load(ctx, direction); err != nil {
 			return err
 		}
-	}
-	if !c.o.Full {
-		return nil
-	}
-	layouts, err := multigrid.StagesOf(c.grid.Layout, c.grid.Stripes, c.o.Rank, c.o.Problem, c.o.Levels.Points)
-	if err == nil {
-		c.stages, err = multigrid.OpenStages(ctx, c.grid, layouts)
-	}
-	if err != nil {
-		return fmt.Errorf("full multigrid: %w", err)
 	}
 	return nil
 }
@@ -162,7 +150,7 @@ func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
 
 // Iteration implements Method.
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
-	o := multigrid.Options{Cycles: start, CG: c.search, Stages: c.stages}
+	o := multigrid.Options{Cycles: start, CG: c.search}
 	if c.gpuExchange != nil {
 		o.Settle = c.gpuExchange.Settle // the other ranks' memory goes when they end
 	}

@@ -72,7 +72,6 @@ type Options struct {
 	GPU     cuda.Options
 	CPU     cpu.Options
 	CG      bool               // conjugate gradients accelerate the cycles
-	Full    bool               // the run begins with full multigrid
 	Timeout time.Duration      // of a step in which ranks wait for each other to read files
 	OnClose func(func() error) // has what is open closed, the newest first
 }

@@ -43,6 +43,7 @@ type Options struct {
 	// Many says that the run is one of many of a session: no viewer sees it, its report is not published, and its field
 	// is hashed only if Hash is set.
 	Many, Hash bool
+	Meshes     Meshes
 	// Correction returns the largest correction that the next iteration would make to this rank's rows; with a weighted
 	// operator, that the last one has made. It is nil for a method whose norm tells that.
 	Correction func(context.Context) (float64, error)
@@ -71,6 +72,7 @@ type Outputs struct {
 	fall      accuracy.Fall    // of the norms, on rank 0
 	edges     edges
 	lacks     map[string]string // see output.RankReport
+	values    *placeValues      // of the finished field, on rank 0
 }
 
 // Open creates the files, with their space reserved so that a full disk is found before the sweeps, and opens the

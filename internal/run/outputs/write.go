@@ -62,6 +62,9 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
+	if o.values, err = o.readPlaces(ctx); err != nil {
+		return nil, err
+	}
 	gathering, part := time.Now(), own()
 	part.Missing = o.lacks
 	if fault != nil {
@@ -83,6 +86,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	report := o.report(result, parts)
 	report.FieldSHA256, report.Checkpoints = sum, checkpoints
 	report.Results, report.Accuracy, report.Probed = found.results, o.accuracy(found, result), probed
+	o.stateMeshError(&report)
 	if found.residual != nil {
 		report.Residual = found.residual
 	}
@@ -186,8 +190,8 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 	rep := o.Report
 	rep.Ranks, rep.Sweeps, rep.StopReason = parts, result.Iterations, result.Reason
 	rep.Converged, rep.Verdict = result.Reason == solver.Converged, c.Verdict(result.Reason)
-	rep.Times = output.TimesReport{Setup: o.readyAt.Sub(rep.Started).Seconds(), Sweeps: times.Total.Seconds(),
-		Samples: times.Sample.Seconds()}
+	rep.Times = output.TimesReport{Setup: (o.readyAt.Sub(rep.Started) - o.Meshes.Time).Seconds(),
+		Meshes: o.Meshes.Time.Seconds(), Sweeps: times.Total.Seconds(), Samples: times.Sample.Seconds()}
 	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Iterations-o.Start), times.Total.Seconds())
 	if d := result.Decisive; d != nil {
 		rep.Decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}

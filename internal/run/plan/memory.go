@@ -67,7 +67,7 @@ func backendBytes(cfg configs.Config, at hosts.Places, s *setup.Setup, rank, thr
 	}
 	switch {
 	case s.Levels != nil:
-		return s.LevelBytes(cfg, rank, onGPUs)
+		return s.LevelBytes(cfg, rank, onGPUs), nil
 	case onGPUs:
 		return cuda.MemoryBytes(s.Layout(rank), s.Ranks > 1 && cfg.Halo.Transport != "nats"), nil
 	}

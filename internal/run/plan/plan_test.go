@@ -133,7 +133,6 @@ func TestExpects(t *testing.T) {
 	}{
 		{"solver.method=jacobi solver.tolerance=1e-30", Expectation{"solver.tolerance 1e-30" + below, larger, ""}},
 		{"solver.tolerance=1e-30", Expectation{"solver.tolerance 1e-30" + below, larger, ""}},
-		{"solver.start=full solver.tolerance=1e-30", Expectation{"solver.tolerance 1e-30" + below, larger, ""}},
 		{"problem.top=0 problem.source=1 solver.tolerance=1e-30",
 			Expectation{"solver.tolerance 1e-30" + below, larger, ""}},
 		{"solver.relative_tolerance=1e-30", Expectation{"solver.relative_tolerance 1e-30" + below, larger, ""}},
@@ -141,7 +140,6 @@ func TestExpects(t *testing.T) {
 			Expectation{"solver.tolerance 1e-08 is below what float32 attains on this mesh",
 				"grid.dtype=float64 attains it", ""}},
 		{"solver.method=jacobi grid.dtype=float32 solver.tolerance=1e-6 solver.max_iterations=1000", Expectation{}},
-		{"solver.start=full", Expectation{}},
 		{"", Expectation{}},
 		{"solver.method=jacobi solver.tolerance=1e-8 solver.max_iterations=100000", Expectation{Hint: faster}},
 		{"solver.method=jacobi solver.tolerance=1e-8 solver.max_iterations=1000", Expectation{}},

@@ -83,6 +83,7 @@ func (r *run) takeGPU(ctx context.Context) (err error) {
 		r.Log.Debug("GPU", zap.Any("gpu", r.chosen))
 	}
 	r.sole, err = r.soleUse(ctx, r.chosen)
+	r.taken = err == nil
 	return err
 }
 

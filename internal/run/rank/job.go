@@ -32,6 +32,8 @@ type run struct {
 	open      closers        // of what the phases of the job have opened
 	startedAt time.Time
 	order     desk.Order // of a job that was ordered
+	coarse    bool       // the job is another one's, on a coarser mesh
+	meshes    outputs.Meshes
 	// ctx is that of the job. It ends when the job is stopped before its first sweep; keepOn then returns false, and
 	// is called before that sweep.
 	ctx    context.Context
@@ -80,13 +82,18 @@ func (r *run) among(comm *roster.Comm) (w written, err error) {
 	if err := r.enter(r.ctx, comm); err != nil {
 		return w, err
 	}
+	return r.work(r.ctx)
+}
+
+// work does what this rank has in the job, once its ranks have agreed on it.
+func (r *run) work(ctx context.Context) (written, error) {
 	switch {
 	case r.idle():
-		return r.awaitEnd(r.ctx)
+		return r.awaitEnd(ctx)
 	case r.Task != nil:
-		return r.task(r.ctx)
+		return r.task(ctx)
 	}
-	return r.solveAll(r.ctx)
+	return r.solveAll(ctx)
 }
 
 // enter takes the phases in which the ranks of comm agree on the job and take their places. If some cannot take part,
@@ -118,7 +125,7 @@ func (r *run) wire(ctx context.Context) error {
 
 // solveAll takes the phases from the layout to the outputs.
 func (r *run) solveAll(ctx context.Context) (written, error) {
-	err := inTurn(ctx, r.watch, r.openPage, r.wire, r.load, r.openOutputs)
+	err := inTurn(ctx, r.watch, r.openPage, r.solveCoarser, r.wire, r.load, r.openOutputs)
 	if err != nil {
 		return written{}, err
 	}

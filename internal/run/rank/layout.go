@@ -123,13 +123,7 @@ type division struct {
 func (r *run) layOut(ctx context.Context) error {
 	whole := r.comm.Whole()
 	r.problem.SetMaxima(problem.Maxima{Diagonal: whole.Diagonal, Centre: whole.Centre, Barrier: whole.Barrier})
-	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
-		return err
-	}
-	if err := r.problem.CheckMagnitude(max(whole.MaxAbs, whole.MaxGuess), whole.MaxSource); err != nil {
-		return err
-	}
-	if err := r.problem.CheckGuess(whole.MaxGuess, whole.MaxAbs, r.problem.Driven(whole.MaxSource)); err != nil {
+	if err := r.checkWhole(); err != nil {
 		return err
 	}
 	ranks := tune.Ranks{Comm: r.comm, Config: r.Config, Log: r.Log, Mesh: r.problem.Mesh(), OnGPU: r.sweepsOnGPU(),
@@ -154,6 +148,18 @@ func (r *run) layOut(ctx context.Context) error {
 	r.division = division{Setup: s, layout: s.Layout(r.id.Rank), fixed: whole.Fixed, balance: b, measured: measured}
 	r.layout.Magnitude = r.magnitude(whole)
 	return nil
+}
+
+// checkWhole checks what the ranks have found in the whole problem.
+func (r *run) checkWhole() error {
+	whole := r.comm.Whole()
+	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
+		return err
+	}
+	if err := r.problem.CheckMagnitude(max(whole.MaxAbs, whole.MaxGuess), whole.MaxSource); err != nil {
+		return err
+	}
+	return r.problem.CheckGuess(whole.MaxGuess, whole.MaxAbs, r.problem.Driven(whole.MaxSource))
 }
 
 // divide returns the set-up of the ranks with what o leaves open.
@@ -191,14 +197,13 @@ func (m *membership) neighbour(side solver.Side) roster.Member {
 
 // openMethod chooses this rank's GPU, if one sweeps, and opens the method.
 func (r *run) openMethod(ctx context.Context) (err error) {
-	if !r.Ordered { // a session takes its GPU once
+	if !r.taken { // a session takes its GPU once
 		if err := r.takeGPU(ctx); err != nil {
 			return err
 		}
 	}
 	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
-		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add,
-		Full: r.Config.Solver.FullStart() && r.Config.Checkpoint.Resume == ""}
+		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add}
 	if r.sweepsOnGPU() {
 		o.Driver = r.gpus.Driver
 		o.GPU = cuda.Options{Device: r.chosen.Index, Sole: r.sole, Timeout: r.Config.Halo.Timeout}

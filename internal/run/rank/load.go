@@ -113,7 +113,7 @@ func (r *run) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, erro
 
 // firstIsBase reports whether the first norm of the run is that of the masked field.
 func (r *run) firstIsBase() bool {
-	return r.comm.Whole().MaxGuess == 0 && !r.Config.Solver.FullStart() && r.layout.Norms.First == 0
+	return r.comm.Whole().MaxGuess == 0 && r.layout.Norms.First == 0
 }
 
 // firstNorm returns the norm of the first update of a field, over all ranks.

@@ -137,6 +137,7 @@ type devices struct {
 	gpus   *device.Node      // WhyCPU is nil if a GPU sweeps; nil for an idle rank
 	chosen *output.GPUReport // nil if the CPU sweeps
 	sole   bool              // no other rank uses the GPU
+	taken  bool              // takeGPU is done
 }
 
 // start returns a session whose cancel is called when Stop ends, until keepOn is called.

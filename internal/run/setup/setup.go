@@ -151,10 +151,9 @@ func Working(c configs.Config, mesh solver.Mesh, op solver.Operator, ranks, near
 	if err != nil {
 		return ranks, err
 	}
-	bytes, err := few.LevelBytes(c, 0, true)
 	sharing := (near + g.Count - 1) / g.Count
-	if err != nil || float64(bytes)*float64(sharing) > freeShare*float64(g.Bytes) {
-		return ranks, err
+	if float64(few.LevelBytes(c, 0, true))*float64(sharing) > freeShare*float64(g.Bytes) {
+		return ranks, nil
 	}
 	all, err := New(Options{Mesh: mesh, Operator: op, Method: method, Ranks: ranks, Depth: depth})
 	if err != nil {
@@ -186,7 +185,7 @@ func Idle(c configs.Config, working int) string {
 }
 
 // LevelBytes returns the memory of a rank of multigrid.
-func (s *Setup) LevelBytes(cfg configs.Config, rank int, onGPUs bool) (int64, error) {
+func (s *Setup) LevelBytes(cfg configs.Config, rank int, onGPUs bool) int64 {
 	levels := s.LevelLayout(rank)
 	bytesOf, cgBytes := cpulevels.MemoryBytes, cpulevels.CGBytes
 	if onGPUs {
@@ -199,12 +198,5 @@ func (s *Setup) LevelBytes(cfg configs.Config, rank int, onGPUs bool) (int64, er
 	if cfg.Solver.Accelerated(s.Operator.Fixed != nil || s.Operator.Weighted) {
 		bytes += cgBytes(levels)
 	}
-	if !cfg.Solver.FullStart() || cfg.Checkpoint.Resume != "" {
-		return bytes, nil
-	}
-	stages, err := multigrid.StagesOf(levels, s.Levels.Stripes, rank, nil, s.Levels.Points)
-	for _, stage := range stages {
-		bytes += bytesOf(stage.Layout)
-	}
-	return bytes, err
+	return bytes
 }

@@ -100,7 +100,8 @@ func look(ctx context.Context, path string) (in input, err error) {
 	}
 }
 
-// Job returns the job of a run, counted from 1. Its files have the number of the run in their names.
+// Job returns the job of a run, counted from 1. Its files have the number of the run in their names. It solves no
+// coarser meshes, as far as solver.mesh_error leaves that open.
 func (s *Spec) Job(run int) (Job, error) {
 	c, err := s.base.With(s.Runs[run-1], fmt.Sprintf("run %d", run), s.from.file)
 	if err != nil {
@@ -108,6 +109,9 @@ func (s *Spec) Job(run int) (Job, error) {
 	}
 	if err := s.changed(c); err != nil {
 		return Job{}, err
+	}
+	if c.Solver.MeshError == configs.Auto {
+		c.Solver.MeshError = "off"
 	}
 	o := &c.Output
 	for _, name := range []*string{&o.Field, &o.Picture, &o.History, &o.Report} {
