@@ -15,8 +15,8 @@ func TestError(t *testing.T) {
 		fine, half, quarter float64
 		ratio, want         float64
 	}{
-		{"order 2", 1 + 1, 1 + 4, 1 + 16, 2, 1},
-		{"order 1", 1 - 1, 1 - 2, 1 - 4, 2, 1},
+		{"order 2", 2, 5, 17, 2, 1},
+		{"order 1", 0, -1, -3, 2, 1},
 		{"order 1/2", 1, math.Sqrt2, 2, 2, 1},
 		{"order 2, ratio 1.5", 1, 2.25, 5.0625, 1.5, 1},
 		{"order 4 counts as 2", 1, 16, 256, 2, 20},
