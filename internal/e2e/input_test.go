@@ -184,7 +184,8 @@ func TestFilesBesideARunFile(t *testing.T) {
 		more    []string
 		want    string
 	}{
-		{"launcher", []string{"--dry-run"}, "# problem.drawing: cases/pair.png, beside the run file\n"},
+		{"launcher", []string{"--dry-run"},
+			"# problem.drawing: cases/pair.png, beside the run file; grid.nx and grid.ny follow from its size\n"},
 		{"launcher", []string{"--ssh", "./ssh", "--host", "elsewhere:2"}, "1,170: cases/pair.png: minus -1, plus 1"},
 		{"launcher", []string{"-np=2"}, points},
 		{"jacobi-rank", []string{"--set=run.ranks=1"}, points},
