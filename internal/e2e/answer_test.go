@@ -264,7 +264,7 @@ func TestReportedError(t *testing.T) {
 	exact := solveField(t, 65, 65, "problem.top=1", "solver.tolerance=1e-13")
 	for end, result := range map[string]string{
 		"solver.tolerance=1e-7":      "; rounding in float32 alone leaves such a norm",
-		"solver.tolerance=1e-20":     "set a larger one, as norms below it count as 0",
+		"solver.tolerance=1e-20":     "take a problem.initial that is nearer to the solution, as norms below it count",
 		"solver.max_iterations=2000": "not converged: stopped at max_iterations",
 	} {
 		more := []string{end}
