@@ -156,7 +156,8 @@ func (c *cluster) keys() {
 	}
 	c.write(file("known_hosts"), "* "+string(hostKey))
 	c.write(file("sshd_config"), "HostKey "+file("host")+"\nAuthorizedKeysFile "+file("user.pub")+
-		"\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\n")
+		"\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\nPasswordAuthentication no\n"+
+		"SetEnv HOME="+c.dir+"\n") // logins must not wait for what this machine's user has in .bashrc
 	for _, who := range []string{"user", "stranger"} {
 		c.write(file(who+".config"), "IdentityFile "+file(who)+"\nIdentitiesOnly yes\nUserKnownHostsFile "+file(
 			"known_hosts")+"\nGlobalKnownHostsFile none\n")

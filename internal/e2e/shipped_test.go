@@ -389,6 +389,6 @@ with jacobisolver.Session(host="a:1,b:2", directory=sys.argv[1], arguments=["--s
 	}
 	solve("3 True")
 	c.sh("nsenter", "--mount", "--target", fmt.Sprint(c.processes("b", "sshd")[0]), "mount", "-t", "tmpfs", "none", dir)
-	const none = `problem.source "source-1.npy": no such file or directory`
+	const none = "source: no such file or directory"
 	solve("rank 1: " + none + "; rank 2: " + none)
 }

@@ -65,9 +65,9 @@ func (t *Comm) sub(number int, self Member) *Comm {
 
 // Stage returns the comm of a stage of the run of t, which the working ranks of t do among themselves. Its messages
 // have streams of their own. It ends with the run, and with a request to stop it. What fails in it fails in the run.
+// The ranks of t must have agreed, because a stage takes their local ranks from there.
 func (t *Comm) Stage(name string) *Comm {
-	self := t.self
-	self.Size = t.working
+	self := t.Self() // its Size is t.working
 	stage := &Comm{self: self, working: t.working, conn: t.conn, id: t.id, parent: t, number: t.number,
 		scope: t.scope + name + "/", post: t.post}
 	stage.asked, stage.askStop = context.WithCancel(t.asked)
