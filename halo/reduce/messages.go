@@ -183,9 +183,9 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // hashRun returns the number that stands for a run in its frames.
-func hashRun(id string) uint64 {
+func hashRun(name string) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))
+	_, _ = h.Write([]byte(name))
 	return h.Sum64()
 }
 

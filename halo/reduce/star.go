@@ -74,7 +74,8 @@ type batch struct {
 func newStar(ctx context.Context, o *Options, place tree) (*star, error) {
 	t := o.Comm
 	s := starOver(t.Conn(), t.Self().Rank, place, o)
-	s.run, s.subject = hashRun(t.Self().RunID), func(to string) string { return t.Subject("sum." + to) }
+	s.run = hashRun(t.Name())
+	s.subject = func(to string) string { return t.Subject(fmt.Sprintf("sum.%016x.%s", s.run, to)) }
 	if err := s.listen(); err != nil {
 		return nil, err
 	}

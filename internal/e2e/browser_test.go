@@ -23,8 +23,16 @@ type page struct {
 	faults []string // that the browser has written to its console
 }
 
-// browse opens url in Chromium, in a window of 1280 x 900 points.
+// browse opens url in a browser of its own.
 func browse(t *testing.T, url string) *page {
+	t.Helper()
+	p := browser(t)
+	p.open(url)
+	return p
+}
+
+// browser starts Chromium with a window of 1280 x 900 points.
+func browser(t *testing.T) *page {
 	t.Helper()
 	program := installed(t, "chromium")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.DisableGPU)
@@ -39,8 +47,13 @@ func browse(t *testing.T, url string) *page {
 	p.check(chromedp.Listen(ctx, p.event))
 	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
 	p.check(err)
-	p.check(chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(url)))
+	p.check(chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)))
 	return p
+}
+
+func (p *page) open(url string) {
+	p.t.Helper()
+	p.check(chromedp.Do(p.ctx, chromedp.Navigate(url)))
 }
 
 func (p *page) check(err error) {

@@ -226,12 +226,12 @@ func TestViewOfARunAtAServer(t *testing.T) {
 // count what the method does.
 func TestViewOfAShortRun(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, p := t.TempDir(), browser(t) // which may take longer to start than the page waits
 	l := startLive(t, dir, append(onRanks(2, "grid.nx=65", "grid.ny=65", "problem.preset=dirichlet", "problem.top=1",
 		"solver.method=multigrid", "grid.dtype=float64", "solver.tolerance=1e-6"), "--view")...)
 	url := l.viewURL()
 	l.waitFor("launcher: waiting up to 5s for a browser at the view; Ctrl-C ends that")
-	p := browse(t, url)
+	p.open(url)
 	p.await("window.app && app.field.frame && app.over()")
 	p.sameField(readField(t, filepath.Join(dir, "out", "field.npy"), 65, 65), 65)
 	var shown struct{ State, Tile, Head, Caption string }

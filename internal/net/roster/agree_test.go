@@ -65,7 +65,20 @@ func TestAgree(t *testing.T) {
 		subs = append(subs, comm.Sub(1))
 	}
 	check(subs)
-	check([]*Comm{comms[2].Alone(2)})
+	var stages []*Comm
+	for _, sub := range subs {
+		stages = append(stages, sub.Stage("mesh 1"))
+	}
+	check(stages)
+	alone := comms[2].Alone(2)
+	check([]*Comm{alone})
+	names := map[string]bool{}
+	for _, c := range []*Comm{comms[2], comms[2].Stage("mesh 1"), subs[2], stages[2], alone} {
+		names[c.Name()] = true
+	}
+	if len(names) != 5 || stages[0].Name() != stages[2].Name() {
+		t.Errorf("a run, a stage of it, its runs 1 and 2 and a stage of run 1 are called %v", names)
+	}
 }
 
 // All ranks get the same refusal: the fault that all have, those of single ranks by their numbers, or that of what

@@ -69,8 +69,10 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none
 	}
 	timeout := r.Config.Halo.Timeout
-	nats := halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.comm.Prefix(), Log: r.Log, Timeout: timeout,
-		Compress: halo.Compress(r.Config.Halo.Compress)}
+	// A neighbour may still have the links of the run or stage before this one, which must not answer here.
+	id := halo.RunIDOf(r.comm.Name())
+	nats := halo.NATSOptions{Conn: r.conn, Dial: r.dialLink, Prefix: r.comm.Subject(id.String()), Log: r.Log,
+		Timeout: timeout, Compress: halo.Compress(r.Config.Halo.Compress)}
 	peers := []halo.Peer{halo.SharedMemory{Options: halo.SharedOptions{Timeout: timeout, Spin: r.spin()}}}
 	if mode == halo.ModeDirect {
 		direct, err := r.directPeer(nats)
@@ -82,7 +84,7 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 	links, err := halo.Connect(ctx, halo.Options{
 		Rank:    r.id.Rank,
 		Members: members,
-		Ends:    halo.Ends(halo.RunIDOf(r.id.RunID), r.layout.Mesh, r.Stripes, r.layout.Depth, r.id.Rank),
+		Ends:    halo.Ends(id, r.layout.Mesh, r.Stripes, r.layout.Depth, r.id.Rank),
 		Mode:    mode,
 		Peers:   peers,
 		NATS:    nats,
