@@ -187,10 +187,6 @@ func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
 		}
 	}
 	s.kept = false
-	if err := s.Keep(ctx); err != nil {
-		return err
-	}
-	s.kept = false // full multigrid changes the field before the first cycle
 	return v.await(ctx)
 }
 

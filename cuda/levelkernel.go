@@ -315,3 +315,12 @@ func (f field) origin() driver.DevicePtr {
 	}
 	return f.base - driver.DevicePtr(int64(f.rows.Lo)*int64(f.pitch))
 }
+
+// fixedOrigin returns where the bits of row 0 are or would be, and the words of a row; 0 without fixed points inside.
+func (l *level) fixedOrigin() (driver.DevicePtr, int32) {
+	if l.fixed == 0 {
+		return 0, 0
+	}
+	words := l.fixedWords()
+	return l.fixed - driver.DevicePtr(int64(l.u.rows.Lo)*4*int64(words)), int32(words)
+}

@@ -27,7 +27,6 @@ type Levels struct {
 	pinned   *driver.HostMemory // their copy
 	arrived  *driver.Event      // of the copy
 	busy     *driver.Event      // end of the stream that a call waits for
-	within   bool               // the levels belong to finer ones, see Coarser
 	weighted *weighted          // nil unless the operator is weighted
 }
 
@@ -376,13 +375,10 @@ func (v *Levels) Describe() string {
 	return fmt.Sprintf("cuda %d, %s", v.dev.gpu.Index, v.dev.gpu.Name)
 }
 
-// Bytes implements multigrid.Device. Coarser levels beside these count, too.
+// Bytes implements multigrid.Device.
 func (v *Levels) Bytes() int64 { return v.dev.bytes }
 
 // Close implements multigrid.Device.
 func (v *Levels) Close() error {
-	if v.within {
-		return nil
-	}
 	return v.dev.close()
 }

@@ -34,7 +34,6 @@ type levelWindow struct {
 // newLevelWindow returns the window of a rank with layout l of the finest mesh, without memory.
 func newLevelWindow(l multigrid.Layout, ranks int) levelWindow {
 	gathered := l.Plan.Levels[l.Agglomerated].Mesh
-	gathered.DType = solver.Float64 // as the source of a stage of full multigrid has it
 	return levelWindow{ranks: ranks, rows: multigrid.HaloDepth * pitchOf(l.Plan.Levels[0].Mesh),
 		right: gathered.NY * pitchOf(gathered)}
 }
@@ -106,7 +105,7 @@ func (w levelWindow) of(mapped *Window) levelWindow {
 	return w
 }
 
-// levelWindows are what the exchanges of a rank, for its mesh and for those of full multigrid, have in common: its
+// levelWindows are what the exchanges of a rank have in common: its
 // window, those of other ranks, and counts.
 type levelWindows struct {
 	dev        *device

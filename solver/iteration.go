@@ -47,7 +47,7 @@ type Traits struct {
 // StepKind says what a rank does in a Step.
 type StepKind uint8
 
-// The kinds of steps of a run by passes, and of one by cycles of multigrid. StepCycle and StepStage enclose others.
+// The kinds of steps of a run by passes, and of one by cycles of multigrid. StepCycle encloses others.
 const (
 	StepEdges    StepKind = iota // Sweeper.Edges
 	StepInterior                 // Sweeper.Interior, which ends a pass
@@ -67,9 +67,7 @@ const (
 	StepNorm         // the sum of the norm, of this rank
 	StepReduce       // Reducer.Post and Reducer.Wait
 	StepCG           // a part of a step of conjugate gradients
-	StepInterpolate  // the way up from one mesh of full multigrid to the next
 	StepCycle
-	StepStage // the cycles on one of the coarser meshes of full multigrid
 	stepKinds
 )
 
@@ -114,7 +112,7 @@ const (
 // Share returns the part of Times to which steps of this kind are added.
 func (k StepKind) Share() Share {
 	switch k {
-	case StepEdges, StepInterior, StepSums, StepDown, StepAgglomerated, StepUp, StepNorm, StepCG, StepInterpolate:
+	case StepEdges, StepInterior, StepSums, StepDown, StepAgglomerated, StepUp, StepNorm, StepCG:
 		return ShareCompute
 	case StepPost, StepWait, StepHalos, StepGather:
 		return ShareHaloWait
@@ -168,20 +166,19 @@ type WorkKind uint8
 
 // The kinds of work: kernels, waits for neighbours, and copies.
 const (
-	WorkStripe      WorkKind = iota // a pass over the whole stripe
-	WorkEdges                       // a pass over the edges that neighbours read
-	WorkInterior                    // a pass over the rows between
-	WorkDown                        // the first half of a cycle on a level
-	WorkTail                        // the solution on the coarsest levels
-	WorkUp                          // the second half of a cycle on a level
-	WorkInterpolate                 // the way up from one mesh of full multigrid to the next
-	WorkHandOn                      // a kernel writes edge rows into the halos that they fill
-	WorkAwait                       // a wait for rows of neighbours, and copies of them to their places
-	WorkToPeer                      // edge rows are copied into a neighbour's halo
-	WorkToHost                      // rows are copied to the host
-	WorkFromHost                    // rows are copied from the host
-	WorkSums                        // the sums of a pass are copied to the host
-	WorkCG                          // a part of a step of conjugate gradients
+	WorkStripe   WorkKind = iota // a pass over the whole stripe
+	WorkEdges                    // a pass over the edges that neighbours read
+	WorkInterior                 // a pass over the rows between
+	WorkDown                     // the first half of a cycle on a level
+	WorkTail                     // the solution on the coarsest levels
+	WorkUp                       // the second half of a cycle on a level
+	WorkHandOn                   // a kernel writes edge rows into the halos that they fill
+	WorkAwait                    // a wait for rows of neighbours, and copies of them to their places
+	WorkToPeer                   // edge rows are copied into a neighbour's halo
+	WorkToHost                   // rows are copied to the host
+	WorkFromHost                 // rows are copied from the host
+	WorkSums                     // the sums of a pass are copied to the host
+	WorkCG                       // a part of a step of conjugate gradients
 	workKinds
 )
 

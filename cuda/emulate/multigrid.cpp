@@ -68,10 +68,8 @@ Kernel kernels[] = {
     TILE_KERNELS(small_f32, float, kTileSmallF32, true, true),
     {"tail", run<Tail, tail>, sizeof(Tail), kTailThreads, 3 * kTailValues * 4},
     {"tail_large", run<Tail, tail_large>, sizeof(Tail), kTailThreads, 0},
-    {"interpolate", run<Interpolation, interpolate>, sizeof(Interpolation), kFullThreads, 0},
     {"push_zones", run<Moves, push_zones>, sizeof(Moves), kMoveThreads, 0},
     {"take_zone", run<Moves, take_zone>, sizeof(Moves), kMoveThreads, 0},
-    {"restrict_source", run<SourceRestriction, restrict_source>, sizeof(SourceRestriction), kFullThreads, 0},
 #define PRODUCTS_KERNEL(name)                                                   \
   {#name, run<ProductSums, name>, sizeof(ProductSums), kProductWarps* kWarp, \
    kProductWarps* Dots<kProducts>::kBytes}

@@ -1,6 +1,5 @@
 // The multigrid kernels: a module of its own, so that the code of the sweep kernels does not depend on them.
 #include "multigrid_down.cuh"
-#include "multigrid_full.cuh"
 #include "multigrid_shapes.cuh"
 #include "multigrid_tail.cuh"
 #include "multigrid_tile.cuh"
@@ -46,6 +45,3 @@ TILES(small_f32, float, kTileSmallF32, true, true)
 
 KERNEL(kTailThreads, 1) tail(const __grid_constant__ Tail a) { run_tail<Shared>(a); }
 KERNEL(kTailThreads, 1) tail_large(const __grid_constant__ Tail a) { run_tail<Large>(a); }
-
-KERNEL(kFullThreads, 4) interpolate(const __grid_constant__ Interpolation a) { interpolate_columns(a); }
-KERNEL(kFullThreads, 4) restrict_source(const __grid_constant__ SourceRestriction a) { restrict_point(a); }

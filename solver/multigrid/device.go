@@ -85,19 +85,9 @@ type Device interface {
 	//
 	// in float32; values beyond the coarse mesh are +0. It is added as u + e, on level 0 as fma(2^E, e, u).
 	Up(ctx context.Context, level int) error
-	// Coarser opens a device for the mesh of level 1, in float64 and with layout l, for full multigrid. It is closed
-	// with this one.
-	Coarser(l Layout) (Device, error)
-	// RestrictSource restricts the source, as Down restricts a defect but in float64, to the source of a device that
-	// Coarser returned: in the rows of level 1 that belong to those that this rank owns of level 0 (Layout.Below).
-	RestrictSource(ctx context.Context, coarse Device) error
-	// Interpolate sets the field, in the rows that the rank owns, to the one of a device that Coarser returned. Points
-	// that no sweep updates keep their values. At all others the new value is that of the correction in Up, in float64
-	// and from the field of coarse.
-	Interpolate(ctx context.Context, coarse Device) error
 	// Coarsen computes the stencil of level+1 of a weighted operator, the five arrays from Centre on, in the rows that
 	// belong to those that the rank owns. It, Scale and Complete set the levels up, before the first cycle (Grid.SetUp;
-	// docs/numerics.md defines the bits). Coarser, RestrictSource and Interpolate are not for a weighted operator.
+	// docs/numerics.md defines the bits).
 	Coarsen(ctx context.Context, level int) error
 	// Scale computes the scaling of a level, an array, in the rows that the rank owns.
 	Scale(ctx context.Context, level int) error

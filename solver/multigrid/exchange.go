@@ -96,13 +96,6 @@ func (g *Grid) Blocks(a Array) *Blocks {
 		Rows: l.Plan.Below(l.Agglomerated-1, g.Stripes[l.Agglomerated-1]), Rank: g.Rank}
 }
 
-// source returns the source of a coarser mesh that every rank holds as a whole on d. Each rank has computed the rows
-// that belong to its own of g (Layout.Below).
-func (g *Grid) source(d Device, coarser solver.Mesh) *Blocks {
-	return &Blocks{Device: d, RowBytes: coarser.RowBytes(), Array: RightSide,
-		Rows: g.Layout.Plan.Below(0, g.Stripes[0]), Rank: g.Rank}
-}
-
 // FillHalos fills the halo of an array of a level, where there is a neighbour.
 func (g *Grid) FillHalos(ctx context.Context, level int, a Array) error {
 	h := &Halo{g, level, a}

@@ -13,8 +13,6 @@ import (
 type Options struct {
 	Cycles int // that the loaded field has been through
 	CG     CG  // for conjugate gradients; nil for plain cycles
-	// Stages, if any, make the run begin with full multigrid unless cycles have been done before; the finest one first.
-	Stages []Grid
 	// Settle, if not nil, waits until no other rank needs the memory of this one. It is called when all else is done.
 	Settle func(ctx context.Context) error
 }
@@ -49,11 +47,6 @@ func (it *Iteration) Done() int { return it.cycles }
 
 // Begin implements solver.Iteration. It does the first half of the first cycle.
 func (it *Iteration) Begin(ctx context.Context) (solver.Pass, error) {
-	if it.cycles == 0 && len(it.Stages) > 0 {
-		if err := it.climb(ctx); err != nil {
-			return solver.Pass{}, err
-		}
-	}
 	return it.begin(ctx, it.down)
 }
 

@@ -69,7 +69,7 @@ func TestWeightedLevels(t *testing.T) {
 		{3, 3, solver.Walls{}, 1, "2x2 2x2", 1},
 	} {
 		mesh := solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}
-		p, err := multigrid.NewPlan(mesh, solver.Operator{Weighted: true, Ratio: c.ratio, Values: known{}})
+		p, err := multigrid.NewPlan(mesh, solver.Operator{Weighted: true, Ratio: c.ratio, Values: material{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestLevelsThatDoCyclesTwice(t *testing.T) {
 		{50, []int{1, 1, 2, 2, 2, 1, 1, 1}, 2},
 		{math.Inf(1), []int{1, 1, 2, 2, 2, 1, 1, 1}, 2},
 	} {
-		op := solver.Operator{Weighted: true, Ratio: 1, Contrast: c.contrast, Values: known{}}
+		op := solver.Operator{Weighted: true, Ratio: 1, Contrast: c.contrast, Values: material{}}
 		p, err := multigrid.NewPlan(mesh, op)
 		if err != nil {
 			t.Fatal(err)

@@ -183,14 +183,9 @@ func (m *Multigrid) Defect(v []float64, source bool) []float64 {
 	return d
 }
 
-// restrict sets the right-hand side of the next level.
+// restrict sets the right-hand side of the next level, in the type of that.
 func (m *Multigrid) restrict(level int, defect []float64) {
-	m.restrictTo(level, defect, m.levels[level+1])
-}
-
-// restrictTo restricts the defect of a level to the source of coarse, in the type of that.
-func (m *Multigrid) restrictTo(level int, defect []float64, coarse *Jacobi) {
-	l, fine := m.plan.Levels[level], m.levels[level]
+	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
 	eachRow(coarse.mesh.NY, func(y int) {
 		for x := range coarse.mesh.NX {
 			if !coarse.interior(y, x) {
@@ -262,29 +257,4 @@ func (j *Jacobi) between(l multigrid.Level, y, x int) float64 {
 		t[k] = j.fma(float64(wy), j.round(south-north), north)
 	}
 	return j.fma(float64(wx), j.round(t[1]-t[0]), t[0])
-}
-
-// Interpolate sets the field to that of the cycles over the next coarser mesh.
-func (m *Multigrid) Interpolate(coarse *Multigrid) {
-	l, fine, from := m.plan.Levels[0], m.levels[0], coarse.levels[0]
-	for y := range fine.mesh.NY {
-		for x := range fine.mesh.NX {
-			if fine.swept(y, x) {
-				fine.field[y*fine.mesh.NX+x] = from.between(l, y, x)
-			}
-		}
-	}
-	fine.copyPeriodic(fine.field)
-}
-
-// RestrictSource sets the source of the cycles over the next coarser mesh.
-func (m *Multigrid) RestrictSource(coarse *Multigrid) {
-	fine := m.levels[0]
-	swept := make([]float64, len(fine.source))
-	for i, b := range fine.source {
-		if fine.swept(i/fine.mesh.NX, i%fine.mesh.NX) {
-			swept[i] = b
-		}
-	}
-	m.restrictTo(0, swept, coarse.levels[0])
 }

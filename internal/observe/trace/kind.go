@@ -43,7 +43,6 @@ const (
 	ofExchange = `{"exchange":%[1]d}`
 	ofSum      = `{"sum":%[1]d}`
 	ofCycle    = `{"cycle":%[1]d}`
-	ofStage    = `{"stage":%[1]d}`
 	ofState    = `{"sweeps":%[2]d}`
 	ofRows     = `{"rows":%[3]d}`
 )
@@ -71,9 +70,7 @@ var kinds = map[kind]struct {
 	kind(solver.StepNorm):         {"sums", false, ""},
 	kind(solver.StepReduce):       {"norm", false, ofSum},
 	kind(solver.StepCG):           {"conjugate gradients", false, ""},
-	kind(solver.StepInterpolate):  {"interpolate", false, ""},
 	kind(solver.StepCycle):        {"cycle", false, ofCycle},
-	kind(solver.StepStage):        {"stage", false, ofStage},
 	kindPass:                      {"pass", false, ofSweeps},
 	kindSend:                      {"send", false, ofExchange},
 	kindReceive:                   {"receive", false, ofExchange},
@@ -87,20 +84,19 @@ var kinds = map[kind]struct {
 	PhasePicture:                  {"picture", false, ""},
 	PhaseField:                    {"field", false, ""},
 
-	kindWork + kind(solver.WorkStripe):      {"sweep", false, ofSweeps},
-	kindWork + kind(solver.WorkEdges):       {"sweep edges", false, ofSweeps},
-	kindWork + kind(solver.WorkInterior):    {"sweep interior", false, ofSweeps},
-	kindWork + kind(solver.WorkDown):        {"down", true, ""},
-	kindWork + kind(solver.WorkTail):        {"tail", true, ""},
-	kindWork + kind(solver.WorkUp):          {"up", true, ""},
-	kindWork + kind(solver.WorkInterpolate): {"interpolate", false, ""},
-	kindWork + kind(solver.WorkHandOn):      {"hand rows on", false, ofExchange},
-	kindWork + kind(solver.WorkAwait):       {"await rows", false, ofExchange},
-	kindWork + kind(solver.WorkToPeer):      {"rows to neighbour", false, ofExchange},
-	kindWork + kind(solver.WorkToHost):      {"rows to host", false, ofRows},
-	kindWork + kind(solver.WorkFromHost):    {"rows from host", false, ofRows},
-	kindWork + kind(solver.WorkSums):        {"sums to host", false, ofSweeps},
-	kindWork + kind(solver.WorkCG):          {"conjugate gradients", false, ""},
+	kindWork + kind(solver.WorkStripe):   {"sweep", false, ofSweeps},
+	kindWork + kind(solver.WorkEdges):    {"sweep edges", false, ofSweeps},
+	kindWork + kind(solver.WorkInterior): {"sweep interior", false, ofSweeps},
+	kindWork + kind(solver.WorkDown):     {"down", true, ""},
+	kindWork + kind(solver.WorkTail):     {"tail", true, ""},
+	kindWork + kind(solver.WorkUp):       {"up", true, ""},
+	kindWork + kind(solver.WorkHandOn):   {"hand rows on", false, ofExchange},
+	kindWork + kind(solver.WorkAwait):    {"await rows", false, ofExchange},
+	kindWork + kind(solver.WorkToPeer):   {"rows to neighbour", false, ofExchange},
+	kindWork + kind(solver.WorkToHost):   {"rows to host", false, ofRows},
+	kindWork + kind(solver.WorkFromHost): {"rows from host", false, ofRows},
+	kindWork + kind(solver.WorkSums):     {"sums to host", false, ofSweeps},
+	kindWork + kind(solver.WorkCG):       {"conjugate gradients", false, ""},
 }
 
 // name returns what viewers call a step of this kind.
@@ -158,7 +154,7 @@ func workCategory(k solver.WorkKind) string {
 // encloses orders kinds whose steps begin and end together.
 func (k kind) encloses() int {
 	switch k {
-	case kind(solver.StepStage), kind(solver.StepCycle), kindPass:
+	case kind(solver.StepCycle), kindPass:
 		return 0
 	}
 	return 1

@@ -114,13 +114,13 @@ func TestPassEnclosesItsSteps(t *testing.T) {
 	}
 }
 
-// Cycles of multigrid stand for passes: the steps before the first one, those of full multigrid, belong to it.
+// Cycles of multigrid stand for passes: the steps before the first one belong to it.
 func TestRecorderCountsCycles(t *testing.T) {
 	r := New(Options{Passes: 1, Cycles: true, Done: 4})
 	at := r.clock.base
 	for cycle := range 5 {
 		if cycle == 0 {
-			r.step(solver.Step{Kind: solver.StepStage, Number: 1}, at, 1)
+			r.step(solver.Step{Kind: solver.StepNorm}, at, 1)
 		}
 		r.step(solver.Step{Kind: solver.StepDown, Level: 3}, at, 1)
 		r.step(solver.Step{Kind: solver.StepCycle, Number: uint64(4 + cycle)}, at, 2)
@@ -128,7 +128,7 @@ func TestRecorderCountsCycles(t *testing.T) {
 	p := partOf(t, r)
 	records := p.tracks[trackSolver]
 	if got := numbersOf(records, kind(solver.StepCycle)); !slices.Equal(got, []uint64{4, 8}) || p.Passes != 5 ||
-		p.Dropped != 3 || len(records) != 5 || records[0].Kind != kind(solver.StepStage) || records[1].Level != 3 {
+		p.Dropped != 3 || len(records) != 5 || records[0].Kind != kind(solver.StepNorm) || records[1].Level != 3 {
 		t.Errorf("cycles %v, %d of which %d dropped: %+v", got, p.Passes, p.Dropped, records)
 	}
 }

@@ -51,21 +51,6 @@ func (v values) row(iy int, dst []byte, factor float64) error {
 	return nil
 }
 
-// Values implements multigrid.Initial.
-func (v values) Values(iy int, cols []int, dst []float64) error {
-	row := make([]byte, 8*v.mesh.NX)
-	if err := v.Row(iy, row); err != nil {
-		return err
-	}
-	for i, x := range cols {
-		if v.mesh.PeriodicColumns() {
-			x = 1 + (x-1+v.mesh.NX-2)%(v.mesh.NX-2)
-		}
-		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(row[8*x:]))
-	}
-	return nil
-}
-
 // source yields the source of a case.
 type source struct{ values }
 

@@ -28,7 +28,6 @@ type Device struct {
 	sum       solver.Sum
 	coarsest  *coarsest
 	equations []*equations // by level, while those of a weighted operator are set up
-	coarser   *Device      // see Coarser; nil if there is none
 }
 
 // New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
@@ -367,11 +366,7 @@ func (l *level[F]) set(a array[F], y int, src []byte) {
 
 // Bytes implements multigrid.Device.
 func (d *Device) Bytes() int64 {
-	bytes := MemoryBytes(d.layout)
-	if d.coarser != nil {
-		bytes += d.coarser.Bytes()
-	}
-	return bytes
+	return MemoryBytes(d.layout)
 }
 
 // Describe names the device, as in "cpu portable, 2 threads".

@@ -27,7 +27,6 @@ func TestDevice(t *testing.T) {
 			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) }
 			leveltest.Run(t, open)
 			leveltest.RunFixed(t, open)
-			leveltest.RunFull(t, open)
 		})
 	}
 }
