@@ -158,8 +158,8 @@ func (t *Comm) Subject(name string) string { return Subject(t.self.RunID, name) 
 // Subject returns the subject that Comm.Subject returns, for those who watch a run.
 func Subject(runID, name string) string { return prefix(runID) + ".x." + name }
 
-// Name returns the name of what the ranks of t do together: a run, a run of a session, or a stage of a run. No other one
-// has it.
+// Name returns the name of what the ranks of t do together: a run, a run of a session, or a stage of a run. No other
+// one has it.
 func (t *Comm) Name() string { return t.self.RunID + "/" + t.scope }
 
 // Context returns a context that ends with the one given to Join. Its cause is an *AbortError if a rank or the launcher
