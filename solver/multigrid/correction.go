@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 
-	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -19,9 +17,6 @@ func (it *Iteration) rise(ctx context.Context) error {
 	}
 	return nil
 }
-
-// copied is about the number of bytes that largestIn copies at a time.
-const copied = 1 << 22
 
 // largestOf returns the largest of absolute values and one more.
 func largestOf(largest float64, values []float64) float64 {
@@ -59,26 +54,7 @@ func Change(ctx context.Context, g CG, l Layout) (float64, error) {
 }
 
 // largestIn returns the largest absolute value in rows of a mesh, which read copies.
-func largestIn(mesh solver.Mesh, rows solver.Stripe, read func(s solver.Stripe, dst []byte) error) (float64, error) {
-	largest, size := 0.0, mesh.RowBytes()
-	chunk := max(1, copied/size)
-	data := make([]byte, min(chunk, rows.Rows())*size)
-	each := make([]float64, min(chunk, rows.Rows())) // the largest of each row
-	for lo := rows.Lo; lo < rows.Hi; lo += chunk {
-		s := solver.Stripe{Lo: lo, Hi: min(lo+chunk, rows.Hi)}
-		if err := read(s, data[:s.Rows()*size]); err != nil {
-			return 0, err
-		}
-		parts := min(s.Rows(), runtime.GOMAXPROCS(0))
-		_ = parallel.Each(parts, func(k int) error { // never fails
-			values := make([]float64, mesh.NX)
-			for i := s.Rows() * k / parts; i < s.Rows()*(k+1)/parts; i++ {
-				mesh.DType.Decode(values, data[i*size:][:size])
-				each[i] = largestOf(0, values)
-			}
-			return nil
-		})
-		largest = largestOf(largest, each[:s.Rows()])
-	}
-	return largest, nil
+func largestIn(mesh solver.Mesh, rows solver.Stripe, read reader) (largest float64, err error) {
+	each, err := ofRows(mesh, rows, read, func(values []float64) float64 { return largestOf(0, values) })
+	return largestOf(0, each), err
 }

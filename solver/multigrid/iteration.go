@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"jacobi/solver"
@@ -206,17 +207,17 @@ const headroom = 33
 // floor returns the largest norm that rounding may leave of the present field, the same on all ranks; base
 // is that of the goal. A run needs it only where its norms no longer fall, so the field is copied to the host.
 func (it *Iteration) floor(ctx context.Context, base float64) (float64, error) {
-	mesh, rows, e := it.Layout.Plan.Levels[0].Mesh, it.Layout.Stripes[0], it.Layout.Magnitude+headroom
+	e := it.Layout.Magnitude + headroom
+	read := func(s solver.Stripe, dst []byte) error { return it.Device.CopyRows(ctx, 0, Unknowns, s, dst) }
+	each, err := ofRows(it.Layout.Plan.Levels[0].Mesh, it.Layout.Stripes[0], read, func(values []float64) solver.Sum {
+		return squares(values, e)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("floor of rounding: %w", err)
+	}
 	var sum solver.Sum
-	row, values := make([]byte, mesh.RowBytes()), make([]float64, mesh.NX)
-	for y := rows.Lo; y < rows.Hi; y++ {
-		if err := it.Device.CopyRows(ctx, 0, Unknowns, solver.Stripe{Lo: y, Hi: y + 1}, row); err != nil {
-			return 0, fmt.Errorf("floor of rounding: %w", err)
-		}
-		mesh.DType.Decode(values, row)
-		for _, v := range values {
-			sum.Add(v*v, e)
-		}
+	for _, s := range each {
+		sum.Merge(s)
 	}
 	total, err := it.sums.Total(ctx, solver.Contribution{Sums: []solver.Sum{sum}})
 	if err != nil {
@@ -224,4 +225,16 @@ func (it *Iteration) floor(ctx context.Context, base float64) (float64, error) {
 	}
 	largest := math.Hypot(total.Sums[0].Norm(e), base) // base has what walls and source add to an update
 	return floorFactor * 0x1p-53 * largest, nil
+}
+
+// squares returns the sum of the squares of values, in groups of 32 as solver.Sum wants them.
+func squares(values []float64, e solver.Magnitude) (sum solver.Sum) {
+	for group := range slices.Chunk(values, 32) {
+		part := 0.0
+		for _, v := range group {
+			part += float64(v * v)
+		}
+		sum.Add(part, e)
+	}
+	return sum
 }
