@@ -169,7 +169,7 @@ type report struct {
 	Verdict      string               `json:"verdict"`
 	Norm         float64              `json:"norm"`
 	Base         float64              `json:"base"`
-	FieldSHA256  string               `json:"field_sha256"`
+	FieldHash    string               `json:"field_hash"`
 	Decisive     *decisive            `json:"decisive"`
 	Residual     *residual            `json:"residual"`
 	Accuracy     accuracy             `json:"accuracy"`
@@ -304,7 +304,7 @@ func solveWith(t *testing.T, env []string, args ...string) (answer, report) {
 func answerIn(t *testing.T, dir string) (answer, report) {
 	t.Helper()
 	r := readReport(t, dir)
-	return answer{r.FieldSHA256, readText(t, dir, "history.csv"), r.Sweeps, r.StopReason}, r
+	return answer{r.FieldHash, readText(t, dir, "history.csv"), r.Sweeps, r.StopReason}, r
 }
 
 // same checks that an answer is the wanted one. what says whose it is.

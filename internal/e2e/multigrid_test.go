@@ -256,7 +256,7 @@ func TestMultigridOnGPUsOfTwoNodes(t *testing.T) {
 			strings.Contains(all.stdout, idle) != (working == 1) {
 			t.Errorf("%s: %d ranks work, want %d; %q in\n%s", transport, len(r.Ranks), working, r.Idle, all.stdout)
 		}
-		want[transport] = r.FieldSHA256
+		want[transport] = r.FieldHash
 	}
 	if want["auto"] != want["nats"] {
 		t.Errorf("the fields differ: %v", want)

@@ -22,6 +22,7 @@ import (
 // fileSet is the part of report.json that says which files belong together.
 type fileSet struct {
 	RunID string `json:"run_id"`
+	Hash  string `json:"field_hash"`
 	Files []struct{ Name, SHA256 string }
 }
 
@@ -35,7 +36,13 @@ func oneSet(t *testing.T, dir string) string {
 	var names []string
 	for _, f := range set.Files {
 		names = append(names, f.Name)
-		if f.Name == "report.json" {
+		switch f.Name {
+		case "report.json":
+			continue
+		case "field.npy":
+			if fieldHashOf(t, filepath.Join(dir, f.Name)) != set.Hash {
+				t.Errorf("%s is not of run %s, as the report is", f.Name, set.RunID)
+			}
 			continue
 		}
 		if sum := sha256.Sum256([]byte(readText(t, dir, f.Name))); hex.EncodeToString(sum[:]) != f.SHA256 {
@@ -348,7 +355,7 @@ func TestStandardOutput(t *testing.T) {
 		}
 		out = run(t, dir, program, append(problem, set("output.report=-", "output.field=", "output.picture=")...)...)
 		var r report
-		if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != 0 || r.FieldSHA256 != want.sha {
+		if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != 0 || r.FieldHash != want.sha {
 			t.Errorf("%s: exit code %d, %v\n%s\n%s", program, out.code, err, out.stdout, out.stderr)
 		}
 	}

@@ -26,7 +26,7 @@ func answersAs(t *testing.T, want answer, dir string, out outcome, ranks int) re
 	if got != want || len(r.Ranks) != ranks {
 		t.Errorf("field %s of %d ranks, want %s of %d, with the same norms", got.sha, len(r.Ranks), want.sha, ranks)
 	}
-	if n := strings.Count(out.stdout, r.FieldSHA256); n != 1 {
+	if n := strings.Count(out.stdout, r.FieldHash); n != 1 {
 		t.Errorf("the summary is shown %d times in\n%s", n, out.stdout)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
@@ -144,8 +144,8 @@ echo '{"id": 1, "hash": true, "keys": {}}' | srun --immediate=60 -n 1 "$launcher
 		t.Errorf("study: %+v, want the field %s", lines, want.sha)
 	}
 	c := &client{t: t, lines: bufio.NewScanner(strings.NewReader(readText(t, dir, "serve.jsonl")))}
-	if end, r := c.until("end"); end.End.Error != "" || r.FieldSHA256 != want.sha {
-		t.Errorf("serve: %+v, field %s, want %s", end.End, r.FieldSHA256, want.sha)
+	if end, r := c.until("end"); end.End.Error != "" || r.FieldHash != want.sha {
+		t.Errorf("serve: %+v, field %s, want %s", end.End, r.FieldHash, want.sha)
 	}
 	measuredItself(t, outcome{stdout: readText(t, dir, "probe.json")})
 }

@@ -222,7 +222,7 @@ func TestReportLargerThanAMessage(t *testing.T) {
 	out := mustRun(t, dir, "launcher", onRanks(2, append(overNATS(s.URL()), "grid.nx=64", "grid.ny=64",
 		"solver.max_iterations=10")...)...)
 	r := readReport(t, filepath.Join(dir, "out"))
-	if len(r.Ranks) != 2 || strings.Count(out.stdout, r.FieldSHA256) != 1 {
+	if len(r.Ranks) != 2 || strings.Count(out.stdout, r.FieldHash) != 1 {
 		t.Errorf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 }

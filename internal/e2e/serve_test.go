@@ -150,8 +150,8 @@ func TestServe(t *testing.T) {
 			(end.End.ExitCode == 0) != (w.fault == "") {
 			t.Errorf("id %s: %+v; want id %s, error %q", end.ID, end.End, w.id, w.fault)
 		}
-		if w.fault == "" && (end.End.Error != "" || r.FieldSHA256 != want.sha || r.Idle != "") {
-			t.Errorf("id %s: %+v, field %s, want %s; idle %q", end.ID, end.End, r.FieldSHA256, want.sha, r.Idle)
+		if w.fault == "" && (end.End.Error != "" || r.FieldHash != want.sha || r.Idle != "") {
+			t.Errorf("id %s: %+v, field %s, want %s; idle %q", end.ID, end.End, r.FieldHash, want.sha, r.Idle)
 		}
 	}
 	if err := c.cmd.Wait(); err != nil {

@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("exit code %d\n%s%s", out.code, out.stdout, out.stderr)
 		}
 		want, _ := solve(t, append(mesh, "-np", "2")...)
-		if r := events[0].Reference; r == nil || r.FieldSHA256 != want.sha || r.Sweeps != 60 {
+		if r := events[0].Reference; r == nil || r.FieldHash != want.sha || r.Sweeps != 60 {
 			t.Errorf("%d ranks: the first event is %+v, want the field of a run, %s", ranks, events[0], want.sha)
 		}
 		steps := events[1 : len(events)-1]

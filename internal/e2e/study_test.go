@@ -23,7 +23,7 @@ type studyLine struct {
 	Verdict    string         `json:"verdict"`
 	Reason     string         `json:"reason"`
 	Iterations int            `json:"iterations"`
-	SHA256     string         `json:"field_sha256"`
+	SHA256     string         `json:"field_hash"`
 
 	Probes  map[string][]float64 `json:"probes"`
 	Results json.RawMessage      `json:"results"`
@@ -402,8 +402,8 @@ func (c *client) asksFor(runs []studyLine) {
 		c.ask(`{"id": %d, "hash": true, "keys": %s}`, l.Run, keys)
 	}
 	for _, l := range runs {
-		if end, r := c.until("end"); string(end.ID) != fmt.Sprint(l.Run) || r.FieldSHA256 != l.SHA256 {
-			c.t.Errorf("id %s: %+v, field %s, want %s of id %d", end.ID, end.End, r.FieldSHA256, l.SHA256, l.Run)
+		if end, r := c.until("end"); string(end.ID) != fmt.Sprint(l.Run) || r.FieldHash != l.SHA256 {
+			c.t.Errorf("id %s: %+v, field %s, want %s of id %d", end.ID, end.End, r.FieldHash, l.SHA256, l.Run)
 		}
 	}
 }

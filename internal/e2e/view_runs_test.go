@@ -143,7 +143,7 @@ func (p *page) showsTheEnd(s shownRun, dir string) output.Report {
 	// The state, the ranks, the result and the field come one after another.
 	p.await(fmt.Sprintf(`app.field.frame.sweeps === %[1]d && byId("facts").textContent.includes(%[2]q) &&
 		app.chart.points.at(-1)[0] === %[1]d - 1 && app.ranks.list.every(k => k.sweeps === %[1]d)`,
-		r.Sweeps, r.FieldSHA256))
+		r.Sweeps, r.FieldHash))
 	p.sameField(readField(p.t, filepath.Join(dir, "out", "field.npy"), endlessNX, endlessNY), endlessNX)
 	var shown struct {
 		Last   [2]float64
@@ -154,7 +154,7 @@ func (p *page) showsTheEnd(s shownRun, dir string) output.Report {
 	p.eval(`({last: app.chart.points.at(-1), result: byId("facts").textContent,
 		sweeps: app.ranks.list.map(k => k.sweeps), hosts: app.ranks.list.map(k => k.host)})`, &shown)
 	if shown.Last != [2]float64{float64(r.Sweeps - 1), float64(*r.Norm)} ||
-		!strings.Contains(shown.Result, r.FieldSHA256) || !slices.Equal(shown.Sweeps, []int{r.Sweeps, r.Sweeps}) ||
+		!strings.Contains(shown.Result, r.FieldHash) || !slices.Equal(shown.Sweeps, []int{r.Sweeps, r.Sweeps}) ||
 		s.hosts != nil && !slices.Equal(shown.Hosts, s.hosts) {
 		p.t.Errorf("the page shows %+v, the report has %d sweeps with norm %g on %v", shown, r.Sweeps, *r.Norm, s.hosts)
 	}

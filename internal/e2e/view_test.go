@@ -119,7 +119,7 @@ func TestViewOfFiles(t *testing.T) {
 			t.Errorf("norm %v, want %v", point, want)
 		}
 	}
-	if shown.Title != "Nice <b> (gtc2019)" || !strings.Contains(shown.Result, report.FieldSHA256) {
+	if shown.Title != "Nice <b> (gtc2019)" || !strings.Contains(shown.Result, report.FieldHash) {
 		t.Errorf("title %q, result %q", shown.Title, shown.Result)
 	}
 	if shown.State != "converged" || report.StopReason != "converged" {

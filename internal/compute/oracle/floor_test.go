@@ -29,7 +29,7 @@ func TestFloorOfRounding(t *testing.T) {
 	}
 	if byDefault.StopReason != solver.Stalled || named.StopReason != solver.Stalled ||
 		byDefault.Verdict != configs.Met || named.Verdict != configs.Missed ||
-		byDefault.FieldSHA256 != named.FieldSHA256 {
+		byDefault.FieldHash != named.FieldHash {
 		t.Fatalf("%s, %s; with the tolerance named %s, %s", byDefault.words(), byDefault.Verdict, named.words(),
 			named.Verdict)
 	}

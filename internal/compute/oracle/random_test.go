@@ -162,7 +162,7 @@ func (c trial) compare(t *testing.T, one outcome) {
 	switch {
 	case err != nil:
 		t.Errorf("seed %d: %d ranks: %v\n\t%s", c.seed, c.ranks, err, c)
-	case o.FieldSHA256 != one.FieldSHA256 || o.Sweeps != one.Sweeps || o.StopReason != one.StopReason ||
+	case o.FieldHash != one.FieldHash || o.Sweeps != one.Sweeps || o.StopReason != one.StopReason ||
 		*o.Norm != *one.Norm || !reflect.DeepEqual(o.Accuracy, one.Accuracy):
 		t.Errorf("seed %d: %d ranks: %s; 1 rank: %s\n\t%s", c.seed, c.ranks, o.words(), one.words(), c)
 	}
@@ -170,5 +170,5 @@ func (c trial) compare(t *testing.T, one outcome) {
 
 func (o outcome) words() string {
 	return fmt.Sprintf("%d iterations (%s), norm %g, error %g, field %s", o.Sweeps, o.StopReason, *o.Norm,
-		*o.Accuracy.Error, o.FieldSHA256)
+		*o.Accuracy.Error, o.FieldHash)
 }

@@ -272,9 +272,9 @@ func (c trial) compareFields(t *testing.T, one outcome) {
 	switch {
 	case err != nil:
 		t.Errorf("seed %d: %d ranks: %v\n\t%s", c.seed, c.ranks, err, c)
-	case o.FieldSHA256 != one.FieldSHA256 || o.Sweeps != one.Sweeps || *o.Norm != *one.Norm ||
+	case o.FieldHash != one.FieldHash || o.Sweeps != one.Sweeps || *o.Norm != *one.Norm ||
 		!reflect.DeepEqual(o.Results, one.Results) || !reflect.DeepEqual(o.Residual, one.Residual):
 		t.Errorf("seed %d: %d ranks: field %s after %d sweeps; 1 rank: %s after %d\n\t%s", c.seed, c.ranks,
-			o.FieldSHA256, o.Sweeps, one.FieldSHA256, one.Sweeps, c)
+			o.FieldHash, o.Sweeps, one.FieldHash, one.Sweeps, c)
 	}
 }

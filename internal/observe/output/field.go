@@ -341,9 +341,6 @@ type narrower struct {
 	buf      []byte
 }
 
-// narrower returns the narrower of a file.
-func (f Format) narrower() narrower { return narrower{from: f.From, to: f.DType} }
-
 // rows returns rows as they stand in the file. The result is valid until the next call.
 func (n *narrower) rows(rows []byte) ([]byte, error) {
 	if n.from == n.to {

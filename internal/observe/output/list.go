@@ -170,7 +170,8 @@ func (l list) check() error {
 
 // earlier is what the report of an earlier run says of its files.
 type earlier struct {
-	report  string // its name
+	report  string    // its name
+	at      time.Time // when it was written
 	Name    string
 	RunID   string `json:"run_id"`
 	Problem string
@@ -231,6 +232,7 @@ func (h *Held) readEarlier() (e earlier, own, ok bool) {
 	if err != nil || statErr != nil || e.RunID == "" || len(e.Files) > maxEarlierFiles {
 		return e, false, false // no report of a run
 	}
+	e.at = fi.ModTime()
 	return e, userOf(fi) == ownerOf(h.path("")).user, true
 }
 
@@ -262,7 +264,8 @@ func (s stale) output() configs.Output {
 func (e earlier) stale(dir string, o configs.Output) (s stale) {
 	kept := append(o.Names(), o.Index())
 	add := func(f FileReport, listed bool) {
-		if !slices.Contains(kept, f.Name) && isOutput(f.Name) && sameFile(filepath.Join(dir, f.Name), f, listed) {
+		if !slices.Contains(kept, f.Name) && isOutput(f.Name) && sameFile(filepath.Join(dir, f.Name), f, listed,
+			e.at) {
 			s.Files = append(s.Files, f.Name)
 		}
 	}
@@ -287,8 +290,9 @@ func (e earlier) stale(dir string, o configs.Output) (s stale) {
 	return s
 }
 
-// sameFile reports whether the file at path is a run's own and, if its sum is listed, has that sum.
-func sameFile(path string, f FileReport, listed bool) bool {
+// sameFile reports whether the file at path is a run's own and, if it is listed, is as the run left it: it has its size
+// and its sum. A large file, which has no sum, was not changed after the report.
+func sameFile(path string, f FileReport, listed bool, reported time.Time) bool {
 	if fi, err := os.Lstat(path); err != nil || unfit(path) != nil || fi.Mode()&os.ModeSymlink != 0 {
 		return false
 	}
@@ -303,8 +307,12 @@ func sameFile(path string, f FileReport, listed bool) bool {
 		return false
 	}
 	defer r.Close()
-	if fi, err := r.Stat(); err != nil || fi.Size() != f.Bytes {
+	fi, err := r.Stat()
+	if err != nil || fi.Size() != f.Bytes {
 		return false
+	}
+	if f.SHA256 == "" {
+		return !fi.ModTime().After(reported)
 	}
 	sum := sha256.New()
 	_, err = io.Copy(sum, r)
@@ -319,7 +327,7 @@ func (s stale) series(dir string) (names []string) {
 	entries, _ := os.ReadDir(dir) // what cannot be listed is not removed
 	for _, entry := range entries {
 		n, ok := s.output().InSeries(entry.Name())
-		if ok && n <= s.Last && sameFile(filepath.Join(dir, entry.Name()), FileReport{}, false) {
+		if ok && n <= s.Last && sameFile(filepath.Join(dir, entry.Name()), FileReport{}, false, time.Time{}) {
 			names = append(names, entry.Name())
 		}
 	}

@@ -58,10 +58,10 @@ type Report struct {
 	Accuracy *AccuracyReport `json:"accuracy"` // see there for what is unknown
 	Times    TimesReport     `json:"times"`
 	// Results are the energy, the extremes, the fluxes and their balance; null with output.results: false.
-	Results     *results.Results `json:"results"`
-	GLUPS       float64          `json:"glups"`        // 10^9 points of the mesh updated per second
-	FieldSHA256 string           `json:"field_sha256"` // of the interior rows, in order, little-endian
-	Dir         string           `json:"dir"`          // output.dir, which has the files
+	Results   *results.Results `json:"results"`
+	GLUPS     float64          `json:"glups"`      // 10^9 points of the mesh updated per second
+	FieldHash string           `json:"field_hash"` // see FieldHash
+	Dir       string           `json:"dir"`        // output.dir, which has the files
 	// Files are the written files. The report itself is the last one, without size and hash. A file with another hash
 	// is not of this run.
 	Files  []FileReport `json:"files"`

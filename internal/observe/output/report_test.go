@@ -39,12 +39,6 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestDigestThatContinuesNothing(t *testing.T) {
-	if _, err := NewDigest([]byte("no state")); err == nil {
-		t.Error("a digest that continues nothing")
-	}
-}
-
 func testReport(ranks int) Report {
 	norm := 0.039791081599999999
 	m := solver.Mesh{NX: 1024, NY: 1024, DType: solver.Float32, Walls: solver.WrapRows(true)}
@@ -60,7 +54,7 @@ func testReport(ranks int) Report {
 		Tolerance:  1e-8,
 		StopReason: solver.MaxIterations, Verdict: configs.Done, Norm: &norm,
 		Times: TimesReport{Setup: 0.25, Sweeps: 0.5, Output: 0.125}, GLUPS: GLUPS(m, 1000, 0.5),
-		FieldSHA256: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
+		FieldHash: "4f2a", Dir: "out", Files: []FileReport{{"field.npy", 128, "ab12"}, {Name: "report.json"}},
 	}
 	for i := range ranks {
 		transport := "shm"
@@ -109,7 +103,7 @@ func TestSummary(t *testing.T) {
 			r.Decisive = &DecisiveReport{Sweep: 4193, Norm: 1.625e-8}
 		}},
 		{"interrupted", 1, func(r *Report) {
-			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldSHA256 = solver.Interrupted, 0, nil,
+			r.StopReason, r.Sweeps, r.Norm, r.Ranks[0].Transports, r.Files, r.FieldHash = solver.Interrupted, 0, nil,
 				nil, nil, ""
 			r.Setup = nil
 		}},

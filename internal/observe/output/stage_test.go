@@ -353,7 +353,7 @@ func must(t *testing.T, err error) {
 var (
 	ofEarlier = []string{"field.npy", "film.png", "field.vti", "trace.json", "probes.csv", "field.pvd",
 		"field-000000010.npy", "field-000000020.npy"}
-	ofTheUser = []string{"changed.png", "field-000000030.npy", "field-10.npy", "notes.csv"}
+	ofTheUser = []string{"changed.png", "later.npy", "field-000000030.npy", "field-10.npy", "notes.csv"}
 )
 
 // wantSorted is wantFiles for names in any order.
@@ -371,13 +371,18 @@ func plantEarlier(t *testing.T, dir string) {
 	for _, name := range slices.Concat(ofEarlier, ofTheUser) {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o666))
 	}
-	for _, name := range []string{"field.npy", "film.png", "field.vti", "trace.json", "changed.png", "gone.gif"} {
+	for _, name := range []string{"field.npy", "film.png", "field.vti", "trace.json", "changed.png", "gone.gif",
+		"later.npy"} {
 		text := name
 		if name == "changed.png" {
 			text = "as it was.." // of the same size
 		}
 		sum := sha256.Sum256([]byte(text))
-		e.Files = append(e.Files, FileReport{Name: name, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])})
+		f := FileReport{Name: name, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+		if strings.HasPrefix(name, "field.") || name == "later.npy" { // a large file
+			f.SHA256 = ""
+		}
+		e.Files = append(e.Files, f)
 	}
 	above := FileReport{Name: "../" + filepath.Base(dir) + "/notes.csv", Bytes: 9}
 	e.Files = append(e.Files, above, FileReport{Name: "report.json"})
@@ -386,6 +391,8 @@ func plantEarlier(t *testing.T, dir string) {
 		err = os.WriteFile(filepath.Join(dir, "report.json"), b, 0o666)
 	}
 	must(t, err)
+	later := time.Now().Add(time.Hour) // than the report
+	must(t, os.Chtimes(filepath.Join(dir, "later.npy"), later, later))
 }
 
 // What a run writes itself stays, under any name of its report. Files of no run are nobody's.

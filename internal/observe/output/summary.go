@@ -182,8 +182,8 @@ func (r Report) details() (lines [][2]string) {
 	}
 	row("Speed", "%.3f GLUP/s", r.GLUPS)
 	row("Memory", "%s", memoryOf(r.Ranks))
-	if r.FieldSHA256 != "" {
-		row("Field SHA-256", "%s", r.FieldSHA256)
+	if r.FieldHash != "" {
+		row("Field SHA-256", "%s", r.FieldHash)
 	}
 	if far := tally(r.Ranks, func(k RankReport) []string { return sent(k) }); far != "" {
 		row("Rows sent", "%s", far)

@@ -3,7 +3,6 @@ package outputs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +20,6 @@ type array struct {
 	configs.Array
 	rows *output.FieldWriter
 	file *output.Field // of its own; on rank 0 only
-	sum  string        // SHA-256 of that file
 }
 
 // arraysOf returns the arrays that a run writes. A .vti file of a problem that may have points outside the material
@@ -76,49 +74,24 @@ func (o *Outputs) openFields(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeArrays writes this rank's rows of the arrays. On rank 0 it takes the hash of the field's file, and returns it
-// with the arrays that are in that file. fault says why rows are not in that file. All ranks call it.
-func (o *Outputs) writeArrays(ctx context.Context, s *source, digest *output.Digest) (d *output.Digest, fault,
-	err error) {
-	if len(o.arrays) == 0 {
-		return digest, nil, nil
-	}
-	if o.Config.Output.Gradient {
+// writeArrays writes this rank's rows of the arrays. fault says why rows are not in the file of the field. All ranks
+// call it.
+func (o *Outputs) writeArrays(ctx context.Context, s *source) (fault, err error) {
+	if len(o.arrays) > 0 && o.Config.Output.Gradient {
 		if err := s.beyond(ctx); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	for i, a := range o.arrays {
-		hashed, err := o.Comm.Relay(ctx, "array", func(state []byte) ([]byte, error) {
-			d := digest
-			if o.id.Rank > 0 || d == nil || !o.Config.Output.OneFile() {
-				var err error
-				if d, err = output.NewDigest(state); err != nil {
-					return nil, err
-				}
-			}
-			if err := s.write(ctx, a, i, d); o.Config.Output.OneFile() {
-				fault = cmp.Or(fault, err)
-			} else if err != nil {
-				o.lack(o.titleOf(a), err)
-			}
-			return d.State()
-		})
-		if err == nil && hashed != nil {
-			d, err = output.NewDigest(hashed)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if d != nil && !o.Config.Output.OneFile() {
-			_, a.sum = d.Sums()
-		} else if digest != nil {
-			digest = d
+		if err := s.write(ctx, a, i); o.Config.Output.OneFile() {
+			fault = cmp.Or(fault, err)
+		} else if err != nil {
+			o.lack(o.titleOf(a), err)
 		}
 		fault = cmp.Or(fault, a.rows.Close())
 		a.rows = nil // Abort has nothing to abandon any more
 	}
-	return digest, fault, nil
+	return fault, nil
 }
 
 // titleOf returns the name of the file of an array or, in the file of the field, of the array there.
@@ -139,22 +112,6 @@ func (a *array) blank(m solver.Mesh, rows int) []byte {
 	return data
 }
 
-// arrayFormat returns what stands before and after the rows of array i, and their types.
-func (o *Outputs) arrayFormat(a *array, i int) output.Format {
-	c, m := o.Config.Output, o.Layout.Mesh
-	hx, hy := o.Problem.Spacings()
-	f := output.ArrayFormat(c.ArrayFile(a.Name), m, hx, hy, a.Mask, c.Float32)
-	if !c.OneFile() {
-		return f
-	}
-	field := o.fieldFormat()
-	f.Head, f.Tail = field.Planes[i].Head, nil
-	if i == len(field.Planes)-1 {
-		f.Tail = field.Tail
-	}
-	return f
-}
-
 // source yields the rows of the field with those beside the stripe, and the rows of the arrays.
 type source struct {
 	*Outputs
@@ -163,32 +120,25 @@ type source struct {
 	edges map[int][]byte // rows of the field beside those of the stripe; -1 and NY are beyond periodic ends
 }
 
-// write writes the rows of array i that are this rank's: those of the stripe, and rows 0 and NY-1 beside it. It adds
-// them to d, with what stands before the first and after the last.
-func (s *source) write(ctx context.Context, a *array, i int, d *output.Digest) error {
-	m, f := s.Layout.Mesh, s.arrayFormat(a, i)
+// write writes the rows of array i that are this rank's: those of the stripe, and rows 0 and NY-1 beside it.
+func (s *source) write(ctx context.Context, a *array, i int) error {
+	m := s.Layout.Mesh
 	lo, hi := s.Layout.Stripe.Lo, s.Layout.Stripe.Hi
 	if s.id.Rank == 0 {
 		lo = 0
-		d.AddToFile(f.Head)
 	}
-	last := s.id.Rank == s.id.Size-1
-	if last {
+	if s.id.Rank == s.id.Size-1 {
 		hi = m.NY
 	}
-	hash := d.Uses(&f)[1]
 	for n := max(1, arrayChunk/m.RowBytes()); lo < hi; lo += n {
 		rows, err := s.rows(ctx, a, lo, min(lo+n, hi))
 		if err != nil { // the field is in the file, which must stay
 			s.lack(s.titleOf(a), err)
 			rows = a.blank(m, min(lo+n, hi)-lo)
 		}
-		if err := errors.Join(hash(lo, rows), a.rows.WriteRows(lo, rows)); err != nil {
+		if err := a.rows.WriteRows(lo, rows); err != nil {
 			return fmt.Errorf("array %s: %w", a.Name, err)
 		}
-	}
-	if last {
-		d.AddToFile(f.Tail)
 	}
 	return nil
 }

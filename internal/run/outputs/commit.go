@@ -23,7 +23,7 @@ type outputSet struct {
 
 // finish completes the files and puts them in place together. Small files come first: on a full disk the field is
 // removed to make room for them.
-func (s *outputSet) finish(ctx context.Context, picture drawing, fieldSum string, begin time.Time) error {
+func (s *outputSet) finish(ctx context.Context, picture drawing, begin time.Time) error {
 	s.finishHistory()
 	if s.files.picture != nil {
 		s.finishPicture(picture)
@@ -31,7 +31,7 @@ func (s *outputSet) finish(ctx context.Context, picture drawing, fieldSum string
 	if s.film != nil {
 		s.finishAnimation()
 	}
-	s.finishField(fieldSum)
+	s.finishField()
 	s.finishArrays()
 	s.finishTrace(ctx)
 	s.report.Ended = time.Now()
@@ -129,8 +129,8 @@ func (s *outputSet) small(what, name string, finish func() (output.FileReport, e
 	s.record(name, done, err)
 }
 
-// finishField completes the field, if all ranks have written their rows. sum is its SHA-256.
-func (s *outputSet) finishField(sum string) {
+// finishField completes the field, if all ranks have written their rows.
+func (s *outputSet) finishField() {
 	if s.files.field == nil {
 		return
 	}
@@ -142,7 +142,7 @@ func (s *outputSet) finishField(sum string) {
 			return
 		}
 	}
-	done := output.FileReport{Name: name, Bytes: s.files.field.Tickets[0].Size, SHA256: sum}
+	done := output.FileReport{Name: name, Bytes: s.files.field.Tickets[0].Size}
 	s.record(name, done, s.files.field.Finish())
 }
 
@@ -157,7 +157,7 @@ func (s *outputSet) finishArrays() {
 		}):
 			s.failed(name, errors.New("the field is not written"))
 		default:
-			done := output.FileReport{Name: name, Bytes: a.file.Tickets[0].Size, SHA256: a.sum}
+			done := output.FileReport{Name: name, Bytes: a.file.Tickets[0].Size}
 			s.record(name, done, a.file.Finish())
 		}
 	}

@@ -114,73 +114,25 @@ func (o *Outputs) average(t *output.Thumbnail) output.Use {
 	}
 }
 
-// hashing is the hash of the field, which passes from rank to rank. Rank 0, which waits for none before it, adds its
-// rows while it writes them, so that the hash of a run of one rank takes no pass over the field of its own.
-type hashing struct {
-	file *output.Format // nil without a file of the field
-	last []byte         // boundary row of the file after the rows of the last rank; nil for a row of a stripe
-	own  *output.Digest // on rank 0 alone: what the file has before the rows, and then the rows
-}
-
-// startHash returns the hash before the rows.
-func (o *Outputs) startHash(s *source) (h hashing, err error) {
+// newHashes returns the hashes of this rank's rows; nil where no hash is wanted.
+func (o *Outputs) newHashes() *output.RowHashes {
 	if o.Many && !o.Hash {
-		return h, nil
-	}
-	if o.Config.Output.Field != "" {
-		h.file, h.last = new(o.fieldFormat()), s.edges[o.Layout.Mesh.NY-1]
-	}
-	if o.id.Rank != 0 {
-		return h, nil
-	}
-	if h.own, err = output.NewDigest(nil); err == nil && h.file != nil {
-		h.own.Begin(*h.file, s.edges[0])
-	}
-	return h, err
-}
-
-// uses returns what adds rows of the view to the hash; nothing on all ranks but rank 0.
-func (h hashing) uses(view output.View) (uses []output.Use) {
-	if h.own == nil {
 		return nil
 	}
-	for _, add := range h.own.Uses(h.file) {
-		uses = append(uses, func(lo int, rows []byte) error {
-			if lo < view.Stripe.Lo || lo >= view.Stripe.Hi { // a boundary row
-				return nil
-			}
-			return add(lo, rows)
-		})
-	}
-	return uses
+	return output.NewRowHashes(o.Layout.Mesh)
 }
 
-// digest passes the hash of the field from rank to rank and returns it on rank 0, whose rows it has already.
-func (o *Outputs) digest(ctx context.Context, view output.View, h hashing) (*output.Digest, error) {
-	if o.Many && !o.Hash {
-		return nil, nil
+// fieldHash returns the hash of the field on rank 0; "" where no hash is wanted.
+func (o *Outputs) fieldHash(ctx context.Context, h *output.RowHashes) (string, error) {
+	if h == nil {
+		return "", nil
 	}
 	defer o.Tracer.Phase(trace.PhaseHash, time.Now())
-	state, err := o.Comm.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
-		d := h.own
-		if d == nil {
-			var err error
-			if d, err = output.NewDigest(state); err != nil {
-				return nil, err
-			}
-			if err := d.AddRows(ctx, view, h.file); err != nil {
-				return nil, err
-			}
-		}
-		if h.file != nil && o.id.Rank == o.id.Size-1 {
-			d.End(*h.file, h.last)
-		}
-		return d.State()
-	})
+	parts, err := o.Comm.Gather(ctx, "hash", h.Part())
 	if err != nil || o.id.Rank != 0 {
-		return nil, err
+		return "", err
 	}
-	return output.NewDigest(state)
+	return output.FieldHash(o.Layout.Mesh.NY, parts...)
 }
 
 // The names of messages that carry the first and the last row of a stripe, and a row beyond a periodic end.

@@ -33,11 +33,11 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
-	hash, err := o.startHash(s) // nothing where no hash is wanted
-	if err != nil {
-		return nil, err
+	var uses []output.Use
+	hashes, figures := o.newHashes(), o.newFigures()
+	if hashes != nil {
+		uses = append(uses, hashes.Add)
 	}
-	uses, figures := hash.uses(s.view), o.newFigures()
 	if figures != nil {
 		uses = append(uses, figures.add)
 	}
@@ -49,11 +49,11 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
-	digest, err := o.digest(ctx, s.view, hash)
+	hash, err := o.fieldHash(ctx, hashes)
 	if err != nil {
 		return nil, err
 	}
-	digest, unwritten, err := o.writeArrays(ctx, s, digest)
+	unwritten, err := o.writeArrays(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +79,8 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		o.sendTrace(whole)
 		return nil, nil
 	}
-	sum, file := "", ""
-	if digest != nil {
-		sum, file = digest.Sums()
-	}
 	report := o.report(result, parts)
-	report.FieldSHA256, report.Checkpoints = sum, checkpoints
+	report.FieldHash, report.Checkpoints = hash, checkpoints
 	report.Results, report.Accuracy, report.Probed = found.results, o.accuracy(found, result), probed
 	o.stateMeshError(&report)
 	if found.residual != nil {
@@ -94,7 +90,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	set := &outputSet{Outputs: o, result: result, report: &report}
-	if err := set.finish(whole, picture, file, begin); err != nil {
+	if err := set.finish(whole, picture, begin); err != nil {
 		return nil, err
 	}
 	if o.Many {

@@ -81,7 +81,7 @@ func TestFileIsReplacedDuringTheSweeps(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := got.Fault(); err != nil || got.FieldSHA256 != whole.FieldSHA256 ||
+	if err := got.Fault(); err != nil || got.FieldHash != whole.FieldHash ||
 		*got.Results.Energy != *whole.Results.Energy || *got.Accuracy.Error != *whole.Accuracy.Error {
 		t.Errorf("%v; results %+v, want %+v", err, got.Results, whole.Results)
 	}
@@ -127,8 +127,8 @@ func TestFileIsWrittenAgainDuringTheSweeps(t *testing.T) {
 			strings.Count(fault.Error(), ": the file was changed while the run needs it") != lines {
 			t.Errorf("%s: %v, want %d faults", name, fault, len(want))
 		}
-		if got.FieldSHA256 != whole.FieldSHA256 || got.Results != nil || got.Accuracy.Why != "there are no results" {
-			t.Errorf("%s: field %s, want %s; results %v, accuracy %+v", name, got.FieldSHA256, whole.FieldSHA256,
+		if got.FieldHash != whole.FieldHash || got.Results != nil || got.Accuracy.Why != "there are no results" {
+			t.Errorf("%s: field %s, want %s; results %v, accuracy %+v", name, got.FieldHash, whole.FieldHash,
 				got.Results, got.Accuracy)
 		}
 		files, err := os.ReadDir(dir)

@@ -73,10 +73,10 @@ func TestFewRowsAndManyRanks(t *testing.T) {
 				if size == 1 {
 					want = got
 				}
-				if got.FieldSHA256 != want.FieldSHA256 || got.StopReason != want.StopReason ||
+				if got.FieldHash != want.FieldHash || got.StopReason != want.StopReason ||
 					got.Sweeps != want.Sweeps || *got.Norm != *want.Norm || got.Method != method {
-					t.Errorf("%s: %s after %d %s, norm %g; one rank: %s after %d %s, norm %g", name, got.FieldSHA256,
-						got.Sweeps, got.StopReason, *got.Norm, want.FieldSHA256, want.Sweeps, want.StopReason,
+					t.Errorf("%s: %s after %d %s, norm %g; one rank: %s after %d %s, norm %g", name, got.FieldHash,
+						got.Sweeps, got.StopReason, *got.Norm, want.FieldHash, want.Sweeps, want.StopReason,
 						*want.Norm)
 				}
 				if n := min(size, working); len(got.Ranks) != n || got.Idle != ranks[0].Config.Idle() ||
@@ -109,9 +109,9 @@ func TestResumeWithIdleRanks(t *testing.T) {
 	run(4, &got, "solver.max_iterations=3", "checkpoint.every=3 cycles", "checkpoint.dir="+saved)
 	for _, size := range []int{1, 2, 7} {
 		run(size, &got, "checkpoint.resume="+saved)
-		if got.FieldSHA256 != want.FieldSHA256 || got.ResumedAfter != 3 || got.Sweeps != want.Sweeps {
-			t.Errorf("%d ranks: field %s after %d cycles, resumed after %d; want %s after %d", size, got.FieldSHA256,
-				got.Sweeps, got.ResumedAfter, want.FieldSHA256, want.Sweeps)
+		if got.FieldHash != want.FieldHash || got.ResumedAfter != 3 || got.Sweeps != want.Sweeps {
+			t.Errorf("%d ranks: field %s after %d cycles, resumed after %d; want %s after %d", size, got.FieldHash,
+				got.Sweeps, got.ResumedAfter, want.FieldHash, want.Sweeps)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestRunGivesOneAnswer(t *testing.T) {
 		if len(reports) != 1 {
 			t.Fatalf("%d ranks: %d summaries", size, len(reports))
 		}
-		sums = append(sums, reports[0].FieldSHA256)
+		sums = append(sums, reports[0].FieldHash)
 		hold(t, dir)
 		meet := ranks[0].rendezvousFile()
 		if _, err := os.Stat(meet); !errors.Is(err, fs.ErrNotExist) {

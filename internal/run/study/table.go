@@ -37,7 +37,7 @@ type Line struct {
 	Steps   int              `json:"iterations"`       // sweeps or cycles
 	Seconds float64          `json:"seconds"`          // of the sweeps or cycles
 	Norm    *float64         `json:"norm"`
-	SHA256  string           `json:"field_sha256,omitempty"`
+	SHA256  string           `json:"field_hash,omitempty"`
 	Results *results.Results `json:"results,omitempty"`
 	Probes  output.Probed    `json:"probes,omitempty"`
 	// Accuracy is nil without results.
@@ -54,7 +54,7 @@ func lineOf(run int, keys Keys, r Result) Line {
 		l.Verdict, l.Reason = Failed, r.Failed
 	default:
 		l.Verdict, l.Steps, l.Seconds, l.Norm = string(rep.Verdict), rep.Sweeps, rep.Times.Sweeps, rep.Norm
-		l.SHA256, l.Results, l.Probes = rep.FieldSHA256, rep.Results, rep.Probed
+		l.SHA256, l.Results, l.Probes = rep.FieldHash, rep.Results, rep.Probed
 		if rep.Results != nil {
 			l.Accuracy = rep.Accuracy
 		}
@@ -174,7 +174,7 @@ func valueText(v any) string {
 func (t *Table) head() []string {
 	columns := append([]string{"run"}, t.Keys...)
 	columns = append(columns, "verdict", "reason", "iterations", "seconds", "norm", "error",
-		"field_sha256", "energy", "min", "max", "mean")
+		"field_hash", "energy", "min", "max", "mean")
 	for _, column := range []string{"flux_", "in_"} {
 		for _, side := range sides {
 			columns = append(columns, column+side)

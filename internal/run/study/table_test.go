@@ -276,7 +276,7 @@ func TestTableHasProbes(t *testing.T) {
 	got := written(t, s, filepath.Join(t.TempDir(), "t.csv"), false, lineOf(1, s.Runs[0], Result{Report: &rep}),
 		lineOf(2, s.Runs[1], Result{Failed: "why"}), lineOf(3, s.Runs[2], Result{Refused: "why not"}),
 		lineOf(4, s.Runs[3], Result{Report: &unsure}))
-	const want = `run,grid.nx,problem.top,verdict,reason,iterations,seconds,norm,error,field_sha256,energy,min,max,` +
+	const want = `run,grid.nx,problem.top,verdict,reason,iterations,seconds,norm,error,field_hash,energy,min,max,` +
 		`mean,flux_left,flux_right,flux_top,flux_bottom,in_left,in_right,in_top,in_bottom,` +
 		`source,screening,remainder,charges,probe_a,probe_cut
 1,9,,met,,7,0,1e-09,0.25,,,0,0,0.25,,,,,,,1e-09,,0.25,,,,0.25,1e-09;;0.25

@@ -129,16 +129,16 @@ type Record struct {
 	CopyRate     *float64 `json:"copy_gb_s"`     // of a copy on the devices used, bytes read and written
 	CopyFraction *float64 `json:"copy_fraction"` // Traffic over CopyRate; may pass 1 if a pass does several sweeps
 
-	FieldSHA256 string    `json:"field_sha256"`
-	Transports  []Pair    `json:"transports"` // of all pairs of neighbours
-	Devices     []string  `json:"devices"`    // by rank
-	Kernel      string    `json:"kernel"`     // of the CPU; "" on GPUs
-	Threads     int       `json:"threads"`    // CPU threads that a rank keeps busy
-	Host        string    `json:"host"`       // of the launcher, like Processor and Cores
-	Processor   string    `json:"processor"`
-	Cores       int       `json:"cores"`
-	Version     string    `json:"version"`
-	Started     time.Time `json:"started"` // start of the fastest run
+	FieldHash  string    `json:"field_hash"`
+	Transports []Pair    `json:"transports"` // of all pairs of neighbours
+	Devices    []string  `json:"devices"`    // by rank
+	Kernel     string    `json:"kernel"`     // of the CPU; "" on GPUs
+	Threads    int       `json:"threads"`    // CPU threads that a rank keeps busy
+	Host       string    `json:"host"`       // of the launcher, like Processor and Cores
+	Processor  string    `json:"processor"`
+	Cores      int       `json:"cores"`
+	Version    string    `json:"version"`
+	Started    time.Time `json:"started"` // start of the fastest run
 }
 
 // Pair is a pair of neighbours: Neighbour is below Rank.
@@ -157,9 +157,9 @@ func (p Pair) String() string { return fmt.Sprintf("%d-%d %s", p.Rank, p.Neighbo
 func NewRecord(k Kind, runs []output.Report) (Record, error) {
 	best, seconds := runs[0], make([]float64, len(runs))
 	for i, r := range runs {
-		if r.FieldSHA256 != best.FieldSHA256 || r.Sweeps != best.Sweeps {
+		if r.FieldHash != best.FieldHash || r.Sweeps != best.Sweeps {
 			return Record{}, fmt.Errorf("run %d gave %d sweeps to the field %s, run 1 %d to %s: they must be the same",
-				i+1, r.Sweeps, r.FieldSHA256, runs[0].Sweeps, runs[0].FieldSHA256)
+				i+1, r.Sweeps, r.FieldHash, runs[0].Sweeps, runs[0].FieldHash)
 		}
 		if !(r.Times.Sweeps > 0) {
 			return Record{}, fmt.Errorf("run %d took %v s for %d sweeps: too short to be measured", i+1, r.Times.Sweeps,
@@ -178,7 +178,7 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 		Scaling: k, Problem: best.Problem, NX: best.Mesh.NX, NY: best.Mesh.NY, DType: best.Mesh.DType,
 		Ranks:  len(best.Ranks),
 		Sweeps: best.Sweeps, Depth: best.Depth, Seconds: seconds, Parallel: best.Times.Sweeps, GLUPS: best.GLUPS,
-		Traffic: Traffic(best.GLUPS, dtype.Size()), FieldSHA256: best.FieldSHA256, Version: best.Version,
+		Traffic: Traffic(best.GLUPS, dtype.Size()), FieldHash: best.FieldHash, Version: best.Version,
 		Started: best.Started,
 		Kernel:  best.Ranks[0].Kernel, Threads: best.Ranks[0].Threads,
 	}
@@ -193,9 +193,9 @@ func NewRecord(k Kind, runs []output.Report) (Record, error) {
 
 // SameField fails unless r and other, a record of the same mesh, have the same field: ranks must not change the answer.
 func (r *Record) SameField(other Record) error {
-	if r.FieldSHA256 != other.FieldSHA256 {
-		return fmt.Errorf("%d ranks gave the field %s, %d gave %s: they must be the same", r.Ranks, r.FieldSHA256,
-			other.Ranks, other.FieldSHA256)
+	if r.FieldHash != other.FieldHash {
+		return fmt.Errorf("%d ranks gave the field %s, %d gave %s: they must be the same", r.Ranks, r.FieldHash,
+			other.Ranks, other.FieldHash)
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ func report(ranks int, seconds float64) output.Report {
 		Version: "v1", Problem: "gtc2019", Mesh: output.MeshReport{NX: 128, NY: 512, DType: "float64"}, Depth: 3,
 		Sweeps: 1000,
 		Times:  output.TimesReport{Setup: 9, Sweeps: seconds}, GLUPS: 128 * 512 * 1000 / seconds / 1e9,
-		FieldSHA256: "ab",
-		Started:     time.Unix(int64(100*seconds), 0).UTC(),
+		FieldHash: "ab",
+		Started:   time.Unix(int64(100*seconds), 0).UTC(),
 	}
 	for i := range ranks {
 		r.Ranks = append(r.Ranks, output.RankReport{Rank: i, Device: "cpu avx2, 1 thread", Kernel: "avx2", Threads: 1,
@@ -88,7 +88,7 @@ func TestRecord(t *testing.T) {
 		Scaling: Strong, Problem: "gtc2019", NX: 128, NY: 512, DType: "float64", Ranks: 2, Sweeps: 1000, Depth: 3,
 		Seconds: []float64{1.25},
 		Serial:  number(2), Parallel: 1.25, SpeedUp: number(1.6), Efficiency: number(0.8),
-		GLUPS: glups, Traffic: 16 * glups, CopyRate: number(8 * glups), CopyFraction: number(2), FieldSHA256: "ab",
+		GLUPS: glups, Traffic: 16 * glups, CopyRate: number(8 * glups), CopyFraction: number(2), FieldHash: "ab",
 		Transports: []Pair{{0, 1, "shared memory", "same node"}, {1, 0, "shared memory", "same node"}},
 		Devices:    []string{"cpu avx2, 1 thread", "cpu avx2, 1 thread"}, Kernel: "avx2", Threads: 1,
 		Host: "node", Processor: "chip", Cores: 2, Version: "v1", Started: time.Unix(125, 0).UTC(),
@@ -106,13 +106,13 @@ func TestRecord(t *testing.T) {
 
 func TestRunsThatDifferAreRefused(t *testing.T) {
 	other := report(1, 1)
-	other.FieldSHA256 = "cd"
+	other.FieldHash = "cd"
 	_, err := NewRecord(Weak, []output.Report{report(1, 1), other})
 	if want := "run 2 gave 1000 sweeps to the field cd, run 1 1000 to ab: they must be the same"; err == nil ||
 		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	_, err = NewRecord(Weak, []output.Report{report(1, 1), {FieldSHA256: "ab", Sweeps: 1000}})
+	_, err = NewRecord(Weak, []output.Report{report(1, 1), {FieldHash: "ab", Sweeps: 1000}})
 	if want := "run 2 took 0 s for 1000 sweeps: too short to be measured"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -120,7 +120,7 @@ func TestRunsThatDifferAreRefused(t *testing.T) {
 	if err := all[1].SameField(all[0]); err != nil {
 		t.Error(err)
 	}
-	all[1].FieldSHA256 = "cd"
+	all[1].FieldHash = "cd"
 	err = all[1].SameField(all[0])
 	if want := "2 ranks gave the field cd, 1 gave ab: they must be the same"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -135,7 +135,7 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "scaling,problem,nx,ny,dtype,ranks,sweeps,depth,seconds,t_s,t_p,speed_up,efficiency,glups,gb_s," +
-		"copy_gb_s,copy_fraction,field_sha256,transports,devices,kernel,threads,host,processor,cores,version,started" +
+		"copy_gb_s,copy_fraction,field_hash,transports,devices,kernel,threads,host,processor,cores,version,started" +
 		"\n" +
 		"strong,gtc2019,128,512,float64,1,1000,3,4; 2; 3,,2,1,1,0.032768,0.524288,,,ab,0-0 shared memory," +
 		"\"cpu avx2, 1 thread\",avx2,1,,,0,v1,1970-01-01T00:03:20Z\n" +

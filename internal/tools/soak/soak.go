@@ -88,10 +88,10 @@ type Event struct {
 
 // Reference describes the field with which all others are compared.
 type Reference struct {
-	Host        string  `json:"host"` // whose CPU has computed it
-	Sweeps      int     `json:"sweeps"`
-	Seconds     float64 `json:"seconds"`
-	FieldSHA256 string  `json:"field_sha256"` // as in the report of a run
+	Host      string  `json:"host"` // whose CPU has computed it
+	Sweeps    int     `json:"sweeps"`
+	Seconds   float64 `json:"seconds"`
+	FieldHash string  `json:"field_hash"` // as in the report of a run
 }
 
 // Working says how far rank 0 is in a step that takes long. Round 0 is the reference.
@@ -278,7 +278,7 @@ func (d Difference) String() string {
 // String describes the reference in one line.
 func (r Reference) String() string {
 	return fmt.Sprintf("reference: %s by the CPU of %s in %s; SHA-256 of the field %s",
-		english.Plural(r.Sweeps, "sweep", ""), r.Host, seconds(r.Seconds), r.FieldSHA256)
+		english.Plural(r.Sweeps, "sweep", ""), r.Host, seconds(r.Seconds), r.FieldHash)
 }
 
 // String describes in one line how far rank 0 is.

@@ -205,17 +205,17 @@ func (s *soaking) computeReference(ctx context.Context) (table []byte, err error
 	if err != nil {
 		return nil, err
 	}
-	digest, err := output.NewDigest(nil)
+	all := output.NewRowHashes(f.layout.Mesh)
+	view := output.View{Mesh: f.layout.Mesh, Stripe: f.layout.Stripe, Rows: f.backend, Initial: s.Problem}
+	if err := view.Each(ctx, all.Add); err != nil {
+		return nil, err
+	}
+	field, err := output.FieldHash(f.layout.Mesh.NY, all.Part())
 	if err != nil {
 		return nil, err
 	}
-	view := output.View{Mesh: f.layout.Mesh, Stripe: f.layout.Stripe, Rows: f.backend}
-	if err := digest.AddRows(ctx, view, nil); err != nil {
-		return nil, err
-	}
-	field, _ := digest.Sums()
 	s.tell(soak.Event{Event: "reference", Reference: &soak.Reference{Host: s.Comm.Self().Host, Sweeps: sweeps,
-		Seconds: took, FieldSHA256: field}})
+		Seconds: took, FieldHash: field}})
 	return hashes.table, nil
 }
 
