@@ -173,6 +173,7 @@ type Colour struct {
 	RGB         [3]uint8
 	Name        string
 	Value       *float64 // that it keeps; nil if it is free
+	Floating    *float64 // as of a Region
 	Coefficient *float64 // of the material; nil: 1
 }
 
@@ -230,13 +231,13 @@ func parseColour(fields []string) (c Colour, err error) {
 	}
 	err = attributes(fields[1:], map[string]func(string) bool{
 		"name":  c.setName,
-		"value": func(text string) bool { return setNumber(&c.Value, text) },
+		"value": func(text string) bool { return setValue(&c.Value, &c.Floating, text) },
 		"coefficient": func(text string) bool {
 			return setNumber(&c.Coefficient, text) && (*c.Coefficient == 0 || *c.Coefficient >= LeastCoefficient &&
 				*c.Coefficient <= MostCoefficient)
 		},
-	}, fmt.Sprintf("name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER and coefficient=NUMBER, 0 or %g "+
-		"to %g", LeastCoefficient, MostCoefficient))
+	}, fmt.Sprintf("name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER, value=floating, "+
+		"value=floating(FLUX) and coefficient=NUMBER, 0 or %g to %g", LeastCoefficient, MostCoefficient))
 	return c, err
 }
 

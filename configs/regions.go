@@ -13,6 +13,8 @@ type Region struct {
 	Name  string
 	Where string // the condition that holds in it; "" in a drawing
 	Value *float64
+	// Floating is the flux into a region whose value is not given; nil for others. Its Value is 0 until it is found.
+	Floating *float64
 }
 
 // ParseRegions reads the value of problem.regions: names with semicolons between them, each followed by a value and, at
@@ -48,8 +50,8 @@ func parseRegion(item string) (r Region, err error) {
 	}
 	r.Name = fields[0]
 	err = attributes(fields[1:], map[string]func(string) bool{
-		"value": func(text string) bool { return setNumber(&r.Value, text) },
-	}, "value=NUMBER and, at last, where=CONDITION")
+		"value": func(text string) bool { return setValue(&r.Value, &r.Floating, text) },
+	}, "value=NUMBER, value=floating or value=floating(FLUX) and, at last, where=CONDITION")
 	if err == nil && r.Value == nil {
 		err = errors.New(form)
 	}

@@ -60,6 +60,7 @@ func Validate(c Config) error {
 	}
 	v.nats(c.NATS)
 	v.output(c)
+	v.conductors(c)
 	if t := c.Trace; t.To > 0 && t.To <= t.From {
 		v.fault("trace.to %d: must be more than trace.from (%d), or 0 for the end of the run", t.To, t.From)
 	}

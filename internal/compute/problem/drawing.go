@@ -172,7 +172,8 @@ func (d *drawing) touch() string {
 		for x := range d.width {
 			here, ok := at(x, y)
 			for _, n := range [][2]int{{x + 1, y}, {x - 1, y + 1}, {x, y + 1}, {x + 1, y + 1}} {
-				if other, also := at(n[0], n[1]); ok && also && *other.Value != *here.Value {
+				if other, also := at(n[0], n[1]); ok && also && other != here &&
+					(*other.Value != *here.Value || other.Floating != nil || here.Floating != nil) {
 					return fmt.Sprintf("%s and %s touch at column %d, row %d of the picture", here.Title(),
 						other.Title(), x, y)
 				}
@@ -238,14 +239,14 @@ func (d *drawing) warnings() (lines []string) {
 	return lines
 }
 
-// String describes the drawing: its file, its regions with their values, and colours that have nothing but a name, so
-// that a value which was forgotten is seen.
-func (d *drawing) String() string {
+// describe describes the drawing: its file, its regions with their values, and colours that have nothing but a name, so
+// that a value which was forgotten is seen. found says that the values of those that float are known.
+func (d *drawing) describe(found bool) string {
 	var regions []string
 	for _, c := range d.colours {
 		switch {
 		case c.Value != nil:
-			regions = append(regions, fmt.Sprintf("%s %.6g", c.Title(), *c.Value))
+			regions = append(regions, c.Title()+" "+valueText(c.Value, c.Floating, found))
 		case c.Coefficient == nil && c.Name != "":
 			regions = append(regions, c.Name+" free")
 		}
@@ -270,7 +271,7 @@ func (d *drawing) materials() string {
 // regions returns the regions of the colours, by their numbers. Those of colours that are free have no name.
 func (d *drawing) regions() (list []configs.Region) {
 	for _, c := range d.colours {
-		r := configs.Region{Value: c.Value}
+		r := configs.Region{Value: c.Value, Floating: c.Floating}
 		if c.Value != nil {
 			r.Name = c.Title()
 		}

@@ -7,6 +7,7 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,10 @@ type Problem struct {
 	patches [][]patch // of islands, by row
 	drawing *drawing  // nil without one
 	regions regions
-	cells   int64  // bytes of arrays of cells
-	faulty  bool   // New returned an error
-	worked  func() // see OnWork
+	found   []float64 // the values of the regions that float, in their order; nil before they are known
+	cells   int64     // bytes of arrays of cells
+	faulty  bool      // New returned an error
+	worked  func()    // see OnWork
 	config  configs.Config
 }
 
@@ -59,12 +61,17 @@ func (p part) zero() bool { return p.constant() && p.node.at(&span{}, 0, 0) == 0
 // the cause. A problem returned with an error has only Mesh and Name, and a plain operator. New does not evaluate
 // expressions that depend on a point; Check, Row, ValueRow, FixedRow and MaxGuess do. It stops when ctx ends.
 func New(ctx context.Context, cfg configs.Config) (*Problem, error) {
-	return newProblem(ctx, cfg, pictures{})
+	return Valued(ctx, cfg, nil)
+}
+
+// Valued is New with the values of the regions that float, in their order; nil before they are found.
+func Valued(ctx context.Context, cfg configs.Config, values []float64) (*Problem, error) {
+	return newProblem(ctx, cfg, pictures{}, values)
 }
 
 // Again is New with the configuration of p, which may be closed. It takes the pictures from p instead of their files.
 func (p *Problem) Again(ctx context.Context) (*Problem, error) {
-	return newProblem(ctx, p.config, pictures{p.drawing, p.fixed.picture})
+	return newProblem(ctx, p.config, pictures{p.drawing, p.fixed.picture}, p.found)
 }
 
 // pictures are those that were read; nil if they were not.
@@ -73,7 +80,7 @@ type pictures struct {
 	fixed   *picture
 }
 
-func newProblem(ctx context.Context, cfg configs.Config, read pictures) (*Problem, error) {
+func newProblem(ctx context.Context, cfg configs.Config, read pictures, values []float64) (*Problem, error) {
 	dtype, err := solver.ParseDType(cfg.Grid.DType)
 	if err != nil {
 		return nil, fmt.Errorf("grid.%w", err)
@@ -90,7 +97,7 @@ func newProblem(ctx context.Context, cfg configs.Config, read pictures) (*Proble
 		return nil, err
 	}
 	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name,
-		config: cfg, worked: func() {}}
+		config: cfg, worked: func() {}, found: values}
 	if p.name == "" {
 		p.name = def.Title()
 	}
@@ -100,7 +107,7 @@ func newProblem(ctx context.Context, cfg configs.Config, read pictures) (*Proble
 	}
 	faults = append(faults, p.open(ctx, def, cfg.Problem.Coefficient != "", read)...)
 	if len(faults) == 0 {
-		if err := p.weigh(cfg.Grid); err != nil {
+		if err := cmp.Or(p.weigh(cfg.Grid), p.checkFloating()); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -210,6 +217,11 @@ func (p *Problem) draw(ctx context.Context, def configs.Problem, named bool, rea
 			"expression", def.Initial)
 	case p.initial.node.eval == nil:
 		return nil // its error is reported
+	}
+	found := finder(p.found)
+	for i := range p.drawing.colours {
+		c := &p.drawing.colours[i]
+		found(c.Floating, &c.Value)
 	}
 	if err := p.holds("problem.colours", p.drawing.regions()); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"jacobi/configs"
@@ -37,8 +38,10 @@ func (p *Problem) nameRegions(def configs.Problem) error {
 	case p.initial.node.eval == nil:
 		return nil // its error is reported
 	}
-	fixed, initial := compared(constant(0)), p.initial.node
-	for _, r := range list {
+	fixed, initial, found := compared(constant(0)), p.initial.node, finder(p.found)
+	for i := range list {
+		found(list[i].Floating, &list[i].Value)
+		r := list[i]
 		n, err := compile(r.Where, p.mesh, p.numbers.width, p.numbers.height)
 		if err == nil && !n.isBool {
 			err = errors.New("it is a number, not a condition")
@@ -69,16 +72,53 @@ func (p *Problem) holds(key string, list []configs.Region) error {
 	return nil
 }
 
-// String names the regions with their values.
-func (r regions) String() string {
+// finder returns a function that sets the value of a region that floats to the next one of values, if they are found.
+func finder(values []float64) func(floats *float64, value **float64) {
+	return func(floats *float64, value **float64) {
+		if floats != nil && len(values) > 0 {
+			*value, values = &values[0], values[1:]
+		}
+	}
+}
+
+// checkFloating refuses regions that float where nothing else fixes the field.
+func (p *Problem) checkFloating() error {
+	floats := slices.ContainsFunc(p.regions.list, func(r configs.Region) bool { return r.Floating != nil })
+	held := slices.ContainsFunc(p.regions.list, func(r configs.Region) bool { return r.Value != nil && r.Floating == nil })
+	transfers := slices.ContainsFunc(p.transfers[:], func(h part) bool { return h.key != "" && !h.zero() })
+	if !floats || held || transfers || !p.unfixed() || !p.screening.zero() {
+		return nil
+	}
+	return fmt.Errorf("%s: all regions are floating and no side has values, so any constant can be added to a solution; "+
+		"give a region or a side a value, problem.screening above 0, or a robin side with h above 0", p.fixed.key)
+}
+
+// describe names the regions with their values. found says that those of the floating ones are known.
+func (r regions) describe(found bool) string {
 	var list []string
 	for _, r := range r.list {
 		if r.Value != nil {
-			list = append(list, fmt.Sprintf("%s %.6g", r.Name, *r.Value))
+			list = append(list, r.Name+" "+valueText(r.Value, r.Floating, found))
 		}
 	}
 	return strings.Join(list, ", ")
 }
+
+// valueText describes the value of a region.
+func valueText(value, floats *float64, found bool) string {
+	switch {
+	case floats == nil:
+		return fmt.Sprintf("%.6g", *value)
+	case found:
+		return fmt.Sprintf("%.6g (floating)", *value)
+	case *floats != 0:
+		return fmt.Sprintf("floating(%.6g)", *floats)
+	}
+	return "floating"
+}
+
+// RegionFloats reports whether the region of a number floats.
+func (p *Problem) RegionFloats(number int) bool { return p.regions.list[number].Floating != nil }
 
 // RegionNames returns the names of the regions by their numbers, "" for one without points; nil if regions have none.
 func (p *Problem) RegionNames() (names []string) {

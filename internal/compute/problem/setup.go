@@ -39,9 +39,9 @@ func (p *Problem) Setup(fixed int64) Setup {
 	n, text, drawing, regions := p.numbers, p.fixed.text, "", ""
 	switch {
 	case p.drawing != nil:
-		text, drawing = NoFixed, p.drawing.String()
+		text, drawing = NoFixed, p.drawing.describe(p.found != nil)
 	case p.regions.list != nil:
-		text, regions = NoFixed, p.regions.String()
+		text, regions = NoFixed, p.regions.describe(p.found != nil)
 	}
 	coefficient, materials := p.coefficient.text, ""
 	if p.drawing != nil && p.drawing.hasCoefficients() {

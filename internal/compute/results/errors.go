@@ -16,6 +16,7 @@ type Errors struct {
 	Mean    *float64            `json:"mean"`
 	Flux    map[string]*float64 `json:"flux"`
 	Regions []*float64          `json:"regions"` // of their fluxes
+	Values  []*float64          `json:"values"`  // of those of floating regions
 }
 
 // Compare returns the errors of results, but for extremes, by those on half and quarter of the mesh, with ratio times
@@ -40,14 +41,15 @@ func Compare(own, half, quarter *Results, ratio float64) *Errors {
 		e.Flux[side] = of(func(r *Results) *float64 { return r.Flux[side] })
 	}
 	for i := range own.Regions {
-		e.Regions = append(e.Regions, of(func(r *Results) *float64 { return own.counterpart(i, r) }))
+		e.Regions = append(e.Regions, of(func(r *Results) *float64 { return own.counterpart(i, r).flux() }))
+		e.Values = append(e.Values, of(func(r *Results) *float64 { return own.counterpart(i, r).value() }))
 	}
 	return e
 }
 
-// counterpart returns the flux of the region of another mesh that is region i of r: the one of its name, or without
-// names the only one with its values. It is nil if there is none.
-func (r *Results) counterpart(i int, other *Results) *float64 {
+// counterpart returns the region of another mesh that is region i of r: the one of its name, or without names the only
+// one with its values. It is nil if there is none.
+func (r *Results) counterpart(i int, other *Results) *Region {
 	g := r.Regions[i]
 	alike := func(o Region) bool { return o.Name == g.Name && (g.Name != "" || o.Min == g.Min && o.Max == g.Max) }
 	var found []Region
@@ -56,5 +58,21 @@ func (r *Results) counterpart(i int, other *Results) *float64 {
 			return nil
 		}
 	}
-	return found[0].Flux
+	return &found[0]
+}
+
+// flux returns the flux of a region; nil of none.
+func (g *Region) flux() *float64 {
+	if g == nil {
+		return nil
+	}
+	return g.Flux
+}
+
+// value returns the value of a region that floats; nil of another one.
+func (g *Region) value() *float64 {
+	if g == nil || !g.Floating {
+		return nil
+	}
+	return &g.Min
 }

@@ -55,6 +55,7 @@ type Results struct {
 	Regions []Region            `json:"regions"`           // of fixed points, by their first points
 	Omitted string              `json:"omitted,omitempty"` // why there are no regions
 	Errors  *Errors             `json:"errors,omitempty"`  // that the mesh leaves; nil where they are not known
+	Matrix  *Matrix             `json:"matrix,omitempty"`  // nil without output.matrix
 }
 
 // Point is a point of the mesh with a value of the field.
@@ -75,6 +76,8 @@ type Region struct {
 	Min    float64  `json:"min"`
 	Max    float64  `json:"max"`
 	Flux   *float64 `json:"flux"` // the integral of a times the derivative into the region: its charge
+	// Floating says that the value was found: the one of the flux that is given.
+	Floating bool `json:"floating,omitempty"`
 }
 
 // Merge merges the parts of all ranks, in rank order.
@@ -144,13 +147,13 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		return r, nil
 	}
 	for i, g := range list {
-		name := ""
+		name, floats := "", false
 		if names != nil {
-			name = names[i]
+			name, floats = names[i], p.RegionFloats(i)
 		}
 		if g.Points > 0 {
 			r.Regions = append(r.Regions, Region{Name: name, First: at(g.First, g.IX, g.IY), Points: g.Points,
-				Min: g.Min, Max: g.Max, Flux: finite(g.Flux.Value())})
+				Min: g.Min, Max: g.Max, Flux: finite(g.Flux.Value()), Floating: floats})
 		}
 	}
 	sortRegions(r.Regions)

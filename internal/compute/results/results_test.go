@@ -34,6 +34,8 @@ func (w world) Screening() float64              { return w.k2 }
 func (w world) at(ix, iy int) float64           { return w.values[iy*w.mesh.NX+ix] }
 func (w world) FixedRow(iy int, d []bool) error { copy(d, w.fixed[iy*w.mesh.NX:]); return nil }
 
+func (w world) RegionFloats(int) bool { return false }
+
 func (w world) RegionNames() []string { return w.names }
 func (w world) Region(_, ix int) int {
 	return ring(ix, w.mesh.NX, w.mesh.PeriodicColumns()) / 3 % len(w.names)

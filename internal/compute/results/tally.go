@@ -33,6 +33,8 @@ type Problem interface {
 	// RegionNames returns the names of the regions of fixed points by their numbers; nil if regions are connected fixed
 	// points, without names.
 	RegionNames() []string
+	// RegionFloats reports whether the value of the region of a number was found, and not given.
+	RegionFloats(number int) bool
 	// RegionRow writes the numbers of the regions of the fixed points of row iy to dst, and -1 for other points, if
 	// regions have names.
 	RegionRow(iy int, fixed []bool, dst []int)

@@ -38,7 +38,12 @@ func (r Results) Lines() [][2]string {
 	}
 	for i, g := range r.Regions[:min(len(r.Regions), maxLines)] {
 		values := fmt.Sprintf("%.6g", g.Min)
-		if g.Max != g.Min {
+		switch {
+		case g.Floating && i < len(e.Values):
+			values = number(&g.Min) + Within(&g.Min, e.Values[i]) + " (floating)"
+		case g.Floating:
+			values = number(&g.Min) + " (floating)"
+		case g.Max != g.Min:
 			values += fmt.Sprintf(" to %.6g", g.Max)
 		}
 		points := humanize.Comma(g.Points) + " " + english.PluralWord(int(g.Points), "point", "")
@@ -55,6 +60,9 @@ func (r Results) Lines() [][2]string {
 	}
 	if more := len(r.Regions) - maxLines; more > 0 {
 		lines = append(lines, [2]string{"", fmt.Sprintf("and %d more, which are in the report", more)})
+	}
+	if r.Matrix != nil {
+		lines = append(lines, r.Matrix.lines()...)
 	}
 	return lines
 }

@@ -47,6 +47,7 @@ type Share struct {
 	Part     Part              `json:"part"`
 	Contents map[string][]byte `json:"contents,omitempty"` // of files; see package problem
 	Islands  json.RawMessage   `json:"islands,omitempty"`  // a problem.Survey
+	Values   []float64         `json:"values,omitempty"`   // of regions that float, as far as the rank knows them
 }
 
 // said is what a rank says in Agree.

@@ -286,10 +286,12 @@ type NATSReport struct {
 
 // TimesReport holds times in seconds, measured by rank 0.
 type TimesReport struct {
-	Setup  float64 `json:"setup_seconds"`            // until all ranks were ready to sweep, without Meshes
+	Setup  float64 `json:"setup_seconds"`            // until all ranks were ready to sweep, without Meshes and Regions
 	Meshes float64 `json:"meshes_seconds,omitempty"` // for the solutions on coarser meshes
-	Sweeps float64 `json:"sweeps_seconds"`           // from the first sweep to the last norm
-	Output float64 `json:"output_seconds"`           // hash, field and picture
+	// Regions is for the solutions for single regions, which give values of those that float, and the matrix.
+	Regions float64 `json:"regions_seconds,omitempty"`
+	Sweeps  float64 `json:"sweeps_seconds"` // from the first sweep to the last norm
+	Output  float64 `json:"output_seconds"` // hash, field and picture
 	// Samples is how long the sweeps waited for files that are written while they go on.
 	Samples float64 `json:"samples_seconds,omitempty"`
 }

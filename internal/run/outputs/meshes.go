@@ -97,3 +97,20 @@ func errorsOfExtremes(fields []*placeValues, ratio float64) (least, most *float6
 	}
 	return errorOf(low, ratio), errorOf(high, ratio)
 }
+
+// Conductors are what solutions for single regions have given.
+type Conductors struct {
+	Matrix *results.Matrix // nil where none is wanted
+	Why    string          // why there is none
+	Time   time.Duration
+}
+
+// stateMatrix enters the matrix of the regions in the report, or why there is none.
+func (o *Outputs) stateMatrix(r *output.Report) {
+	switch c := o.Conductors; {
+	case c.Why != "":
+		r.Missing = append(r.Missing, output.FileFault{Name: "output.matrix", Error: c.Why})
+	case r.Results != nil:
+		r.Results.Matrix = c.Matrix
+	}
+}

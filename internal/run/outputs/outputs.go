@@ -44,6 +44,7 @@ type Options struct {
 	// is hashed only if Hash is set.
 	Many, Hash bool
 	Meshes     Meshes
+	Conductors Conductors
 	// Correction returns the largest correction that the next iteration would make to this rank's rows; with a weighted
 	// operator, that the last one has made. It is nil for a method whose norm tells that.
 	Correction func(context.Context) (float64, error)

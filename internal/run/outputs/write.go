@@ -83,6 +83,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	report.FieldHash, report.Checkpoints = hash, checkpoints
 	report.Results, report.Accuracy, report.Probed = found.results, o.accuracy(found, result), probed
 	o.stateMeshError(&report)
+	o.stateMatrix(&report)
 	if found.residual != nil {
 		report.Residual = found.residual
 	}
@@ -186,8 +187,8 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 	rep := o.Report
 	rep.Ranks, rep.Sweeps, rep.StopReason = parts, result.Iterations, result.Reason
 	rep.Converged, rep.Verdict = result.Reason == solver.Converged, c.Verdict(result.Reason)
-	rep.Times = output.TimesReport{Setup: (o.readyAt.Sub(rep.Started) - o.Meshes.Time).Seconds(),
-		Meshes: o.Meshes.Time.Seconds(), Sweeps: times.Total.Seconds(), Samples: times.Sample.Seconds()}
+	rep.Times = output.TimesReport{Setup: (o.readyAt.Sub(rep.Started) - o.Meshes.Time - o.Conductors.Time).Seconds(),
+		Meshes: o.Meshes.Time.Seconds(), Regions: o.Conductors.Time.Seconds(), Sweeps: times.Total.Seconds(), Samples: times.Sample.Seconds()}
 	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Iterations-o.Start), times.Total.Seconds())
 	if d := result.Decisive; d != nil {
 		rep.Decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}

@@ -2,14 +2,11 @@ package rank
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"jacobi/configs"
 	"jacobi/cuda/driver"
-	"jacobi/internal/net/roster"
-	"jacobi/internal/observe/output"
 	"jacobi/internal/run/outputs"
 	"jacobi/solver"
 )
@@ -51,7 +48,14 @@ func (r *run) solveCoarser(ctx context.Context) error {
 	}
 	r.meshes.Places = places
 	for i, c := range coarser {
-		solved, why, err := r.onMesh(ctx, c, fmt.Sprintf("mesh %d", i+1))
+		if !r.problem.InitialHolds() || r.values != nil {
+			c.Problem.Initial = "0"
+		}
+		c.Output, c.Checkpoint, c.View.Listen = configs.Output{Results: true}, configs.Checkpoint{}, ""
+		solved, end, why, err := r.solveStage(ctx, c, fmt.Sprintf("mesh %d", i+1), places)
+		if why == "" && end.Reason != solver.Converged && end.Reason != solver.Stalled {
+			why = "the cycles did not reach the tolerance"
+		}
 		if err != nil {
 			return fmt.Errorf("on the coarser mesh of %d x %d points: %w", c.Grid.NX, c.Grid.NY, err)
 		}
@@ -77,47 +81,6 @@ func (r *run) wantsCoarser() bool {
 		return c.Solver.Tolerance > 0 || c.Solver.RelativeTolerance > 0
 	}
 	return c.Solver.MeshError == "on"
-}
-
-// onMesh solves the problem of the job on another mesh, of c. why says, on all ranks, why there is no solution.
-func (r *run) onMesh(ctx context.Context, c configs.Config, name string) (s outputs.Solved, why string, err error) {
-	c.Output = configs.Output{Results: true}
-	c.Checkpoint, c.View.Listen = configs.Checkpoint{}, ""
-	if !r.problem.InitialHolds() {
-		c.Problem.Initial = "0"
-	}
-	on := *r.session
-	on.Config, on.Origin.Identity, on.share = c, r.id, r.cores
-	on.Ordered, on.Stats, on.Watch, on.Check = true, false, nil, nil
-	comm := r.comm.Stage(name)
-	defer comm.Close()
-	coarse := on.newRun(configs.Planned{Config: c, Contents: r.planned})
-	coarse.ctx, coarse.coarse = comm.Context(), true
-	coarse.keepOn = func() bool { return true }
-	coarse.meshes.Places = r.meshes.Places
-	defer coarse.open.close()
-	err = coarse.enter(coarse.ctx, comm)
-	if refused, ok := errors.AsType[*roster.RefusedError](err); ok {
-		return s, refused.Text, nil
-	}
-	if err != nil {
-		return s, "", err
-	}
-	if err := coarse.checkWhole(); err != nil {
-		return s, err.Error(), nil
-	}
-	w, err := coarse.work(coarse.ctx)
-	if err != nil {
-		return s, "", err
-	}
-	if w.result.Reason != solver.Converged && w.result.Reason != solver.Stalled {
-		return s, "the cycles did not reach the tolerance", nil
-	}
-	if coarse.idle() {
-		return s, "", nil
-	}
-	return outputs.Solved{Mesh: output.NewMeshReport(coarse.problem.Mesh()), Report: w.report,
-		Values: coarse.outputs.Values()}, "", nil
 }
 
 // keepGPU takes this rank's GPU, if one sweeps, and keeps its context until the job ends.

@@ -14,6 +14,7 @@ import (
 type united struct {
 	Contents problem.Sums     `json:"contents"`
 	Islands  *problem.Islands `json:"islands,omitempty"` // nil where there can be none
+	Values   []float64        `json:"values,omitempty"`  // of the regions that float, if all ranks know them
 }
 
 // uniteIslands finds the islands from what all ranks have surveyed, on rank 0.

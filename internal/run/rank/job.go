@@ -32,8 +32,11 @@ type run struct {
 	open      closers        // of what the phases of the job have opened
 	startedAt time.Time
 	order     desk.Order // of a job that was ordered
-	coarse    bool       // the job is another one's, on a coarser mesh
+	coarse    bool       // the job is a stage of another one
 	meshes    outputs.Meshes
+	values    []float64 // of the regions that float; nil before they are found
+	// conductors are what solutions for single regions have given.
+	conductors outputs.Conductors
 	// ctx is that of the job. It ends when the job is stopped before its first sweep; keepOn then returns false, and
 	// is called before that sweep.
 	ctx    context.Context
@@ -115,7 +118,11 @@ func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
 	if err := r.settle(ctx, united.Islands); err != nil {
 		return err
 	}
-	return r.takePlace(comm)
+	if err := r.takePlace(comm); err != nil || r.idle() || r.Task != nil || united.Values != nil ||
+		!r.Config.Problem.Floats() {
+		return err
+	}
+	return r.float(ctx)
 }
 
 // wire takes the phases from the layout to the links.
@@ -125,7 +132,7 @@ func (r *run) wire(ctx context.Context) error {
 
 // solveAll takes the phases from the layout to the outputs.
 func (r *run) solveAll(ctx context.Context) (written, error) {
-	err := inTurn(ctx, r.watch, r.openPage, r.solveCoarser, r.wire, r.load, r.openOutputs)
+	err := inTurn(ctx, r.watch, r.openPage, r.solveCoarser, r.solveMatrix, r.wire, r.load, r.openOutputs)
 	if err != nil {
 		return written{}, err
 	}
@@ -210,6 +217,8 @@ func (r *run) leaveIdle(comm *roster.Comm) error {
 type ending struct {
 	Reason solver.StopReason `json:"reason"`
 	Norm   roster.Number     `json:"norm"`
+	// Refused says why the run has no iterations; "" for others.
+	Refused string `json:"refused,omitempty"`
 }
 
 // awaitEnd waits on an idle rank until the working ranks have ended the run, and returns their result. A request to
@@ -231,6 +240,9 @@ func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return w, fmt.Errorf("end of the run: %w", err)
 	}
+	if e.Refused != "" {
+		return w, &roster.RefusedError{Text: e.Refused}
+	}
 	w.result.Reason, w.result.Norm = e.Reason, float64(e.Norm)
 	return w, nil
 }
@@ -240,7 +252,7 @@ func (m *membership) end(ctx context.Context, result solver.Result) error {
 	if err := m.comm.Barrier(ctx, "end"); err != nil {
 		return err
 	}
-	data, err := json.Marshal(ending{result.Reason, roster.Number(result.Norm)})
+	data, err := json.Marshal(ending{Reason: result.Reason, Norm: roster.Number(result.Norm)})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"runtime"
+	"slices"
 
 	"jacobi/cuda"
 	"jacobi/internal/base/ballast"
@@ -34,9 +35,13 @@ func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
 		}
 		r.planned = job.Contents
 	}
-	if r.problem, err = problem.New(ctx, r.Config); err != nil {
+	if r.values == nil {
+		r.values = r.knownValues()
+	}
+	if r.problem, err = problem.Valued(ctx, r.Config, r.values); err != nil {
 		return share, err
 	}
+	share.Values = r.values
 	r.open.add(r.problem.Close)
 	r.problem.OnWork(r.comm.Worked)
 	if r.problem.Weighted() && !r.Ordered { // the first pass over the rows fills a small heap every few rows
@@ -71,6 +76,9 @@ func (r *run) unite(ctx context.Context, shares []roster.Share) (u united, err e
 	u.Contents, err = r.problem.Unite(ctx, sums, r.planned, func(rank int) string {
 		return r.comm.Member(rank).String()
 	})
+	if !slices.ContainsFunc(shares, func(s roster.Share) bool { return !slices.Equal(s.Values, r.values) }) {
+		u.Values = r.values
+	}
 	if err == nil {
 		u.Islands, err = r.uniteIslands(shares)
 	}

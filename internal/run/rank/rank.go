@@ -38,6 +38,7 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/internal/base/awake"
 	"jacobi/internal/compute/device"
+	"jacobi/internal/compute/results"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/solver"
@@ -124,9 +125,10 @@ type session struct {
 	// keepOn is called before the first sweep. From then on Stop ends a job at a common sweep only. keepOn returns
 	// false if Stop has ended before.
 	keepOn func() bool
-	self   roster.Member // what the others know of this rank
-	all    *roster.Comm  // of all ranks that have started
-	share  float64       // of the node's cores, where jobs are ordered
+	self   roster.Member             // what the others know of this rank
+	all    *roster.Comm              // of all ranks that have started
+	share  float64                   // of the node's cores, where jobs are ordered
+	known  map[string]results.Fluxes // of solutions for single regions; see run.excited
 
 	connection
 	devices
@@ -142,7 +144,7 @@ type devices struct {
 
 // start returns a session whose cancel is called when Stop ends, until keepOn is called.
 func (o Options) start(cancel context.CancelCauseFunc) *session {
-	return &session{Options: o, open: closers{log: o.Log},
+	return &session{Options: o, known: map[string]results.Fluxes{}, open: closers{log: o.Log},
 		keepOn: sync.OnceValue(context.AfterFunc(o.Stop, func() { cancel(context.Cause(o.Stop)) }))}
 }
 

@@ -97,7 +97,7 @@ func (r *run) openOutputs(ctx context.Context) error {
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
 		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.Ordered, Hash: r.order.Hash,
-		Meshes: r.meshes}
+		Meshes: r.meshes, Conductors: r.conductors}
 	r.outputs, err = outputs.Open(ctx, o)
 	return err
 }
