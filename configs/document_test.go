@@ -76,7 +76,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "ca474a7c57825f5f23be4807f7197dc4702bda0211d49a57f9262feba8f9700c"; got != want {
+	if got, want := Hash(Default()), "b5aa9455a251641e040f40154912115a9a280a4befff3e9b3eb93daa1ae53a20"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }
@@ -98,7 +98,7 @@ var odd = Config{
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
 		Contours: 7, Every: Interval{Sweeps: 30}, Float32: true, Gradient: true,
-		Materials: true, Trace: "t.json",
+		Matrix: true, Materials: true, Trace: "t.json",
 		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
 		Animation: "f.gif", AnimationEvery: Interval{Sweeps: 9},
 	},
@@ -208,6 +208,7 @@ output:
   picture_scale: auto
   contours: 0
   results: true
+  matrix: false
   gradient: false
   materials: false
   float32: false

@@ -124,8 +124,8 @@ func TestRegions(t *testing.T) {
 
 // Colours that mean nothing are refused, with what is wanted.
 func TestWrongColours(t *testing.T) {
-	const attributes = `: allowed are name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER and ` +
-		"coefficient=NUMBER, 0 or 1e-60 to 1e+60"
+	const attributes = `: allowed are name=NAME of at most 64 letters, digits, ., - and _, value=NUMBER, ` +
+		"value=floating, value=floating(FLUX) and coefficient=NUMBER, 0 or 1e-60 to 1e+60"
 	for text, want := range map[string]string{
 		"#fff":                    `"#fff": must begin with a colour, as in #b87333 name=strip value=1`,
 		"#b87333 value=1;":        `"": must begin with a colour, as in #b87333 name=strip value=1`,

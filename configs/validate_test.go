@@ -14,6 +14,7 @@ import (
 func TestValidateAccepts(t *testing.T) {
 	c := odd
 	c.Halo.Depth, c.Solver.NormEvery = 0, 1 // which multigrid lacks
+	c.Output.Results = true                 // which a matrix needs
 	if err := Validate(c); err != nil {
 		t.Error(err)
 	}

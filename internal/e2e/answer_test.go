@@ -329,6 +329,12 @@ func TestExamplesOfProblems(t *testing.T) {
 		"microstrip": {"Materials      board 4.4", "strip at 1, 42 points: flux 9.764318852 +- 0.4"},
 		"studs":      {"Flux           left 0, right 0, top -8.402578496 +- 0.02, bottom 8.402578506 +- 0.02"},
 		"hole":       {"Flux           left 0.7767208366 +- 4e-06, right -0.7767208355 +- 4e-06, top 0, bottom 0"},
+		"wires": {"Fixed points   8,895: left 1, middle 0.236466 (floating), right 0",
+			"left at 1, 2,965 points: flux 4.065303832 +- 0.0002",
+			"middle at 0.2364659104 +- 5e-06 (floating), 2,965 points: flux 2.607827",
+			"right at 0, 2,965 points: flux -0.2637374572 +- 2e-05",
+			"left            4.31396    -1.05157  -0.0150767", "middle         -1.05157     4.44703    -1.05157",
+			"right        -0.0150767    -1.05157     4.31396"},
 		"pair": {"Fixed points   1,170: configs/pair.png: minus -1, plus 1",
 			"plus at 1, 585 points: flux 5.549084005 +- 0.02", "minus at -1, 585 points: flux -5.549084005 +- 0.02"},
 	} {

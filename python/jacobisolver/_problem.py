@@ -21,7 +21,8 @@ ARRAYS = ("initial", "source", "coefficient", "screening", "fixed", "left", "rig
 
 _KEYS = {"nx": "grid.nx", "ny": "grid.ny", "width": "grid.width", "height": "grid.height", "dtype": "grid.dtype",
          "method": "solver.method", "tolerance": "solver.tolerance",
-         "relative_tolerance": "solver.relative_tolerance", "max_iterations": "solver.max_iterations"}
+         "relative_tolerance": "solver.relative_tolerance", "max_iterations": "solver.max_iterations",
+         "matrix": "output.matrix"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,7 +54,9 @@ class Problem:
     colours: what each colour of the drawing means, as in {"#b87333": {"name": "strip", "value": 1}, "#2e7d32":
         {"coefficient": 4.4}, "#ffffff": {}}: a name for Result.region, u, and a.
     regions: areas that keep u, by the names that Result.region takes, in the place of `fixed`: {"strip": {"where":
-        "y < 0.1", "value": 1}}.
+        "y < 0.1", "value": 1}}. The value of a region or a colour may be "floating": the one with which nothing flows
+        into it, or "floating(q)", with the flux q into it, in A U by length.
+    matrix: whether Result.matrix is worked out, by a solution for each region with a value.
     method: "multigrid" or "jacobi".
     relative_tolerance: of the norm of the update, over that of the data; by default 1e-8.
     tolerance: of the norm of the update, in U.
@@ -78,6 +81,7 @@ class Problem:
     drawing: Optional[Union[str, os.PathLike[str], NDArray[np.uint8]]] = None
     colours: Optional[Mapping[str, Mapping[str, Any]]] = None
     regions: Optional[Mapping[str, Mapping[str, Any]]] = None
+    matrix: Optional[bool] = None
     method: Optional[str] = None
     relative_tolerance: Optional[float] = None
     tolerance: Optional[float] = None

@@ -22,6 +22,7 @@ class Region:
     y: of its first point, from the first row.
     value: of its first point.
     points: how many there are.
+    floating: whether the value was found, and not given.
     flux: the integral of a du/dn around the region, n into it: its charge by length and vacuum permittivity.
     """
 
@@ -31,6 +32,7 @@ class Region:
     value: float
     points: int
     flux: float
+    floating: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,6 +59,10 @@ class Result:
     fluxes: by side: the integral of a du/dn, n out of the mesh.
     balance: what enters and what leaves: report["results"]["balance"]; empty without results.
     regions: connected regions of fixed points.
+    matrix: Maxwell's matrix of the regions with values, shape (n, n): the flux into region i with region j at 1, the
+        other regions and all sides at 0; shape (0, 0) without the argument matrix. report["results"]["matrix"] also has
+        its mutual form and the fluxes of the sides.
+    conductors: the names of these regions, in the order of the rows and the columns.
     probes: u at the points of each probe of the key output.probes, by its name.
     arrays: further arrays of shape (ny, nx), by name: those of the keys output.gradient and output.materials.
     history: the fields "iteration" and "norm", a line for each norm; empty without history.
@@ -80,6 +86,8 @@ class Result:
     fluxes: Dict[str, float]
     balance: Mapping[str, Any]
     regions: List[Region]
+    matrix: NDArray[np.float64]
+    conductors: List[str]
     probes: Dict[str, NDArray[np.float64]]
     arrays: Dict[str, NDArray[Any]]
     history: NDArray[Any]
@@ -135,9 +143,11 @@ def result(report: Mapping[str, Any], field: NDArray[Any], arrays: Dict[str, NDA
            history: NDArray[Any]) -> Result:
     """Returns the Result of a report."""
     setup, found = report["setup"], report.get("results") or {}
+    matrix = found.get("matrix") or {}
     accuracy, (ny, nx) = report.get("accuracy") or {}, field.shape
     regions = [Region(name=r.get("name", ""), x=r["first"]["x"], y=r["first"]["y"], value=r["first"]["value"],
-                      points=r["points"], flux=number(r["flux"])) for r in found.get("regions") or []]
+                      points=r["points"], flux=number(r["flux"]), floating=r.get("floating", False))
+               for r in found.get("regions") or []]
     return Result(
         field=field, x=np.arange(nx) * float(setup["spacing_x"]), y=np.arange(ny) * float(setup["spacing_y"]),
         verdict=report["verdict"], iterations=report["sweeps"], seconds=report["times"]["sweeps_seconds"],
@@ -147,7 +157,8 @@ def result(report: Mapping[str, Any], field: NDArray[Any], arrays: Dict[str, NDA
         min=number(found["min"]["value"] if found else None), max=number(found["max"]["value"] if found else None),
         mean=number(found.get("mean")),
         fluxes={side: number(flux) for side, flux in (found.get("flux") or {}).items()}, regions=regions,
-        balance=found.get("balance") or {},
+        balance=found.get("balance") or {}, matrix=np.array(matrix["maxwell"]) if matrix else np.zeros((0, 0)),
+        conductors=list(matrix.get("regions") or []),
         probes={name: np.array([number(v) for v in values])
                 for name, values in (report.get("probed") or {}).items()},
         arrays=arrays, history=history, report=report)

@@ -81,6 +81,23 @@ def test_a_drawing_has_regions_with_names(ranks):
         r.region("zero")
 
 
+def test_regions_may_float_and_have_a_matrix(ranks):
+    regions = {"core": {"where": "hypot(x-0.5, y-0.5) < 0.1", "value": 1},
+               "shell": {"where": "abs(hypot(x-0.5, y-0.5) - 0.3) < 0.05", "value": "floating(0.25)"}}
+    r = ranks.solve(nx=65, regions=regions, matrix=True, relative_tolerance=1e-12)
+    assert r.conductors == ["core", "shell"] and r.matrix.shape == (2, 2)
+    assert np.allclose(r.matrix, r.matrix.T, rtol=1e-9, atol=0) and r.region("shell").floating
+    assert r.region("shell").flux == pytest.approx(0.25, abs=1e-8) and not r.region("core").floating
+    values = np.array([region.value for region in map(r.region, r.conductors)])
+    assert r.matrix @ values == pytest.approx([r.region("core").flux, 0.25], abs=1e-8)
+    again = ranks.solve(nx=65, regions={**regions, "shell": {**regions["shell"], "value": values[1]}},
+                        relative_tolerance=1e-12)
+    assert (again.field == r.field).all() and again.matrix.shape == (0, 0) and again.conductors == []
+    with pytest.raises(jacobisolver.SolveError, match="all regions are floating and no side has values"):
+        ranks.solve(nx=65, regions={"a": {"where": "x < 0.2", "value": "floating"}}, left="neumann(0)",
+                    right="neumann(0)", top="neumann(0)", bottom="neumann(0)")
+
+
 def test_holes_do_not_count_and_probes_and_arrays_have_values(ranks):
     y, x = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
     hole = np.hypot(x - 0.5, y - 0.5) < 0.2

@@ -84,13 +84,16 @@ func finder(values []float64) func(floats *float64, value **float64) {
 // checkFloating refuses regions that float where nothing else fixes the field.
 func (p *Problem) checkFloating() error {
 	floats := slices.ContainsFunc(p.regions.list, func(r configs.Region) bool { return r.Floating != nil })
-	held := slices.ContainsFunc(p.regions.list, func(r configs.Region) bool { return r.Value != nil && r.Floating == nil })
+	held := slices.ContainsFunc(p.regions.list, func(r configs.Region) bool {
+		return r.Value != nil && r.Floating == nil
+	})
 	transfers := slices.ContainsFunc(p.transfers[:], func(h part) bool { return h.key != "" && !h.zero() })
 	if !floats || held || transfers || !p.unfixed() || !p.screening.zero() {
 		return nil
 	}
-	return fmt.Errorf("%s: all regions are floating and no side has values, so any constant can be added to a solution; "+
-		"give a region or a side a value, problem.screening above 0, or a robin side with h above 0", p.fixed.key)
+	return fmt.Errorf("%s: all regions are floating and no side has values, so any constant can be added to a "+
+		"solution; give a region or a side a value, problem.screening above 0, or a robin side with h above 0",
+		p.fixed.key)
 }
 
 // describe names the regions with their values. found says that those of the floating ones are known.

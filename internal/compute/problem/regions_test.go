@@ -73,7 +73,8 @@ func TestRegionsAreRefused(t *testing.T) {
 		{func(p *configs.Problem) { p.Regions = "a where=x<1" }, `problem.regions "a where=x<1": must have the form ` +
 			`NAME value=NUMBER where=CONDITION, with a NAME of at most 64 letters, digits, ., - and _`},
 		{func(p *configs.Problem) { p.Regions = "a value=1 name=b where=x<1" }, `problem.regions "a value=1 name=b ` +
-			`where=x<1": "name=b": allowed are value=NUMBER and, at last, where=CONDITION`},
+			`where=x<1": "name=b": allowed are value=NUMBER, value=floating or value=floating(FLUX) and, at last, ` +
+			`where=CONDITION`},
 		{func(p *configs.Problem) { p.Regions += ";" + p.Regions }, `problem.regions "a value=1 where=x<0.5": a is ` +
 			`given twice`},
 		{func(p *configs.Problem) { p.Regions = "a value=1 where=x" }, `problem.regions: a: where "x": it is a ` +
@@ -88,5 +89,47 @@ func TestRegionsAreRefused(t *testing.T) {
 		if _, err := New(t.Context(), cfg); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
+	}
+}
+
+// Regions that float have the values that were found, or 0 before that, and say so.
+func TestFloatingRegions(t *testing.T) {
+	rows := drawn("cb..", "c...", "....", "....")
+	drawn := withDrawing(t, drawn("cc..", "cc..", "...b", "...."))
+	drawn.Problem.Colours = "#b87333 name=strip value=floating; #1565c0 name=wire value=-2; #ffffff name=air"
+	for _, c := range []struct {
+		cfg    configs.Config
+		iy, ix int // of a point in the region that floats
+		setup  func(Setup) string
+		want   [2]string
+	}{
+		{withRegions("a value=floating(-2.5) where=x < 0.2; b value=1 where=x > 0.8"), 3, 4,
+			func(s Setup) string { return s.Regions }, [2]string{"a floating(-2.5), b 1", "a 0.75 (floating), b 1"}},
+		{drawn, 1, 1, func(s Setup) string { return strings.TrimPrefix(s.Drawing, drawn.Problem.Drawing) },
+			[2]string{": strip floating, wire -2, air free", ": strip 0.75 (floating), wire -2, air free"}},
+	} {
+		for i, values := range [][]float64{nil, {0.75}} {
+			p, err := Valued(t.Context(), c.cfg, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			row := make([]byte, p.Mesh().RowBytes())
+			if err := p.Row(c.iy, row); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.get(row[8*c.ix:]); got != 0.75*float64(i) || !p.RegionFloats(0) || p.RegionFloats(1) {
+				t.Errorf("%v: %g, floating %t and %t", values, got, p.RegionFloats(0), p.RegionFloats(1))
+			}
+			if got := c.setup(p.Setup(-1)); got != c.want[i] {
+				t.Errorf("%v: %q, want %q", values, got, c.want[i])
+			}
+		}
+	}
+	touching := withDrawing(t, rows)
+	touching.Problem.Colours = "#b87333 value=floating; #1565c0 value=0; #ffffff"
+	p := open(t, touching)
+	if w := strings.Join(p.Warnings(t.Context()), "\n"); !strings.Contains(w, "#b87333 and #1565c0 touch at column 0, row 0") {
+		t.Errorf("warnings %q", w)
 	}
 }

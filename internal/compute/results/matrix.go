@@ -20,31 +20,40 @@ type Matrix struct {
 
 // Fluxes are those of a solution.
 type Fluxes struct {
-	Regions []float64          `json:"regions"` // into the regions with values, in their order
+	// Regions are those into the regions with values, in their order; nil of one without points.
+	Regions []*float64         `json:"regions"`
 	Sides   map[string]float64 `json:"sides"`
 }
 
-// FluxesOf returns the fluxes of regions and sides. The error names a region without points.
+// FluxesOf returns the fluxes of sides and regions.
 func FluxesOf(r *Results, names []string) (f Fluxes, err error) {
-	number := func(name string, v *float64) float64 {
+	finite := func(name string, v *float64) *float64 {
 		if v == nil {
-			err = fmt.Errorf("%s: its flux is beyond float64", name)
-			return 0
+			err = fmt.Errorf("the flux of %s is beyond float64", name)
+			return new(0.0)
 		}
-		return *v
+		return v
 	}
 	f.Sides = map[string]float64{}
 	for side, flux := range r.Flux {
-		f.Sides[side] = number(side, flux)
+		f.Sides[side] = *finite(side, flux)
 	}
 	for _, name := range names {
-		g := r.region(name)
-		if g == nil {
-			return f, fmt.Errorf("%s: no point of the mesh lies in it", name)
+		var flux *float64
+		if g := r.region(name); g != nil {
+			flux = finite(name, g.Flux)
 		}
-		f.Regions = append(f.Regions, number(name, g.Flux))
+		f.Regions = append(f.Regions, flux)
 	}
 	return f, err
+}
+
+// into returns the flux into a region. The error names one without points.
+func (f Fluxes) into(names []string, region int) (float64, error) {
+	if flux := f.Regions[region]; flux != nil {
+		return *flux, nil
+	}
+	return 0, fmt.Errorf("no point of the mesh lies in %s", names[region])
 }
 
 // region returns the region of a name; nil if there is none.
@@ -58,7 +67,7 @@ func (r *Results) region(name string) *Region {
 }
 
 // NewMatrix returns the matrix whose columns are those of excited: the fluxes with each of the regions at 1.
-func NewMatrix(names []string, excited []Fluxes) *Matrix {
+func NewMatrix(names []string, excited []Fluxes) (*Matrix, error) {
 	m := &Matrix{Regions: names, Sides: map[string][]float64{}}
 	for _, column := range excited {
 		for side, flux := range column.Sides {
@@ -68,13 +77,17 @@ func NewMatrix(names []string, excited []Fluxes) *Matrix {
 	for i := range names {
 		maxwell, mutual, sum := make([]float64, len(names)), make([]float64, len(names)), 0.0
 		for j, column := range excited {
-			maxwell[j], mutual[j] = column.Regions[i], 0-column.Regions[i]
-			sum += column.Regions[i]
+			flux, err := column.into(names, i)
+			if err != nil {
+				return nil, err
+			}
+			maxwell[j], mutual[j] = flux, 0-flux
+			sum += flux
 		}
 		mutual[i] = sum
 		m.Maxwell, m.Mutual = append(m.Maxwell, maxwell), append(m.Mutual, mutual)
 	}
-	return m
+	return m, nil
 }
 
 // lines returns the matrix for the summary: a line for each region, unless there are many.
@@ -103,20 +116,25 @@ func (m *Matrix) lines() [][2]string {
 
 // Values returns the values of the floating regions, at the places of floats among all, with which the flux into each
 // is the one of charges. grounded are the fluxes with the floating regions at 0, and excited, in the order of floats,
-// those with one region at 1 and nothing else. The error names a region whose value nothing determines.
+// those with one region at 1 and nothing else. The error names a region that has no points, or whose
+// value nothing determines.
 func Values(names []string, floats []int, charges []float64, grounded Fluxes, excited []Fluxes) ([]float64, error) {
 	n := len(floats)
 	a, v := make([][]float64, n), make([]float64, n)
 	for i, row := range floats {
-		for _, column := range excited {
-			a[i] = append(a[i], column.Regions[row])
+		flux, err := grounded.into(names, row)
+		if err != nil {
+			return nil, err
 		}
-		v[i] = charges[i] - grounded.Regions[row]
+		v[i] = charges[i] - flux
+		for _, column := range excited {
+			a[i] = append(a[i], *column.Regions[row])
+		}
 	}
 	for k := range n { // the matrix is symmetric and positive definite, so its diagonal has the pivots
-		if whole := excited[k].Regions[floats[k]]; !(a[k][k] > leastPivot*whole) {
-			return nil, fmt.Errorf("%s is floating, and no material leads from it to a value: nothing determines its "+
-				"value; give it one, or one to a side or a region that it has material to", names[floats[k]])
+		if whole := *excited[k].Regions[floats[k]]; !(a[k][k] > leastPivot*whole) {
+			return nil, fmt.Errorf("nothing determines the value of %s, which is floating: no material leads from it "+
+				"to a side or a region with a value", names[floats[k]])
 		}
 		for i := k + 1; i < n; i++ {
 			factor := a[i][k] / a[k][k]

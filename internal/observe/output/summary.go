@@ -178,7 +178,7 @@ func (r Report) details() (lines [][2]string) {
 		row("Meshes", "the solutions on coarser meshes took %.4f s", r.Times.Meshes)
 	}
 	if r.Times.Regions > 0 {
-		row("Regions", "the solutions for single regions took %.4f s", r.Times.Regions)
+		row("Solutions", "those for single regions took %.4f s", r.Times.Regions)
 	}
 	if r.Times.Samples > 0 {
 		row("Samples", "the sweeps waited %.4f s for them", r.Times.Samples)

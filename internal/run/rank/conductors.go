@@ -139,11 +139,14 @@ func (r *run) floats() (regions []int, charges []float64) {
 // knownValues returns the values of the regions that float, if the session knows all that they follow from.
 func (r *run) knownValues() []float64 {
 	regions, charges := r.floats()
+	if len(regions) == 0 {
+		return nil
+	}
 	var all []results.Fluxes
 	for _, region := range append([]int{grounded}, regions...) {
 		_, key := r.excited(region)
 		f, ok := r.known[key]
-		if !ok || len(regions) == 0 {
+		if !ok {
 			return nil
 		}
 		all = append(all, f)
@@ -170,7 +173,11 @@ func (r *run) float(ctx context.Context) error {
 		}
 	}
 	if why != "" {
-		why = "floating regions: " + why
+		key := "problem.regions"
+		if r.Config.Problem.Regions == "" {
+			key = "problem.colours"
+		}
+		why = key + ": " + why
 		data, err := json.Marshal(ending{Refused: why})
 		if err == nil {
 			err = r.comm.End(ctx, "end", data)
@@ -205,10 +212,12 @@ func (r *run) solveMatrix(ctx context.Context) error {
 	case errors.Is(err, roster.ErrStopped): // the run stops, too
 	case err != nil:
 		return fmt.Errorf("output.matrix: %w", err)
-	case why != "":
-		r.conductors.Why = why
-	default:
-		r.conductors.Matrix = results.NewMatrix(names, all)
+	case why == "":
+		var fault error
+		if r.conductors.Matrix, fault = results.NewMatrix(names, all); fault != nil {
+			why = fault.Error()
+		}
 	}
+	r.conductors.Why = why
 	return nil
 }

@@ -276,7 +276,7 @@ func (k Keys) add(prefix string, tree map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		value, full := tree[name], prefix+strings.ToLower(name)
 		sub, isSection := value.(map[string]any)
-		if isSection && full != "problem.colours" {
+		if isSection && full != "problem.colours" && full != "problem.regions" {
 			if err := k.add(full+".", sub); err != nil {
 				return err
 			}
