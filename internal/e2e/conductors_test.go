@@ -13,7 +13,8 @@ import (
 
 // conducting is a problem with two floating regions, and the matrix of all three.
 var conducting = cycling("grid.nx=98", "grid.ny=98", "problem.preset=", "problem.right=neumann(0)",
-	"problem.coefficient=x+y < 0.9 ? 1 : 7", "output.matrix=true", "solver.tolerance=0", "solver.relative_tolerance=1e-9",
+	"problem.coefficient=x+y < 0.9 ? 1 : 7", "output.matrix=true", "solver.tolerance=0",
+	"solver.relative_tolerance=1e-9",
 	"problem.regions=a value=1 where=hypot(x-0.3, y-0.3) < 0.11; b value=floating where=abs(x-0.7) < 0.1 and "+
 		"abs(y-0.4) < 0.05; c value=floating(-0.5) where=hypot(x-0.4, y-0.75) < 0.08")
 
@@ -73,8 +74,8 @@ func TestStudyOfACharge(t *testing.T) {
 	const runs = 5
 	var shas, documents []string
 	for i := range runs {
-		regions := fmt.Sprintf("a value=%d where=x < 0.2; b value=floating(%d) where=abs(x-0.7) < 0.1 and abs(y-0.5) < 0.1",
-			1+i/4, i%3)
+		regions := fmt.Sprintf("a value=%d where=x < 0.2; b value=floating(%d) where=abs(x-0.7) < 0.1 and "+
+			"abs(y-0.5) < 0.1", 1+i/4, i%3)
 		alone, _ := solve(t, onRanks(1, with(small, "solver.method=multigrid", "problem.regions="+regions)...)...)
 		shas = append(shas, alone.sha)
 		documents = append(documents, fmt.Sprintf(`{"problem.regions": %q}`, regions))
@@ -100,8 +101,8 @@ func TestServeACharge(t *testing.T) {
 	keys := cycling("grid.nx=601", "grid.ny=601", "problem.preset=dirichlet")
 	c := serve(t, t.TempDir(), onRanks(2, keys...)...)
 	for _, charge := range []int{0, 3, 3} {
-		c.ask(`{"id": 1, "hash": true, "keys": {"problem.regions": {"a": {"where": %q, "value": "floating(%d)"}}}}`, disc,
-			charge)
+		c.ask(`{"id": 1, "hash": true, "keys": {"problem.regions": {"a": {"where": %q, "value": "floating(%d)"}}}}`,
+			disc, charge)
 		end, r := c.until("end")
 		want, _ := solve(t, onRanks(1, with(keys, fmt.Sprintf("problem.regions=a value=floating(%d) where=%s", charge,
 			disc))...)...)

@@ -23,8 +23,8 @@ var strips = []struct {
 func stripRegions(values ...string) string {
 	var list []string
 	for i, s := range strips {
-		list = append(list, fmt.Sprintf("%s value=%s where=ix >= %d and ix <= %d and iy == %d", s.name, values[i], s.left,
-			s.right, s.y))
+		list = append(list, fmt.Sprintf("%s value=%s where=ix >= %d and ix <= %d and iy == %d", s.name, values[i],
+			s.left, s.right, s.y))
 	}
 	return "problem.regions=" + strings.Join(list, "; ")
 }
@@ -152,9 +152,9 @@ func TestFloatingShell(t *testing.T) {
 	const core, inner, outer, shield = 0.08, 0.16, 0.24, 0.45
 	to, from := 2*math.Pi/math.Log(inner/core), 2*math.Pi/math.Log(shield/outer) // capacitances
 	off := func(n int, charge float64) (value, entry float64) {
-		o, err := run(t, 1, append(mesh(n, n), "output.matrix=true", fmt.Sprintf("problem.regions=core value=1 where=%s < "+
-			"%g; shell value=floating(%g) where=%s > %g and %s < %g; shield value=0 where=%s > %g", radius, core, charge,
-			radius, inner, radius, outer, radius, shield))...)
+		o, err := run(t, 1, append(mesh(n, n), "output.matrix=true", fmt.Sprintf("problem.regions=core value=1 "+
+			"where=%s < %g; shell value=floating(%g) where=%s > %g and %s < %g; shield value=0 where=%s > %g", radius,
+			core, charge, radius, inner, radius, outer, radius, shield))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +173,7 @@ func TestFloatingShell(t *testing.T) {
 		t.Logf("charge %g: value off by %.3g and %.3g, matrix by %.3g and %.3g", charge, coarse, fine, coarseEntry,
 			fineEntry)
 		if !(fine < 3e-4) || !(fineEntry < 4e-4) || !(coarse > 2.5*fine) || !(coarseEntry > 2.5*fineEntry) {
-			t.Errorf("charge %g: value off by %.3g and %.3g, matrix by %.3g and %.3g", charge, coarse, fine, coarseEntry,
-				fineEntry)
+			t.Errorf("charge %g: too far off, or the order is too low", charge)
 		}
 	}
 }
@@ -218,34 +217,30 @@ func TestFloatingOnRanks(t *testing.T) {
 // What cannot float is refused, on all ranks alike.
 func TestFloatingIsRefused(t *testing.T) {
 	t.Parallel()
-	const insulated = "problem.left=neumann(0) problem.right=neumann(0) problem.top=neumann(0) problem.bottom=neumann(0)"
+	const insulated = "problem.left=neumann(0)|problem.right=neumann(0)|problem.top=neumann(0)|" +
+		"problem.bottom=neumann(0)"
 	for _, c := range []struct{ keys, want string }{
-		{insulated + " problem.regions=a_value=floating_where=x<0.2;b_value=floating(1)_where=x>0.9", "problem.regions: " +
-			"all regions are floating and no side has values, so any constant can be added to a solution; give a region or " +
-			"a side a value, problem.screening above 0, or a robin side with h above 0"},
-		{"problem.regions=a_value=floating_where=hypot(x-0.5,y-0.5)<0.2 " +
-			"problem.coefficient=abs(hypot(x-0.5,y-0.5)-0.3)<0.05?0:1", "problem.regions: nothing determines the value of " +
-			"a, which is floating: no material leads from it to a side or a region with a value"},
-		{"problem.regions=a_value=floating_where=hypot(x-0.504,y-0.504)<0.001;b_value=1_where=x>0.9",
+		{insulated + "|problem.regions=a value=floating where=x<0.2;b value=floating(1) where=x>0.9",
+			"problem.regions: all regions are floating and no side has values, so any constant can be " +
+				"added to a solution; give a region or a side a value, problem.screening above 0, or a " +
+				"robin side with h above 0"},
+		{"problem.regions=a value=floating where=hypot(x-0.5,y-0.5)<0.2|" +
+			"problem.coefficient=abs(hypot(x-0.5,y-0.5)-0.3)<0.05?0:1", "problem.regions: nothing determines the " +
+			"value of a, which is floating: no material leads from it to a side or a region with a value"},
+		{"problem.regions=a value=floating where=hypot(x-0.504,y-0.504)<0.001;b value=1 where=x>0.9",
 			"problem.regions: no point of the mesh lies in a"},
-		{"problem.regions=a_value=floating_where=x<0.2 solver.method=jacobi", "problem.regions floating: needs " +
+		{"problem.regions=a value=floating where=x<0.2|solver.method=jacobi", "problem.regions floating: needs " +
 			"solver.method multigrid, not jacobi"},
-		{"problem.top=1 output.matrix=true", "output.matrix true: problem.regions or problem.colours has to name at least " +
-			"one region with a value"},
-		{"problem.regions=a_value=1_where=x<0.2 output.matrix=true solver.method=jacobi", "output.matrix true: needs " +
+		{"problem.top=1|output.matrix=true", "output.matrix true: problem.regions or problem.colours has to name at " +
+			"least one region with a value"},
+		{"problem.regions=a value=1 where=x<0.2|output.matrix=true|solver.method=jacobi", "output.matrix true: needs " +
 			"solver.method multigrid, not jacobi"},
-		{"problem.regions=a_value=1_where=x<0.2 output.matrix=true output.results=false", "output.matrix true: " +
+		{"problem.regions=a value=1 where=x<0.2|output.matrix=true|output.results=false", "output.matrix true: " +
 			"output.results has to be true"},
 	} {
-		var keys []string
-		for key := range strings.FieldsSeq(c.keys) {
-			keys = append(keys, strings.ReplaceAll(key, "_value=", " value="))
-		}
-		for i, key := range keys {
-			keys[i] = strings.ReplaceAll(key, "_where=", " where=")
-		}
+		keys := append(strings.Split(c.keys, "|"), "grid.nx=65")
 		for _, ranks := range []int{1, 3, 10} { // of ten, three have no rows
-			_, err := run(t, ranks, append(keys, "grid.nx=65")...)
+			_, err := run(t, ranks, keys...)
 			if err == nil || err.Error() != c.want {
 				t.Errorf("%s on %d ranks: %v, want %s", c.keys, ranks, err, c.want)
 			}

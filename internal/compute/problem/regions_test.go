@@ -129,7 +129,8 @@ func TestFloatingRegions(t *testing.T) {
 	touching := withDrawing(t, rows)
 	touching.Problem.Colours = "#b87333 value=floating; #1565c0 value=0; #ffffff"
 	p := open(t, touching)
-	if w := strings.Join(p.Warnings(t.Context()), "\n"); !strings.Contains(w, "#b87333 and #1565c0 touch at column 0, row 0") {
-		t.Errorf("warnings %q", w)
+	const want = "#b87333 and #1565c0 touch at column 0, row 0"
+	if w := strings.Join(p.Warnings(t.Context()), "\n"); !strings.Contains(w, want) {
+		t.Errorf("warnings %q, want %s", w, want)
 	}
 }

@@ -46,7 +46,7 @@ func (r *run) excited(region int) (c configs.Config, key string) {
 	c.Solver.MaxIterations = configs.Default().Solver.MaxIterations
 	document, err := configs.Document(configs.Planned{Config: c, Contents: r.planned})
 	if err != nil {
-		return c, "" // has no fluxes
+		return c, "" // nothing is known of it
 	}
 	return c, string(document)
 }
@@ -81,11 +81,13 @@ func (r *run) fluxes(ctx context.Context, regions []int) (all []results.Fluxes, 
 			}
 			known[i] = &f
 		}
+		all = append(all, *known[i])
 		if len(r.known) >= mostFluxes {
 			clear(r.known)
 		}
-		r.known[keys[i]] = *known[i]
-		all = append(all, *known[i])
+		if keys[i] != "" {
+			r.known[keys[i]] = *known[i]
+		}
 	}
 	return all, "", nil
 }
@@ -100,6 +102,8 @@ func (r *run) solveFor(ctx context.Context, c configs.Config, region int) (f res
 	own := r.Config.Solver
 	met := end.Norm <= max(own.Tolerance, max(own.RelativeTolerance, enough)*end.Base)
 	switch {
+	case ctx.Err() != nil: // the faults of solutions follow from that
+		return f, "", context.Cause(ctx)
 	case err != nil:
 		return f, "", fmt.Errorf("%s: %w", name, err)
 	case why != "":
