@@ -106,8 +106,8 @@ func TestServeACharge(t *testing.T) {
 		end, r := c.until("end")
 		want, _ := solve(t, onRanks(1, with(keys, fmt.Sprintf("problem.regions=a value=floating(%d) where=%s", charge,
 			disc))...)...)
-		if end.End.Error != "" || r.FieldSHA256 != want.sha {
-			t.Errorf("charge %d: %s, want %s (%s)", charge, r.FieldSHA256, want.sha, end.End.Error)
+		if end.End.Error != "" || r.FieldHash != want.sha {
+			t.Errorf("charge %d: %s, want %s (%s)", charge, r.FieldHash, want.sha, end.End.Error)
 		}
 	}
 	if err := c.in.Close(); err != nil {

@@ -137,8 +137,8 @@ func TestFloatingStrips(t *testing.T) {
 			}
 		}
 		fixed, err := run(t, 1, append(keys, stripRegions(given...))...)
-		if err != nil || fixed.FieldSHA256 != o.FieldSHA256 || fixed.Norm == nil || *fixed.Norm != *o.Norm {
-			t.Errorf("%+v: field %s, with given values %s (%v)", c, o.FieldSHA256, fixed.FieldSHA256, err)
+		if err != nil || fixed.FieldHash != o.FieldHash || fixed.Norm == nil || *fixed.Norm != *o.Norm {
+			t.Errorf("%+v: field %s, with given values %s (%v)", c, o.FieldHash, fixed.FieldHash, err)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestFloatingOnRanks(t *testing.T) {
 	}
 	for _, ranks := range []int{2, 3, 8} {
 		got, err := run(t, ranks, keys...)
-		if err != nil || got.FieldSHA256 != want.FieldSHA256 || !reflect.DeepEqual(got.Results, want.Results) {
+		if err != nil || got.FieldHash != want.FieldHash || !reflect.DeepEqual(got.Results, want.Results) {
 			t.Errorf("%d ranks: %+v, %v, want %+v", ranks, got.Results, err, want.Results)
 		}
 	}
