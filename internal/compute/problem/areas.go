@@ -254,10 +254,13 @@ func (p *Problem) insulated(iy int, marks []bool) error {
 			return err
 		}
 	}
-	last := len(marks) - 1
+	last, st := len(marks)-1, &stencil{faces: f, above: above}
 	for ix := range marks {
 		marks[ix] = f.east[max(ix-1, 0)] == 0 && f.east[min(ix, last-1)] == 0 && f.south[ix] == 0 &&
 			above.south[ix] == 0
+		if marks[ix] && st.pins() {
+			p.eachPin(st, iy, ix, func(int, float64, float64, float64) { marks[ix] = false })
+		}
 	}
 	if p.mesh.PeriodicColumns() {
 		marks[0], marks[last] = marks[last-1], marks[1]
@@ -265,8 +268,8 @@ func (p *Problem) insulated(iy int, marks []bool) error {
 	return nil
 }
 
-// edgeRule is the version of what this file, cuts.go and shares.go work out, and of the faces beside fixed points.
-const edgeRule = 2
+// edgeRule is the version of what this file, cuts.go, thin.go and shares.go work out, and of the faces beside fixed points.
+const edgeRule = 3
 
 // EdgeRule returns the version of the rule by which the edges of areas count, and faces beside fixed points, or 0 for a
 // problem without either.

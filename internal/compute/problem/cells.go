@@ -197,7 +197,7 @@ func (p *Problem) cellFaces(cells *grid[float64], iy int, x bool, dst []float64)
 		}
 		dst[ix] = meanOf(cells, columns, rows)
 	}
-	p.wrapFaces(x, dst)
+	wrapFaces(p, x, dst)
 	return nil
 }
 

@@ -19,14 +19,13 @@ type cut struct {
 // row, whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step
 // from each point to the next one, as the edge has another value than the fixed point; nil for nothing.
 func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
-	edge, a := line{along: x}, p.newArea()
-	a.direct(x)
+	edge := line{along: x}
 	next := 0
 	if x {
 		next, below = 1, here
 	}
 	lo, hi := p.columnsOfFaces(x)
-	narrowed, fixed, coefficient := false, p.fixed.node, p.coefficient.node // in the strips of all faces
+	var fixed, coefficient node // in the strips of all faces
 	for ix := lo; ix < hi; ix++ {
 		if here.fixed[ix] && below.fixed[ix+next] {
 			dst[ix] = 0 // it lies within the area
@@ -34,46 +33,22 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 		if here.fixed[ix] == below.fixed[ix+next] {
 			continue
 		}
-		if !narrowed {
-			narrowed = true
-			fixed, _ = fixed.within(p.strip(iy, x, lo, hi))
-			if p.coefficient.covers() {
-				coefficient, _ = coefficient.within(p.strip(iy, x, lo, hi))
-			}
+		if fixed.spot == nil {
+			fixed, _ = p.fixed.node.within(p.strip(iy, x, lo, hi))
+			coefficient = p.narrowed(p.strip(iy, x, lo, hi))
 		}
 		b := p.strip(iy, x, ix, ix+1)
 		edge.n, _ = fixed.within(b)
-		from, to, low, high := b.left, b.right, b.top, b.bottom
-		edge.other, a.along.other = float64(iy), float64(iy)
+		from, to := b.left, b.right
+		edge.other = float64(iy)
 		if !x {
-			from, to, low, high = b.top, b.bottom, b.left, b.right
-			edge.other, a.along.other = float64(ix), float64(ix)
+			from, to = b.top, b.bottom
+			edge.other = float64(ix)
 		}
 		c := edge.cut(from, to, here.fixed[ix])
-		if p.coefficient.covers() { // otherwise dst has the coefficient at the free point
-			n, _ := coefficient.within(b)
-			a.take(n)
-			if n.jumps(b.between(x, c.from, c.to)) {
-				before, after := p.squares(iy, ix, x)
-				if here.fixed[ix] {
-					before = c.from
-				} else {
-					after = c.to
-				}
-				if dst[ix], err = a.conductance(c.from, c.to, low, high, before, after); err != nil {
-					return nil, err
-				}
-			} else {
-				ends := [2]float64{a.along.value(c.from), a.along.value(c.to)}
-				for i, at := range [...]float64{c.from, c.to} {
-					if err := p.checkCoefficient(ends[i], a.along.place(at)); err != nil {
-						return nil, err
-					}
-				}
-				dst[ix] = mean(ends[0], ends[1])
-			}
+		if dst[ix], err = p.freePart(coefficient, iy, ix, x, c, here.fixed[ix], dst[ix]); err != nil {
+			return nil, err
 		}
-		dst[ix] /= c.to - c.from
 		lift, err := p.lift(iy, ix, x, here.fixed[ix], c)
 		if err != nil {
 			return nil, err
@@ -85,11 +60,58 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 			lifts[ix] = lift
 		}
 	}
-	p.wrapFaces(x, dst)
+	wrapFaces(p, x, dst)
 	if lifts != nil {
-		p.wrapFaces(x, lifts)
+		wrapFaces(p, x, lifts)
 	}
 	return lifts, nil
+}
+
+// narrowed returns the coefficient as it is in a box, if it is known there.
+func (p *Problem) narrowed(b box) node {
+	if !p.coefficient.covers() {
+		return p.coefficient.node
+	}
+	n, _ := p.coefficient.node.within(b)
+	return n
+}
+
+// freePart returns the coefficient of the free part of a face that the edge of a fixed area cuts, at its first end or
+// else at its second one, over that part. It is that of the point, a, if the coefficient is known at points alone.
+func (p *Problem) freePart(n node, iy, ix int, x bool, c cut, first bool, a float64) (float64, error) {
+	if p.coefficient.covers() {
+		l, b := p.newArea(), p.strip(iy, x, ix, ix+1)
+		l.direct(x)
+		n, _ = n.within(b)
+		l.take(n)
+		low, high := b.top, b.bottom
+		l.along.other = float64(iy)
+		if !x {
+			low, high = b.left, b.right
+			l.along.other = float64(ix)
+		}
+		if n.jumps(b.between(x, c.from, c.to)) {
+			before, after := p.squares(iy, ix, x)
+			if first {
+				before = c.from
+			} else {
+				after = c.to
+			}
+			var err error
+			if a, err = l.conductance(c.from, c.to, low, high, before, after); err != nil {
+				return 0, err
+			}
+		} else {
+			ends := [2]float64{l.along.value(c.from), l.along.value(c.to)}
+			for i, at := range [...]float64{c.from, c.to} {
+				if err := p.checkCoefficient(ends[i], l.along.place(at)); err != nil {
+					return 0, err
+				}
+			}
+			a = mean(ends[0], ends[1])
+		}
+	}
+	return a / (c.to - c.from), nil
 }
 
 // cut cuts the part of a line between two points, of which the first or else the second is fixed.

@@ -34,6 +34,17 @@ func (p *Problem) WallFlux(wall, iy, ix int, u float64) (float64, error) {
 // in its square, or along the wall.
 func (p *Problem) Areas() bool { return p.fixed.covers() && !p.fixed.none() }
 
+// Joined reports whether there is only fixed area between two places, as far as three of them show.
+func (p *Problem) Joined(a, b [2]float64) bool {
+	for _, part := range [...]float64{0.25, 0.5, 0.75} {
+		s := spot{x: a[0] + float64(part*(b[0]-a[0])), y: a[1] + float64(part*(b[1]-a[1]))}
+		if p.fixed.node.spot(&s) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Materials returns the coefficients for results; nil if they are 1, and the screening is the same everywhere.
 func (p *Problem) Materials() results.Materials {
 	if !p.weighted && p.a == 1 {
@@ -56,7 +67,7 @@ type given struct{ p *Problem }
 func (g given) FixedRow(iy int, dst []bool) error { return g.p.GivenRow(iy, dst) }
 
 // Faces implements results.Materials.
-func (p *Problem) Faces(iy int, dst results.Faces) error {
+func (p *Problem) Faces(iy int, dst *results.Faces) error {
 	clear(dst.LiftEast)
 	clear(dst.LiftNorth)
 	if !p.weighted {
@@ -71,6 +82,7 @@ func (p *Problem) Faces(iy int, dst results.Faces) error {
 	}
 	copy(dst.East, f.east)
 	copy(dst.LiftEast, f.liftX)
+	dst.PinEast = f.pinX
 	if iy == 0 {
 		clear(dst.North)
 		return nil
@@ -79,6 +91,7 @@ func (p *Problem) Faces(iy int, dst results.Faces) error {
 	if err == nil {
 		copy(dst.North, above.south)
 		copy(dst.LiftNorth, above.liftY)
+		dst.PinNorth = above.pinY
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"jacobi/internal/compute/results"
 	"jacobi/solver"
 )
 
@@ -15,6 +16,7 @@ type faces struct {
 	// liftX and liftY are added to the step of the field from a point to its neighbour, where the edge of a fixed area
 	// has another value than its point; nil for none.
 	liftX, liftY []float64
+	pinX, pinY   []*results.Pin // fixed areas between the points of faces, which have no coefficient then; nil for none
 }
 
 // none returns faces of which none conducts, of as many points.
@@ -38,7 +40,7 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 	all := make([]float64, 4*n)
 	f := &faces{east: all[:n:n], south: all[n : 2*n : 2*n], alongX: all[2*n : 3*n : 3*n], alongY: all[3*n:]}
 	here.toNext(f.east)
-	if f.liftX, err = p.areaFaces(iy, true, here, nil, f.east); err != nil {
+	if f.liftX, f.pinX, err = p.areaFaces(iy, true, here, nil, f.east); err != nil {
 		return nil, err
 	}
 	divide(f.alongX, f.east, float64(p.numbers.hx*p.numbers.hx))
@@ -50,34 +52,41 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 		return nil, err
 	}
 	here.toRow(below, f.south)
-	mirrored := iy+1 == p.mesh.NY
-	if mirrored {
+	mirror := iy+1 == p.mesh.NY
+	if mirror {
 		iy, here, below = iy-1, below, here
 	}
-	if f.liftY, err = p.areaFaces(iy, false, here, below, f.south); err != nil {
+	if f.liftY, f.pinY, err = p.areaFaces(iy, false, here, below, f.south); err != nil {
 		return nil, err
 	}
 	for ix := range f.liftY {
-		if mirrored {
+		if mirror {
 			f.liftY[ix] = -f.liftY[ix]
 		}
+	}
+	if mirror {
+		f.pinY = mirrored(f.pinY)
 	}
 	divide(f.alongY, f.south, float64(p.numbers.hy*p.numbers.hy))
 	return f, nil
 }
 
 // areaFaces works out the faces of row iy that the edges of areas cross, to the next column, or else to the next row,
-// and returns the lifts of their steps.
-func (p *Problem) areaFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
+// and returns the lifts of their steps and the areas that lie in them.
+func (p *Problem) areaFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64,
+	pins []*results.Pin, err error) {
 	if p.coefficient.covers() && !p.coefficient.constant() {
 		if err := p.jumpingFaces(iy, x, dst); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if here.fixed == nil || !p.fixed.covers() {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return p.cutFaces(iy, x, here, below, dst)
+	if lifts, err = p.cutFaces(iy, x, here, below, dst); err == nil {
+		pins, err = p.pinFaces(iy, x, here, below, dst)
+	}
+	return lifts, pins, err
 }
 
 // above returns the faces between row iy and the row above it: those of that row, or the mirrored ones of row iy.
@@ -115,8 +124,8 @@ func (p *Problem) columnsOfFaces(x bool) (lo, hi int) {
 	return 0, p.mesh.NX
 }
 
-// wrapFaces copies faces of periodic columns.
-func (p *Problem) wrapFaces(x bool, dst []float64) {
+// wrapFaces copies faces of periodic columns, or what belongs to them.
+func wrapFaces[T any](p *Problem, x bool, dst []T) {
 	n := len(dst)
 	if !p.mesh.PeriodicColumns() {
 		return
@@ -216,6 +225,6 @@ func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
 	for _, e := range list {
 		dst[e.ix] = e.c
 	}
-	p.wrapFaces(x, dst)
+	wrapFaces(p, x, dst)
 	return err
 }

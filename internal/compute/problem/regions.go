@@ -162,3 +162,25 @@ func (p *Problem) RegionRow(iy int, fixed []bool, dst []int) {
 		}
 	}
 }
+
+// regionAt returns the number of the region of a fixed place; -1 if regions have no names.
+func (p *Problem) regionAt(at *spot) (number int) {
+	number = -1
+	if p.drawing != nil {
+		chosen, _ := p.drawing.given()
+		colour, _ := p.drawing.last(at, chosen)
+		return int(colour)
+	}
+	for i, n := range p.regions.where {
+		if n.spot(at) != 0 {
+			number = i
+		}
+	}
+	for i, n := range p.regions.where { // a line without width may pass by the place
+		b := box{at.x - near, at.x + near, at.y - near, at.y + near}
+		if number < 0 && n.limit(b).hi > 0 {
+			number = i
+		}
+	}
+	return number
+}

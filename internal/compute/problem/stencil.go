@@ -15,8 +15,9 @@ type stencil struct {
 	b        []float64 // rhs/D
 	diagonal []float64 // D; 0 at points that no sweep updates
 	free     []bool    // points that a sweep updates
-	held     []bool    // of these, points beside one that keeps a value
+	held     []bool    // of these, points beside one that keeps a value, or an area that does
 	hold     []float64 // the part of D that the screening and Robin walls contribute, divided by D
+	pinned   []float64 // what areas in the faces of points contribute to D; nil for none
 }
 
 // stencil returns the stencil of row iy, which is canonical.
@@ -88,6 +89,9 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		return err
 	}
 	last, alongX := p.mesh.NX-1, st.alongX
+	if st.pins() {
+		st.pinned = make([]float64, len(st.free))
+	}
 	lifted := st.liftX != nil || st.liftY != nil || st.above.liftY != nil
 	alongY, aboveY, diagonal, holds, bs := st.alongY, st.above.alongY, st.diagonal, st.hold, st.b
 	for ix, free := range st.free {
@@ -112,6 +116,13 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		}
 		hold := k2 + diagonal[ix] // what wallTerms has left there
 		d := float64((w+e)+(n+s)) + hold
+		if st.pinned != nil {
+			p.eachPin(st, iy, ix, func(_ int, c, h2, u float64) {
+				st.pinned[ix] += float64(c / h2)
+				bs[ix] += float64(float64(c/h2) * u)
+			})
+			d += st.pinned[ix]
+		}
 		if d == 0 { // alone among points without material; it is left out, or refused for what is in bs
 			holds[ix] = 0
 			continue
@@ -180,21 +191,24 @@ func ratios(dst, values, d []float64) {
 
 // barrier returns the least coefficient above 0 of the faces of free points, infinite without one, and whether such a
 // point has a face without a coefficient.
-func (st *stencil) barrier() (weakest float64, open bool) {
+func (p *Problem) barrier(iy int, st *stencil) (weakest float64, open bool) {
 	weakest = math.Inf(1)
 	last := len(st.free) - 1
 	for ix, free := range st.free {
 		if !free {
 			continue
 		}
-		w, e, n, s := st.east[max(ix-1, 0)], st.east[min(ix, last-1)], st.above.south[ix], st.south[ix]
-		least := min(w, e, n, s)
+		sides := [4]float64{st.east[max(ix-1, 0)], st.east[min(ix, last-1)], st.above.south[ix], st.south[ix]}
+		if st.pinned != nil {
+			p.eachPin(st, iy, ix, func(k int, c, _, _ float64) { sides[k] = c })
+		}
+		least := min(sides[west], sides[east], sides[north], sides[south])
 		if least > 0 {
 			weakest = min(weakest, least)
 			continue
 		}
 		open = true
-		for _, c := range [4]float64{w, e, n, s} {
+		for _, c := range sides {
 			if c > 0 {
 				weakest = min(weakest, c)
 			}
@@ -262,6 +276,9 @@ func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
 	keeps := func(m *material, row, ix int) bool {
 		return m.fixed != nil && m.fixed[ix] || p.wallColumn(ix) || p.wallRow(row)
 	}
+	for ix, c := range st.pinned {
+		st.held[ix] = c > 0
+	}
 	last := p.mesh.NX - 1
 	first, step := 0, 1
 	if p.fixed.none() && !p.wallRow(iy-1) && !p.wallRow(iy+1) { // columns beside walls are left
@@ -271,7 +288,7 @@ func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
 		if !st.free[ix] {
 			continue
 		}
-		st.held[ix] = ix > 0 && st.east[ix-1] > 0 && keeps(here, iy, ix-1) ||
+		st.held[ix] = st.held[ix] || ix > 0 && st.east[ix-1] > 0 && keeps(here, iy, ix-1) ||
 			ix < last && st.east[ix] > 0 && keeps(here, iy, ix+1) ||
 			st.above.south[ix] > 0 && keeps(north, iy-1, ix) || st.south[ix] > 0 && keeps(south, iy+1, ix)
 	}

@@ -94,7 +94,7 @@ func (m *Maxima) add(o Maxima) {
 
 // maximaOf returns those of row iy.
 func (p *Problem) maximaOf(iy int, st *stencil) Maxima {
-	weakest, open := st.barrier()
+	weakest, open := p.barrier(iy, st)
 	return Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, iy), Centre: largest(st.diagonal),
 		Barrier: min(1/weakest, math.MaxFloat64), Open: open}
 }

@@ -73,13 +73,20 @@ func (t *Tally) passCorner(l line, ix int, beside line, jx int, made float64) {
 	_, column := t.place(l.iy, ix)
 	weight, end, length := float64(t.now.toNorth(column)*(t.hx/(2*t.hy))), t.columnWall(ix, solver.Neumann), t.hy/2
 	n, nx := beside, ix
+	pin, second, part := t.now.pinNorth(column), l.iy == t.now.iy, t.hx/(2*t.hy)
 	if wall < 0 {
+		pin, second, part = l.pinEast(min(ix, jx)), jx < ix, t.hy/(2*t.hx)
 		wall, weight = side, float64(l.toEast(min(ix, jx))*(t.hy/(2*t.hx)))
 		n, nx, end, length = l, jx, t.rowWall(l.iy, solver.Neumann), t.hx/2
 	}
 	flux := 0.0
 	if !t.held(n, nx) {
 		flux = float64(weight * (l.values[ix] - n.values[nx]))
+		if pin != nil && second {
+			flux -= float64(part * pin.flux(1, l.values[ix]))
+		} else if pin != nil {
+			flux -= float64(part * pin.flux(0, l.values[ix]))
+		}
 		if end >= 0 { // the face lies in a Neumann wall: see addWall
 			iy, column := t.place(l.iy, ix)
 			if g, err := t.problem.WallFlux(end, iy, column, l.values[ix]); err == nil {

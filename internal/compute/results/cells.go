@@ -63,10 +63,7 @@ func (t *Tally) held(l line, ix int) bool {
 // cells between the two newest rows that have a free corner. It adds up what passes the walls beside such cells.
 func (t *Tally) cells() error {
 	above, below := t.old, t.now
-	from, to := 0, t.mesh.NX-1
-	if t.mesh.PeriodicColumns() {
-		from = 1
-	}
+	from, to := t.facesInRow()
 	inside := !t.plain && (above.label != nil || below.label != nil) || t.wallRow(above.iy) || t.wallRow(below.iy)
 	var held [4]bool // of the corners of a cell, those of above first
 	held[1], held[3] = t.held(above, from), t.held(below, from)

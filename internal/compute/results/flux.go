@@ -188,10 +188,10 @@ func (t *Tally) fluxInRow() {
 		weight *= t.half(l.iy, t.mesh.NY)
 	}
 	along := t.rowWall(l.iy, solver.Neumann)
-	from, to := 0, t.mesh.NX-1
-	if t.mesh.PeriodicColumns() {
-		from = 1
+	for ix, labels := range l.pins[0] {
+		t.addPin(l.pinEast(ix), labels, l, ix, l, ix+1, weight)
 	}
+	from, to := t.facesInRow()
 	for ix := from; ix < to; ix++ {
 		if l.label == nil && ix > 0 && ix < to-1 {
 			ix = to - 2 // only walls are fixed
@@ -207,6 +207,13 @@ func (t *Tally) fluxInRow() {
 // fluxBetween adds the flux between neighbours in the two newest rows.
 func (t *Tally) fluxBetween() {
 	above, below := t.old, t.now
+	for ix, labels := range below.pins[1] {
+		weight := t.hx / t.hy
+		if !t.mesh.PeriodicColumns() {
+			weight *= t.half(ix, t.mesh.NX)
+		}
+		t.addPin(below.pinNorth(ix), labels, above, ix, below, ix, weight)
+	}
 	if above.label == nil && below.label == nil && !t.wallRow(above.iy) && !t.wallRow(below.iy) {
 		return
 	}

@@ -69,7 +69,7 @@ func (g *Gradient) footing(iy int, values []float64) (*footing, error) {
 	}
 	if materials := g.problem.Materials(); materials != nil {
 		f.ground = &ground{Faces: newFaces(nx)}
-		errs = append(errs, materials.Faces(iy, f.ground.Faces), materials.OutsideRow(iy, f.outside))
+		errs = append(errs, materials.Faces(iy, &f.ground.Faces), materials.OutsideRow(iy, f.outside))
 	}
 	interior, w := g.mesh.Interior(), g.mesh.Walls
 	for ix := range f.keeps {
@@ -106,9 +106,16 @@ func (g *Gradient) alongX(f *footing, dst []float64) error {
 			step := v - f.values[ix+1] - f.ground.liftEast(ix)
 			after.flux, after.free = float64(f.ground.toEast(ix)*step)/g.hx, !f.keeps[ix+1]
 		}
+		pin := f.ground.pinEast(ix)
+		if pin != nil {
+			after.flux = -pin.flux(0, v) / g.hx
+		}
 		dst[ix] = meet(before, after, f.keeps[ix])
 		if f.outside[ix] {
 			dst[ix] = math.NaN()
+		}
+		if pin != nil {
+			after.flux = pin.flux(1, f.values[ix+1]) / g.hx
 		}
 		before, before.free = after, !f.keeps[ix]
 	}
@@ -125,10 +132,16 @@ func (g *Gradient) alongY(above, f, below *footing, dst []float64) error {
 		if above != nil {
 			step := above.values[ix] - v - f.ground.liftNorth(ix)
 			before = face{true, float64(f.ground.toNorth(ix)*step) / g.hy, !above.keeps[ix]}
+			if pin := f.ground.pinNorth(ix); pin != nil {
+				before.flux = pin.flux(1, v) / g.hy
+			}
 		}
 		if below != nil {
 			step := v - below.values[ix] - below.ground.liftNorth(ix)
 			after = face{true, float64(below.ground.toNorth(ix)*step) / g.hy, !below.keeps[ix]}
+			if pin := below.ground.pinNorth(ix); pin != nil {
+				after.flux = -pin.flux(0, v) / g.hy
+			}
 		}
 		dst[ix] = meet(before, after, f.keeps[ix])
 		if f.outside[ix] {

@@ -119,3 +119,6 @@ func (s smooth) Given() solver.FixedRows { return s.Operator().Fixed }
 
 // Areas implements Problem.
 func (s smooth) Areas() bool { return false }
+
+// Joined implements Problem.
+func (s smooth) Joined(_, _ [2]float64) bool { return false }

@@ -10,43 +10,47 @@ import (
 // and neither number depends on the ranks.
 const maxRuns = 1024
 
-// region is a set of fixed points, or a part of one on a rank: each point has another one beside, above or below it.
+// region is a set of fixed points, or a part of one on a rank: each point has another one beside, above or below it. To
+// it belong areas between points, which pass through its cells.
 type region struct {
+	extent
+	Between extent `json:"between"`
+	Flux    *Sum   `json:"flux"`
+}
+
+// extent is where points lie, and their values. Those of an area between points are the nearest ones.
+type extent struct {
 	IX     int     `json:"ix"` // the first point, by rows
 	IY     int     `json:"iy"`
 	First  float64 `json:"first"`  // its value
 	Points int64   `json:"points"` // 0 for a part that lies on the next rank
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	Flux   *Sum    `json:"flux"`
 }
 
 // add adds the point at column ix of row iy with value v.
-func (r *region) add(ix, iy int, v float64) {
-	if r.Points == 0 {
-		r.IX, r.IY, r.First, r.Min, r.Max = ix, iy, v, v, v
+func (e *extent) add(ix, iy int, v float64) { e.merge(extent{ix, iy, v, 1, v, v}) }
+
+// merge adds the points of other.
+func (e *extent) merge(other extent) {
+	switch {
+	case other.Points == 0:
+		return
+	case e.Points == 0:
+		*e = other
+		return
+	case cmp.Or(cmp.Compare(other.IY, e.IY), cmp.Compare(other.IX, e.IX), cmp.Compare(other.First, e.First)) < 0:
+		e.IX, e.IY, e.First = other.IX, other.IY, other.First
 	}
-	r.Min, r.Max = min(r.Min, v), max(r.Max, v) // points come row by row
-	r.Points++
+	e.Min, e.Max = min(e.Min, other.Min), max(e.Max, other.Max)
+	e.Points += other.Points
 }
 
 // merge adds the points and the flux of other.
 func (r *region) merge(other *region) {
-	flux := r.Flux
-	flux.Merge(other.Flux)
-	switch {
-	case other.Points == 0:
-		return
-	case r.Points == 0:
-		*r = *other
-	case cmp.Or(cmp.Compare(other.IY, r.IY), cmp.Compare(other.IX, r.IX)) < 0:
-		r.IX, r.IY, r.First = other.IX, other.IY, other.First
-		fallthrough
-	default:
-		r.Min, r.Max = min(r.Min, other.Min), max(r.Max, other.Max)
-		r.Points += other.Points
-	}
-	r.Flux = flux
+	r.extent.merge(other.extent)
+	r.Between.merge(other.Between)
+	r.Flux.Merge(other.Flux)
 }
 
 // labels are regions that grow together: a forest of labels, whose roots have the regions.
@@ -109,6 +113,7 @@ func (l *labels) numbered() ([]*region, func(label int) int) {
 // sortRegions sorts regions by their first points.
 func sortRegions(list []Region) {
 	slices.SortFunc(list, func(a, b Region) int {
-		return cmp.Or(cmp.Compare(a.First.IY, b.First.IY), cmp.Compare(a.First.IX, b.First.IX))
+		return cmp.Or(cmp.Compare(a.First.IY, b.First.IY), cmp.Compare(a.First.IX, b.First.IX),
+			cmp.Compare(a.First.Value, b.First.Value), cmp.Compare(a.Points, b.Points))
 	})
 }

@@ -71,8 +71,8 @@ type Point struct {
 // problem.regions or a drawing it is the fixed points of one name or colour.
 type Region struct {
 	Name   string   `json:"name,omitempty"`
-	First  Point    `json:"first"` // the first point, by rows
-	Points int64    `json:"points"`
+	First  Point    `json:"first"`  // the first point, by rows; of an area between points, the one next to it
+	Points int64    `json:"points"` // 0 for an area between points
 	Min    float64  `json:"min"`
 	Max    float64  `json:"max"`
 	Flux   *float64 `json:"flux"` // the integral of a times the derivative into the region: its charge
@@ -151,9 +151,13 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		if names != nil {
 			name, floats = names[i], p.RegionFloats(i)
 		}
-		if g.Points > 0 {
-			r.Regions = append(r.Regions, Region{Name: name, First: at(g.First, g.IX, g.IY), Points: g.Points,
-				Min: g.Min, Max: g.Max, Flux: finite(g.Flux.Value()), Floating: floats})
+		e := g.extent
+		if e.Points == 0 {
+			e = g.Between
+		}
+		if e.Points > 0 {
+			r.Regions = append(r.Regions, Region{Name: name, First: at(e.First, e.IX, e.IY), Points: g.Points,
+				Min: e.Min, Max: e.Max, Flux: finite(g.Flux.Value()), Floating: floats})
 		}
 	}
 	sortRegions(r.Regions)

@@ -333,3 +333,6 @@ func (w world) Given() solver.FixedRows { return w.Operator().Fixed }
 
 // Areas implements Problem.
 func (w world) Areas() bool { return false }
+
+// Joined implements Problem.
+func (w world) Joined(_, _ [2]float64) bool { return false }

@@ -41,12 +41,14 @@ type Problem interface {
 	// Areas reports whether areas are fixed, and not points: at a point that is fixed, RightHandSide, Screenings and
 	// WallFlux yield means over what is free in its square, or along the wall. These are its region's.
 	Areas() bool
+	// Joined reports whether there is only fixed area between two places: their columns and rows, not rounded.
+	Joined(a, b [2]float64) bool
 }
 
 // Materials yields the coefficient a and the screening k2 of the points of a problem.
 type Materials interface {
 	// Faces sets the faces between the points of row iy and their neighbours.
-	Faces(iy int, dst Faces) error
+	Faces(iy int, dst *Faces) error
 	// Screenings writes k2 at the points of row iy to dst.
 	Screenings(iy int, dst []float64) error
 	// OutsideRow sets dst[ix] for the points of row iy that lie outside the material.
@@ -59,12 +61,13 @@ type Faces struct {
 	// LiftEast and LiftNorth are added to the steps of the field, to the next column and from the row above: the edge
 	// of a fixed area may have another value than the point behind it.
 	LiftEast, LiftNorth []float64
+	PinEast, PinNorth   []*Pin // areas between the points of faces without coefficient; nil for none
 }
 
 // newFaces returns faces of n points.
 func newFaces(n int) Faces {
 	all := make([]float64, 4*n)
-	return Faces{all[:n], all[n : 2*n], all[2*n : 3*n], all[3*n:]}
+	return Faces{East: all[:n], North: all[n : 2*n], LiftEast: all[2*n : 3*n], LiftNorth: all[3*n:]}
 }
 
 // The walls in the order of solver.Walls.
@@ -99,8 +102,9 @@ type Tally struct {
 type line struct {
 	iy     int
 	values []float64
-	fixed  []bool // by column; nil without fixed points, and for the row of a fixed wall
-	label  []int  // by column; -1 where the point is free or of a wall; nil without fixed points
+	fixed  []bool            // by column; nil without fixed points, and for the row of a fixed wall
+	label  []int             // by column; -1 where the point is free or of a wall; nil without fixed points
+	pins   [2]map[int][2]int // labels of both sides of areas in faces to the next column, and to the row above
 	*ground
 }
 
@@ -152,7 +156,7 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 	n := t.mesh.NX
 	g := &ground{newFaces(n), make([]float64, n), make([]bool, n)}
 	iy, _ = t.mesh.Canonical(iy)
-	return g, cmp.Or(t.materials.Faces(iy, g.Faces), t.materials.Screenings(iy, g.screening),
+	return g, cmp.Or(t.materials.Faces(iy, &g.Faces), t.materials.Screenings(iy, g.screening),
 		t.materials.OutsideRow(iy, g.outside))
 }
 
@@ -232,6 +236,7 @@ func (t *Tally) addLine(s rowSums, own bool) error {
 	if err := t.mark(own); err != nil {
 		return err
 	}
+	t.markPins(own)
 	if iy == t.stripe.Lo {
 		t.part.Top = t.ends(t.now)
 	}
@@ -248,6 +253,7 @@ func (t *Tally) addLine(s rowSums, own bool) error {
 	if t.old.iy == iy-1 {
 		t.part.Steps[1].Add(s.across)
 		t.fluxBetween()
+		t.joinPins()
 		if err := errors.Join(t.corners(), t.cells()); err != nil {
 			return err
 		}
@@ -317,10 +323,16 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 		if ix+1 < t.mesh.NX {
 			step := u[ix+1] - v + g.liftEast(ix)
 			s.along += float64(g.toEast(ix) * float64(step*step))
+			if pin := g.pinEast(ix); pin != nil {
+				s.along += pin.squares(v, u[ix+1])
+			}
 		}
 		if above != nil {
 			step := v - above[ix] + g.liftNorth(ix)
 			s.across += float64(g.toNorth(ix) * float64(weight*float64(step*step)))
+			if pin := g.pinNorth(ix); pin != nil {
+				s.across += float64(weight * pin.squares(above[ix], v))
+			}
 		}
 	}
 	if !t.mesh.PeriodicRows() {

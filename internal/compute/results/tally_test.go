@@ -24,7 +24,8 @@ func TestSumsOfPlainRows(t *testing.T) {
 			u := random(nx)
 			for _, above := range [][]float64{nil, random(nx)} {
 				got := tally.sumsOf(above, u, 4, nil)
-				want := tally.sumsOf(above, u, 4, &ground{Faces{ones, ones, none, none}, ones, make([]bool, nx)})
+				want := tally.sumsOf(above, u, 4, &ground{Faces{East: ones, North: ones, LiftEast: none,
+					LiftNorth: none}, ones, make([]bool, nx)})
 				if got != want {
 					t.Errorf("%d columns, walls %v: %+v, want %+v", nx, walls, got, want)
 				}

@@ -47,6 +47,9 @@ func (r Results) Lines() [][2]string {
 			values += fmt.Sprintf(" to %.6g", g.Max)
 		}
 		points := humanize.Comma(g.Points) + " " + english.PluralWord(int(g.Points), "point", "")
+		if g.Points == 0 {
+			points = "between points"
+		}
 		what := fmt.Sprintf("%s at %s, the first at (%.4g, %.4g)", points, values, g.First.X, g.First.Y)
 		if g.Name != "" {
 			what = fmt.Sprintf("%s at %s, %s", g.Name, values, points)

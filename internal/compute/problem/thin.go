@@ -1,0 +1,198 @@
+package problem
+
+import (
+	"regexp"
+	"slices"
+
+	"jacobi/internal/compute/results"
+)
+
+// A fixed area may lie between the two points of a face, as a thin electrode does. It cuts the face from either of them
+// as it cuts one between a free point and a fixed one (cuts.go): each has its own coefficient over the part of the face
+// that leads to the area, in its diagonal and, times the value there, in its right-hand side. The points do not conduct
+// to each other.
+
+// pinFaces finds the areas in the faces of row iy: to the next column, or else to the next row, whose points are those
+// of below. It sets dst to 0 there.
+func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64) (pins []*results.Pin, err error) {
+	next := 0
+	if x {
+		next, below = 1, here
+	}
+	l, thin := line{along: x}, p.fixed.node.drawn == nil && widthless.MatchString(p.fixed.text)
+	var coefficient node
+	lo, hi := p.columnsOfFaces(x)
+	lines := func(lo, hi int) box {
+		if x {
+			return box{float64(lo), float64(hi), float64(iy), float64(iy)}
+		}
+		return box{float64(lo), float64(hi - 1), float64(iy), float64(iy + 1)}
+	}
+	err = p.fixed.node.eachJump(lo, hi, lines, func(n node, ix int) error {
+		jx, jy := ix+next, iy+1-next
+		if here.fixed[ix] || below.fixed[jx] ||
+			(p.wallColumn(ix) || p.wallRow(iy)) && (p.wallColumn(jx) || p.wallRow(jy)) {
+			return nil
+		}
+		from := float64(iy)
+		if l.n, l.other = n, float64(ix); x {
+			from, l.other = l.other, from
+		}
+		first, last, ok := l.extent(from, from+1, thin)
+		if !ok {
+			return nil
+		}
+		if pins == nil {
+			pins, coefficient = make([]*results.Pin, len(dst)), p.narrowed(p.strip(iy, x, lo, hi))
+		}
+		pin, inside := new(results.Pin), min(inward, (last-first)/2)
+		for i, c := range [2]cut{{from, max(first, from+leastCut), l.place(first + inside)},
+			{min(last, from+1-leastCut), from + 1, l.place(last - inside)}} {
+			row, column, a := iy, ix, here.a[ix]
+			if i > 0 {
+				row, column, a = jy, jx, below.a[jx]
+			}
+			if pin.C[i], err = p.freePart(coefficient, iy, ix, x, c, i > 0, a); err != nil {
+				return err
+			}
+			pin.Place[i], pin.Region[i] = [2]float64{c.edge.x, c.edge.y}, p.regionAt(&c.edge)
+			if pin.U[i], err = p.valueAt(c.edge, pin.Region[i], row, column); err != nil {
+				return err
+			}
+		}
+		pins[ix], dst[ix] = pin, 0
+		return nil
+	})
+	if pins != nil {
+		wrapFaces(p, x, pins)
+	}
+	return pins, err
+}
+
+// widthless matches conditions that may hold on a line without width.
+var widthless = regexp.MustCompile(`==|<= *0+(\.0*)?($|[^.0-9])`)
+
+// extent returns the first and the last place of a line between two points at which the condition holds, if there are
+// any. thin says that it may hold at a place alone, of which rounding may hide that it does.
+func (l *line) extent(from, to float64, thin bool) (first, last float64, ok bool) {
+	pieces := l.pieces(from, to)
+	holds := func(p piece) bool { return p.branches != 0 }
+	if i := slices.IndexFunc(pieces, holds); i >= 0 {
+		last = pieces[i].to
+		for _, p := range pieces[i:] {
+			if holds(p) {
+				last = p.to
+			}
+		}
+		return pieces[i].from, last, true
+	}
+	halvings := mostHalvings
+	at, ok := l.seek(from, to, thin, &halvings)
+	if !ok || l.value(at) == 0 {
+		return at, at, ok
+	}
+	return l.end(from, at), l.end(to, at), true
+}
+
+// end returns the end of an area around a place where the condition holds, towards one where it does not.
+func (l *line) end(outside, inside float64) float64 {
+	for range exact {
+		if middle := halfway(outside, inside); l.value(middle) != 0 {
+			inside = middle
+		} else {
+			outside = middle
+		}
+	}
+	return inside
+}
+
+// mostHalvings bounds the halvings of a line in search of a place at which a condition holds.
+const mostHalvings = 256
+
+// seek returns the first place that it finds.
+func (l *line) seek(from, to float64, thin bool, halvings *int) (at float64, ok bool) {
+	b := box{l.other, l.other, from, to}
+	if l.along {
+		b = box{from, to, l.other, l.other}
+	}
+	if *halvings == 0 || l.n.limit(b).hi == 0 {
+		return 0, false
+	}
+	*halvings--
+	for _, at := range [2]float64{from, to} {
+		if l.value(at) != 0 {
+			return at, true
+		}
+	}
+	middle := halfway(from, to)
+	if middle <= from || middle >= to {
+		return from, thin
+	}
+	if at, ok := l.seek(from, middle, thin, halvings); ok {
+		return at, true
+	}
+	return l.seek(middle, to, thin, halvings)
+}
+
+// valueAt returns the value that a fixed area has at a place: that of its region, or of the nearest point if values are
+// known at points alone.
+func (p *Problem) valueAt(at spot, region, iy, ix int) (v float64, err error) {
+	iy, ix = p.canonical(iy, ix)
+	switch q := p.initial; {
+	case region >= 0:
+		v = *p.regions.list[region].Value
+	case q.covers():
+		v = q.node.spot(&at)
+	case q.file != nil:
+		v, err = q.file.exact(iy, ix)
+	default:
+		v = q.node.at(&span{}, iy, ix)
+	}
+	if err == nil {
+		err = p.finite(p.initial, iy, ix, v)
+	}
+	return p.round(v), err
+}
+
+// The directions of the neighbours of a point.
+const (
+	west = iota
+	east
+	north
+	south
+)
+
+// eachPin calls f with what fixed areas in the faces of a point of row iy are to it, by the direction of the face: the
+// coefficient to the area, the square of the spacing and the value.
+func (p *Problem) eachPin(st *stencil, iy, ix int, f func(direction int, c, h2, u float64)) {
+	side := func(pins []*results.Pin, at, direction, end int, h float64) {
+		if pins == nil || pins[at] == nil {
+			return
+		}
+		if pin := pins[at]; pin.C[end] > 0 {
+			f(direction, pin.C[end], float64(h*h), pin.U[end])
+		}
+	}
+	end := func(second bool) int { return int(truth(second)) }
+	last := p.mesh.NX - 1
+	side(st.pinX, max(ix-1, 0), west, end(ix > 0), p.numbers.hx)
+	side(st.pinX, min(ix, last-1), east, end(ix == last), p.numbers.hx)
+	side(st.above.pinY, ix, north, end(iy > 0), p.numbers.hy)
+	side(st.pinY, ix, south, 0, p.numbers.hy)
+}
+
+// pins reports whether there are fixed areas in the faces of the points of a row.
+func (st *stencil) pins() bool {
+	return st.faces != nil && st.pinX != nil || st.pinY != nil || st.above != nil && st.above.pinY != nil
+}
+
+// mirrored returns pins as they are seen from the other end.
+func mirrored(pins []*results.Pin) []*results.Pin {
+	pins = slices.Clone(pins)
+	for i, pin := range pins {
+		if pin != nil {
+			pins[i] = pin.Turned()
+		}
+	}
+	return pins
+}

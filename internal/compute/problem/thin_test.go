@@ -1,0 +1,54 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"jacobi/configs"
+)
+
+// A plate between two others takes the charge of two capacitors, wherever it lies between points, and without width,
+// too. Sides beside it let nothing through, so the field is exact.
+func TestThinPlates(t *testing.T) {
+	for _, turned := range []bool{false, true} {
+		for _, at := range []float64{0.5, 0.51, 0.36, 0.4375, 0.3, 0.9} {
+			for _, width := range []float64{0, 1e-12, 1e-7, 1e-4, 0.01} {
+				axis, side := "x", configs.Problem{Left: "0", Right: "0", Top: "neumann(0)", Bottom: "neumann(0)"}
+				if turned {
+					axis, side = "y", configs.Problem{Left: "neumann(0)", Right: "neumann(0)", Top: "0", Bottom: "0"}
+				}
+				side.Fixed = fmt.Sprintf("abs(%s-%v) < %v", axis, at, width/2)
+				if width == 0 {
+					side.Fixed = fmt.Sprintf("%s == %v", axis, at)
+				}
+				side.Initial = "3"
+				for _, nx := range []int{8, 9, 33} {
+					p := open(t, config(nx, 7, "float64", side))
+					if turned {
+						p = open(t, config(7, nx, "float64", side))
+					}
+					_, r := solve(t, p)
+					want := 3/(at-width/2) + 3/(1-at-width/2)
+					if len(r.Regions) != 1 {
+						t.Fatalf("%s, %d: %d regions", side.Fixed, nx, len(r.Regions))
+					}
+					if height := p.numbers.height; turned {
+						want /= height
+					} else {
+						want *= height
+					}
+					if got := *r.Regions[0].Flux; math.Abs(got-want) > 3e-8*want {
+						t.Errorf("%s, %d: charge %.12g, want %.12g", side.Fixed, nx, got, want)
+					}
+					if got := *r.Energy; math.Abs(got-want*3/2) > 5e-8*want {
+						t.Errorf("%s, %d: energy %.12g, want %.12g", side.Fixed, nx, got, want*3/2)
+					}
+					if rest := *r.Balance.Remainder; math.Abs(rest) > 1e-9 {
+						t.Errorf("%s, %d: remainder %g", side.Fixed, nx, rest)
+					}
+				}
+			}
+		}
+	}
+}

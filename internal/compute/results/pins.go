@@ -1,0 +1,177 @@
+package results
+
+// A fixed area may lie in the face between two points, and cover neither. Its flux is that from both of them. Without
+// names, it belongs to the region of what lies in the same cells with the same value, or with only fixed area between.
+
+// Pin is an area in the face between two points, as it is seen from either of them.
+type Pin struct {
+	C      [2]float64    // the coefficient over the part of the face that leads to the area; 0 if nothing does
+	U      [2]float64    // the value there
+	Place  [2][2]float64 // where that is: its column and row, not rounded
+	Region [2]int        // by number; -1 if regions have no names
+}
+
+// Turned returns the pin as it is seen from the other end of its face.
+func (p *Pin) Turned() *Pin {
+	q := *p
+	for i := range 2 {
+		q.C[i], q.U[i], q.Place[i], q.Region[i] = p.C[1-i], p.U[1-i], p.Place[1-i], p.Region[1-i]
+	}
+	return &q
+}
+
+// flux returns what passes from the area to a point at one end with value u, times the spacing.
+func (p *Pin) flux(end int, u float64) float64 { return float64(p.C[end] * (p.U[end] - u)) }
+
+// squares returns the squares of the steps to the area from its ends, times their coefficients.
+func (p *Pin) squares(u, v float64) float64 {
+	one, other := p.U[0]-u, p.U[1]-v
+	return float64(p.C[0]*float64(one*one)) + float64(p.C[1]*float64(other*other))
+}
+
+// pinEast and pinNorth return the area in a face beside a point; nil for none.
+func (g *ground) pinEast(ix int) *Pin {
+	if g == nil || g.PinEast == nil {
+		return nil
+	}
+	return g.PinEast[ix]
+}
+
+func (g *ground) pinNorth(ix int) *Pin {
+	if g == nil || g.PinNorth == nil {
+		return nil
+	}
+	return g.PinNorth[ix]
+}
+
+// markPins finds the regions of the areas in the faces of the newest row, and of those to the row above.
+func (t *Tally) markPins(own bool) {
+	l := &t.now
+	l.pins = [2]map[int][2]int{}
+	if l.ground == nil || !t.areas {
+		return
+	}
+	mark := func(k, ix int, pin *Pin, counts bool) {
+		if pin == nil {
+			return
+		}
+		if l.pins[k] == nil {
+			l.pins[k] = map[int][2]int{}
+		}
+		at := t.pinLabels(pin)
+		l.pins[k][ix] = at
+		for i := 0; i < 2 && counts; i++ {
+			if pin.C[i] > 0 {
+				t.labels.of(at[i]).Between.add(int(pin.Place[i][0]+0.5), int(pin.Place[i][1]+0.5), pin.U[i])
+			}
+		}
+	}
+	first, end := t.facesInRow()
+	for ix := first; ix < end; ix++ {
+		mark(0, ix, l.pinEast(ix), own)
+	}
+	for ix := t.lo; ix < t.hi && t.old.iy == l.iy-1; ix++ {
+		mark(1, ix, l.pinNorth(ix), true)
+	}
+}
+
+// pinLabels returns the labels of the two sides of an area.
+func (t *Tally) pinLabels(pin *Pin) [2]int {
+	switch {
+	case t.named:
+		return pin.Region
+	case t.part.Dropped:
+		return [2]int{}
+	}
+	at := t.labels.add()
+	if pin.U[0] != pin.U[1] && !t.problem.Joined(pin.Place[0], pin.Place[1]) {
+		return [2]int{at, t.labels.add()}
+	}
+	return [2]int{at, at}
+}
+
+// facesInRow returns the columns from which faces lead to the next one.
+func (t *Tally) facesInRow() (from, to int) {
+	if t.mesh.PeriodicColumns() {
+		from = 1
+	}
+	return from, t.mesh.NX - 1
+}
+
+// item is a fixed point at a corner of a cell, or a side of an area in one of its faces.
+type item struct {
+	label int
+	value float64
+	place [2]float64
+	point bool
+}
+
+// joinPins joins the regions of areas in the faces of the cells between the two newest rows, and of fixed points there.
+func (t *Tally) joinPins() {
+	above, below := t.old, t.now
+	if t.named || t.part.Dropped || len(above.pins[0])+len(below.pins[0])+len(below.pins[1]) == 0 {
+		return
+	}
+	first, end := t.facesInRow()
+	var list []item
+	for ix := first; ix < end; ix++ {
+		next := ix + 1
+		if _, next = t.place(below.iy, next); !t.mesh.PeriodicColumns() {
+			next = ix + 1
+		}
+		list = list[:0]
+		for _, l := range [2]line{above, below} {
+			for _, column := range [2]int{ix, ix + 1} {
+				if l.label != nil && l.label[column] >= 0 {
+					list = append(list, item{l.label[column], l.values[column],
+						[2]float64{float64(column), float64(l.iy)}, true})
+				}
+			}
+		}
+		corners, old := len(list), 0
+		for i, face := range []struct {
+			labels map[int][2]int
+			ix     int
+			pin    *Pin
+		}{{above.pins[0], ix, above.pinEast(ix)}, {below.pins[1], ix, below.pinNorth(ix)},
+			{below.pins[0], ix, below.pinEast(ix)}, {below.pins[1], next, below.pinNorth(next)}} {
+			if i == 2 {
+				old = len(list)
+			}
+			if at, ok := face.labels[face.ix]; ok {
+				for k := range 2 {
+					list = append(list, item{at[k], face.pin.U[k], face.pin.Place[k], false})
+				}
+			}
+		}
+		for i := corners; i < len(list); i++ {
+			begins := i >= old
+			for k := range i {
+				if a, b := list[i], list[k]; a.value == b.value || t.problem.Joined(a.place, b.place) {
+					t.labels.join(a.label, b.label)
+					begins = false
+				}
+			}
+			if begins {
+				t.part.Begun++
+			}
+		}
+	}
+	if t.part.Begun > maxRuns {
+		t.drop()
+	}
+}
+
+// addPin adds the flux of an area between two points to its regions, and takes it from a wall at its end.
+func (t *Tally) addPin(pin *Pin, labels [2]int, a line, ax int, b line, bx int, weight float64) {
+	for i, end := range []struct {
+		line
+		ix int
+	}{{a, ax}, {b, bx}} {
+		flux := float64(weight * pin.flux(i, end.values[end.ix]))
+		t.labels.of(labels[i]).Flux.Add(flux)
+		if wall := t.owner(end.line, end.ix); wall != nil {
+			wall.Add(-flux)
+		}
+	}
+}
