@@ -28,8 +28,11 @@ func TestEdgesOfRandomAreas(t *testing.T) {
 		first, count = seed, 1
 	}
 	compared := 0
-	for seed := first; seed < first+count; seed++ {
-		s := newScene(seed)
+	for seed := first; seed < first+2*count; seed++ {
+		s := newScene(seed % (first + count))
+		if seed >= first+count {
+			s.addThin()
+		}
 		p, err := problem.New(t.Context(), s.config())
 		if err == nil {
 			err = p.Check(t.Context())
@@ -48,15 +51,39 @@ func TestEdgesOfRandomAreas(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if compared < int(count)/2 {
-		t.Errorf("%d of %d problems are compared", compared, count)
+	if compared < int(count) {
+		t.Errorf("%d of %d problems are compared", compared, 2*count)
 	}
 }
 
-// shape is an area of the plane.
+// shape is a convex area of the plane: where all of its functions are below 0. Along a line these are linear, or, for a
+// disc, the only one is convex.
 type shape struct {
 	text string
 	has  func(x, y float64) bool
+	sign []func(x, y float64) float64
+	disc bool
+}
+
+// span returns the part of a line from one place to another that lies in the shape, as parts of its length.
+func (s shape) span(x, y, toX, toY float64) (from, to float64) {
+	to = 1
+	for _, f := range s.sign {
+		at := func(t float64) float64 { return f(x+t*(toX-x), y+t*(toY-y)) }
+		if a, b := at(0), at(1); s.disc { // a + p t + q t^2, as its square is
+			q := 2*a + 2*b - 4*at(0.5)
+			p := b - a - q
+			root := math.Sqrt(p*p - 4*q*a) // NaN for none
+			from, to = max(from, (-p-root)/(2*q)), min(to, (root-p)/(2*q))
+		} else if a >= 0 && b >= 0 {
+			return 1, 0
+		} else if a > 0 {
+			from = max(from, a/(a-b))
+		} else if b > 0 {
+			to = min(to, a/(a-b))
+		}
+	}
+	return from, to
 }
 
 // patches are values by area: that of the first one that has a place, or else the last one.
@@ -150,17 +177,50 @@ func randomShape(r *rand.Rand) shape {
 		radius := number(0.15, 0.45)
 		return shape{fmt.Sprintf("hypot(x-%v, y-%v) < %v", a, b, radius), func(x, y float64) bool {
 			return math.Hypot(x-a, y-b) < radius
-		}}
+		}, []func(x, y float64) float64{func(x, y float64) float64 {
+			return (x-a)*(x-a) + (y-b)*(y-b) - radius*radius
+		}}, true}
 	case 1:
 		w, h := number(0.1, 0.4), number(0.1, 0.4)
 		return shape{fmt.Sprintf("abs(x-%v) < %v and abs(y-%v) < %v", a, w, b, h), func(x, y float64) bool {
 			return math.Abs(x-a) < w && math.Abs(y-b) < h
-		}}
+		}, []func(x, y float64) float64{func(x, _ float64) float64 { return x - a - w },
+			func(x, _ float64) float64 { return a - x - w }, func(_, y float64) float64 { return y - b - h },
+			func(_, y float64) float64 { return b - y - h }}, false}
 	}
 	c, d := number(-1, 1), number(-1, 1)
 	return shape{fmt.Sprintf("%v*(x-%v)+%v*(y-%v) < 0", c, a, d, b), func(x, y float64) bool {
 		return float64(c*(x-a))+float64(d*(y-b)) < 0
-	}}
+	}, []func(x, y float64) float64{func(x, y float64) float64 { return c*(x-a) + d*(y-b) }}, false}
+}
+
+// addThin fixes some plates, too.
+func (s *scene) addThin() {
+	r := rand.New(rand.NewPCG(s.seed, 4))
+	number := func(from, to float64) float64 { return math.Round(1e4*(from+(to-from)*r.Float64())) / 1e4 }
+	free := s.fixed.values[len(s.fixed.shapes)]
+	s.fixed.values = s.fixed.values[:len(s.fixed.shapes)]
+	for range 1 + r.IntN(3) {
+		a, b, c, d, half := number(0.1, 0.9), number(0.1, 0.9), number(-1, 1), number(-1, 1), number(0.1, 0.4)
+		switch r.IntN(3) {
+		case 0:
+			c = 0
+		case 1:
+			d = 0
+		}
+		thick := math.Pow(10, -1.5-6*r.Float64()) * math.Hypot(c, d)
+		across := func(x, y float64) float64 { return c*(x-a) + d*(y-b) }
+		s.fixed.shapes = append(s.fixed.shapes, shape{fmt.Sprintf("abs(%v*(x-%v)+%v*(y-%v)) < %v and "+
+			"abs(x-%v) < %v and abs(y-%v) < %v", c, a, d, b, thick, a, half, b, half), func(x, y float64) bool {
+			return math.Abs(across(x, y)) < thick && math.Abs(x-a) < half && math.Abs(y-b) < half
+		}, []func(x, y float64) float64{func(x, y float64) float64 { return across(x, y) - thick },
+			func(x, y float64) float64 { return -across(x, y) - thick },
+			func(x, _ float64) float64 { return x - a - half }, func(x, _ float64) float64 { return a - x - half },
+			func(_, y float64) float64 { return y - b - half },
+			func(_, y float64) float64 { return b - y - half }}, false})
+		s.fixed.values = append(s.fixed.values, 1)
+	}
+	s.fixed.values = append(s.fixed.values, free)
 }
 
 // start is problem.initial, of which the values at the edges of fixed areas count.
@@ -254,38 +314,97 @@ func reach(i, n int, w solver.Wall) (from, to float64) {
 	return from, to
 }
 
+// pin is what a fixed area between the points of a face is to one of them: the coefficient, by how much it may be off,
+// and its value.
+type pin struct{ c, off, u float64 }
+
+// extent returns the first and the last part of the line from a point to the next one that is fixed, in parts of it;
+// 1 and 0 for none.
+func (s *scene) extent(ix, iy int, x bool) (first, last float64) {
+	ends := [2][2]float64{}
+	middle := [2]float64{float64(ix), float64(iy)}
+	step := [2]float64{s.hx / 2, 0}
+	if middle[0] += 0.5; !x {
+		middle[0] -= 0.5
+		middle[1] += 0.5
+		step = [2]float64{0, s.hy / s.height / 2}
+	}
+	middle[0], middle[1] = s.place(middle[0], middle[1])
+	for k := range 2 {
+		ends[0][k], ends[1][k] = middle[k]-step[k], middle[k]+step[k]
+	}
+	first = 1
+	for _, f := range s.fixed.shapes {
+		if from, to := f.span(ends[0][0], ends[0][1], ends[1][0], ends[1][1]); from < to {
+			first, last = min(first, from), max(last, to)
+		}
+	}
+	return first, last
+}
+
 // face returns the coefficient of the face from a point to the next column or else row, by how much it may be off, and
-// what its lift adds to the step, as it is seen from the free point.
-func (s *scene) face(ix, iy int, x bool) (c, off, lift float64) {
+// what its lift adds to the step, as it is seen from the free point; or what a fixed area between is to both.
+func (s *scene) face(ix, iy int, x bool) (c, off, lift float64, pins [2]pin) {
 	along, across := float64(ix), float64(iy)
 	low, high := reach(iy, s.ny, s.walls.Top)
 	if !x {
 		along, across = across, along
 		low, high = reach(ix, s.nx, s.walls.Left)
 	}
+	value := func(at float64) float64 {
+		if x {
+			return start(s.place(at, across))
+		}
+		return start(s.place(across, at))
+	}
+	before, _ := reach(ix, s.nx, s.walls.Left)
+	_, after := reach(ix+1, s.nx, s.walls.Left)
+	if !x {
+		before, _ = reach(iy, s.ny, s.walls.Top)
+		_, after = reach(iy+1, s.ny, s.walls.Top)
+	}
+	mean := func(from, to, before, after float64) (c, off float64) {
+		c, off = average(low, high, func(at float64) float64 {
+			return conducts(from, to, before, after, func(along float64) float64 {
+				return s.of(s.coefficient, x, along, at)
+			})
+		})
+		return c, off + slices.Max(s.coefficient.values)/16 // what reaches in between two lanes
+	}
 	from, to, part := along, along+1, 1.0
 	first, second := s.of(s.fixed, x, from, across) > 0, s.of(s.fixed, x, to, across) > 0
 	if first && second {
-		return 0, 0, 0
+		return 0, 0, 0, pins
+	}
+	begin, end := s.extent(ix, iy, x)
+	nx, ny := ix+1, iy
+	if !x {
+		nx, ny = ix, iy+1
+	}
+	if !first && !second && begin < end && (s.inside(ix, iy) || s.inside(nx, ny)) {
+		for i, free := range []float64{begin, 1 - end} {
+			part, from, to, before, after := max(free, 0x1p-10), from, to, before, after
+			if i == 0 {
+				pins[i].u, to = value(along+begin), from+part
+				after = to
+			} else {
+				pins[i].u, from = value(along+end), to-part
+				before = from
+			}
+			c, off := mean(from, to, before, after)
+			pins[i].c, pins[i].off = c/part, off/part
+		}
+		return 0, 0, 0, pins
 	}
 	if first != second {
-		list := stretches(from, to, func(at float64) float64 { return s.of(s.fixed, x, at, across) })
-		free := 0.0
-		if end := list[len(list)-1]; first && end.value == 0 {
-			free = end.length
-		} else if second && list[0].value == 0 {
-			free = list[0].length
+		free := begin
+		if first {
+			free = 1 - end
 		}
 		part = max(free, 0x1p-10)
 		point, edge := to, from+free
 		if to = from + part; first {
 			point, edge, from, to = from, along+1-free, along+1-part, along+1
-		}
-		value := func(at float64) float64 {
-			if x {
-				return start(s.place(at, across))
-			}
-			return start(s.place(across, at))
 		}
 		const within = 1e-6 // of the area, as problem.initial may jump at its edge, too
 		if first {
@@ -298,24 +417,13 @@ func (s *scene) face(ix, iy int, x bool) (c, off, lift float64) {
 			lift = 0
 		}
 	}
-	before, _ := reach(ix, s.nx, s.walls.Left)
-	_, after := reach(ix+1, s.nx, s.walls.Left)
-	if !x {
-		before, _ = reach(iy, s.ny, s.walls.Top)
-		_, after = reach(iy+1, s.ny, s.walls.Top)
-	}
 	if first {
 		before = from
 	} else if second {
 		after = to
 	}
-	c, off = average(low, high, func(at float64) float64 {
-		return conducts(from, to, before, after, func(along float64) float64 {
-			return s.of(s.coefficient, x, along, at)
-		})
-	})
-	off += slices.Max(s.coefficient.values) / 16 // what reaches in between two lanes
-	return c / part, off / part, lift
+	c, off = mean(from, to, before, after)
+	return c / part, off / part, lift, pins
 }
 
 // conducts returns the coefficient of a lane, in which a hole may leave the middle open.
@@ -466,7 +574,7 @@ func (s *scene) compare(t *testing.T, p *problem.Problem) {
 			total, slack, b := 0.0, 0.0, 0.0
 			across, down := half(ix, m.NX, w.Left, w.Right), half(iy, m.NY, w.Top, w.Bottom)
 			add := func(fx, fy int, along bool) {
-				c, off, lift := s.face(fx, fy, along)
+				c, off, lift, pins := s.face(fx, fy, along)
 				h, k, part, what := s.hy, solver.SouthFace, across, "south face"
 				if along {
 					h, k, part, what = s.hx, solver.EastFace, down, "east face"
@@ -475,6 +583,12 @@ func (s *scene) compare(t *testing.T, p *problem.Problem) {
 				check(what, fx, fy, rows[k][fy][fx]*scale/part, c, off)
 				total, slack = total+c, slack+off
 				b += rows[k][fy][fx] * scale / part * lift
+				mine := pins[0]
+				if fx != ix || fy != iy {
+					mine = pins[1]
+				}
+				total, slack = total+mine.c/(h*h), slack+mine.off*open/(h*h)
+				b += mine.c / (h * h) * mine.u
 			}
 			for _, f := range []struct {
 				wall    bool // on which the mirrored face counts

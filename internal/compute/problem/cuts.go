@@ -19,7 +19,7 @@ type cut struct {
 // row, whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step
 // from each point to the next one, as the edge has another value than the fixed point; nil for nothing.
 func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
-	edge := line{along: x}
+	edge := line{along: x, widthless: p.widthless()}
 	next := 0
 	if x {
 		next, below = 1, here
@@ -114,13 +114,19 @@ func (p *Problem) freePart(n node, iy, ix int, x bool, c cut, first bool, a floa
 	return a / (c.to - c.from), nil
 }
 
-// cut cuts the part of a line between two points, of which the first or else the second is fixed.
+// cut cuts the part of a line between two points, of which the first or else the second is fixed, at the edge of what is
+// fixed next to the free one.
 func (l *line) cut(from, to float64, first bool) cut {
 	pieces := l.pieces(from, to)
 	if first {
-		last := pieces[len(pieces)-1]
+		n := len(pieces) - 1
+		last := pieces[n]
 		if l.of(last) != 0 {
 			last.from = to
+		} else if n > 0 {
+			if at, ok := l.thinEdge(to, last.from+near); ok {
+				return cut{min(at, to-leastCut), to, l.place(at)}
+			}
 		}
 		at := min(last.from, to-leastCut)
 		return cut{at, to, l.place(max(from, last.from-inward))}
@@ -128,6 +134,10 @@ func (l *line) cut(from, to float64, first bool) cut {
 	begin := pieces[0]
 	if l.of(begin) != 0 {
 		begin.to = from
+	} else if len(pieces) > 1 {
+		if at, ok := l.thinEdge(from, begin.to-near); ok {
+			return cut{from, max(at, from+leastCut), l.place(at)}
+		}
 	}
 	at := max(begin.to, from+leastCut)
 	return cut{from, at, l.place(min(to, begin.to+inward))}
@@ -150,6 +160,9 @@ func (p *Problem) lift(iy, ix int, x, first bool, c cut) (float64, error) {
 	}
 	point := q.node.at(&span{}, iy, ix)
 	edge := q.node.spot(&c.edge)
+	if n := p.regionAt(&c.edge); n >= 0 && p.drawing == nil {
+		edge = *p.regions.list[n].Value
+	}
 	if err := p.finite(q, iy, ix, edge); err != nil {
 		return 0, err
 	}

@@ -80,6 +80,8 @@ type line struct {
 	along bool    // it runs along x
 	other float64 // its y, or else its x
 	rough bool    // places of jumps need not be exact
+	// widthless says that the condition may hold at places alone, of which rounding may hide that it does.
+	widthless bool
 	list  []piece
 	thin  int // parts that are alike at their ends and have been halved
 }

@@ -19,7 +19,7 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 	if x {
 		next, below = 1, here
 	}
-	l, thin := line{along: x}, p.fixed.node.drawn == nil && widthless.MatchString(p.fixed.text)
+	l := line{along: x, widthless: p.widthless()}
 	var coefficient node
 	lo, hi := p.columnsOfFaces(x)
 	lines := func(lo, hi int) box {
@@ -38,7 +38,7 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 		if l.n, l.other = n, float64(ix); x {
 			from, l.other = l.other, from
 		}
-		first, last, ok := l.extent(from, from+1, thin)
+		first, last, ok := l.extent(from, from+1)
 		if !ok {
 			return nil
 		}
@@ -69,51 +69,55 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 	return pins, err
 }
 
-// widthless matches conditions that may hold on a line without width.
-var widthless = regexp.MustCompile(`==|<= *0+(\.0*)?($|[^.0-9])`)
+// widthless reports whether areas may be lines without width.
+func (p *Problem) widthless() bool { return p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text) }
+
+// equality matches conditions that may hold on a line without width.
+var equality = regexp.MustCompile(`==|<= *0+(\.0*)?($|[^.0-9])`)
 
 // extent returns the first and the last place of a line between two points at which the condition holds, if there are
-// any. thin says that it may hold at a place alone, of which rounding may hide that it does.
-func (l *line) extent(from, to float64, thin bool) (first, last float64, ok bool) {
-	pieces := l.pieces(from, to)
-	holds := func(p piece) bool { return p.branches != 0 }
-	if i := slices.IndexFunc(pieces, holds); i >= 0 {
-		last = pieces[i].to
-		for _, p := range pieces[i:] {
-			if holds(p) {
-				last = p.to
-			}
+// any.
+func (l *line) extent(from, to float64) (first, last float64, ok bool) {
+	first, last = to, from
+	for _, p := range l.pieces(from, to) {
+		if p.branches != 0 {
+			first, last = min(first, p.from), p.to
 		}
-		return pieces[i].from, last, true
 	}
-	halvings := mostHalvings
-	at, ok := l.seek(from, to, thin, &halvings)
-	if !ok || l.value(at) == 0 {
-		return at, at, ok
+	if first < last {
+		return first, last, true
 	}
-	return l.end(from, at), l.end(to, at), true
+	if first, ok = l.thinEdge(from, to); ok {
+		last, _ = l.thinEdge(to, from)
+	}
+	return first, last, ok
 }
 
-// end returns the end of an area around a place where the condition holds, towards one where it does not.
-func (l *line) end(outside, inside float64) float64 {
+// thinEdge returns the edge of an area on a line towards a place, before another one, which has no width that pieces
+// tell apart.
+func (l *line) thinEdge(from, to float64) (at float64, ok bool) {
+	halvings := mostHalvings
+	if at, ok = l.seek(from, to, &halvings); !ok || l.value(at) == 0 {
+		return at, ok
+	}
 	for range exact {
-		if middle := halfway(outside, inside); l.value(middle) != 0 {
-			inside = middle
+		if middle := halfway(from, at); l.value(middle) != 0 {
+			at = middle
 		} else {
-			outside = middle
+			from = middle
 		}
 	}
-	return inside
+	return at, true
 }
 
 // mostHalvings bounds the halvings of a line in search of a place at which a condition holds.
 const mostHalvings = 256
 
-// seek returns the first place that it finds.
-func (l *line) seek(from, to float64, thin bool, halvings *int) (at float64, ok bool) {
-	b := box{l.other, l.other, from, to}
-	if l.along {
-		b = box{from, to, l.other, l.other}
+// seek returns the first place that it finds on the way from one place to another.
+func (l *line) seek(from, to float64, halvings *int) (at float64, ok bool) {
+	b := box{min(from, to), max(from, to), l.other, l.other}
+	if !l.along {
+		b = box{l.other, l.other, b.left, b.right}
 	}
 	if *halvings == 0 || l.n.limit(b).hi == 0 {
 		return 0, false
@@ -125,13 +129,13 @@ func (l *line) seek(from, to float64, thin bool, halvings *int) (at float64, ok 
 		}
 	}
 	middle := halfway(from, to)
-	if middle <= from || middle >= to {
-		return from, thin
+	if middle == from || middle == to {
+		return from, l.widthless
 	}
-	if at, ok := l.seek(from, middle, thin, halvings); ok {
+	if at, ok := l.seek(from, middle, halvings); ok {
 		return at, true
 	}
-	return l.seek(middle, to, thin, halvings)
+	return l.seek(middle, to, halvings)
 }
 
 // valueAt returns the value that a fixed area has at a place: that of its region, or of the nearest point if values are
