@@ -18,7 +18,7 @@ type drawing struct {
 	text    string // the value of problem.drawing
 	colours []configs.Colour
 	*raster
-	pointless []bool // by colour: no point of the mesh touches it
+	pointless []bool // by colour: no point of the mesh touches it, or no line if it has a value
 	touching  string // where colours of two values touch; "" if none do
 	bytes     int64  // of memory, while it was read
 }
@@ -131,22 +131,21 @@ func values8(img image.Image) (values []uint8, size int) {
 	return values, size
 }
 
-// look finds the colours that no point of the mesh touches, and a place where two values touch.
+// look finds the colours that no point of the mesh touches, or no line if they have a value, and a place where two
+// values touch.
 func (d *drawing) look(m solver.Mesh) {
 	d.pointless = slices.Repeat([]bool{true}, len(d.colours))
-	lo, hi := m.InteriorColumns()
 	if d.width < m.NX && d.height < m.NY { // each pixel has points
 		for _, c := range d.pixels {
 			d.pointless[c] = false
 		}
 	} else {
-		for iy := range m.NY {
-			for ix := lo - 1; ix <= hi; ix++ {
-				x, y := float64(ix), float64(iy)
-				d.each(box{x, x, y, y}, func(c uint8) bool {
+		across, down := d.across.crossed(d.width, m.NX), d.down.crossed(d.height, m.NY)
+		for y, on := range down {
+			for x, c := range d.row(y) {
+				if on && across[x] || (on || across[x]) && d.colours[c].Value != nil {
 					d.pointless[c] = false
-					return true
-				})
+				}
 			}
 		}
 	}
@@ -229,7 +228,11 @@ func (d *drawing) coefficients() node {
 func (d *drawing) warnings() (lines []string) {
 	for i, c := range d.colours {
 		if d.pointless[i] {
-			lines = append(lines, fmt.Sprintf("problem.colours: no point of the mesh has %s", c.Title()))
+			what := "point of the mesh has"
+			if c.Value != nil {
+				what = "line of the mesh crosses"
+			}
+			lines = append(lines, fmt.Sprintf("problem.colours: no %s %s", what, c.Title()))
 		}
 	}
 	if d.touching != "" {

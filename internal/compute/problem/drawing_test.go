@@ -114,7 +114,7 @@ func TestDrawingOfAnotherSize(t *testing.T) {
 	if p, err = New(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if w := p.Warnings(t.Context()); len(w) != 1 || w[0] != "problem.colours: no point of the mesh has #1565c0" {
+	if w := p.Warnings(t.Context()); len(w) != 1 || w[0] != "problem.colours: no line of the mesh crosses #1565c0" {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -203,6 +203,9 @@ func (p *Problem) CheckFixed(fixed int64) error {
 
 // undetermined refuses a problem whose constant nothing determines.
 func (p *Problem) undetermined() error {
+	if lines := (lost{area: p.untouched(context.Background()).area}).warnings(p); lines != nil {
+		return fmt.Errorf("%s; no side has values, so nothing else determines the field", lines[0])
+	}
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
 		"added to a solution; give a value on a side, points in %s, problem.screening above 0, or a robin side "+
 		"with h above 0",

@@ -82,8 +82,8 @@ type line struct {
 	rough bool    // places of jumps need not be exact
 	// widthless says that the condition may hold at places alone, of which rounding may hide that it does.
 	widthless bool
-	list  []piece
-	thin  int // parts that are alike at their ends and have been halved
+	list      []piece
+	thin      int // parts that are alike at their ends and have been halved
 }
 
 // pieces returns the parts of the line from one place to another between which the expression jumps. They are of use

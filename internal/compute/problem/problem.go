@@ -283,10 +283,9 @@ func (p *Problem) Warnings(ctx context.Context) (lines []string) {
 	if p.drawing != nil {
 		lines = append(lines, p.drawing.warnings()...)
 	}
-	for _, line := range []string{p.untouched(ctx), p.unknown(ctx)} {
-		if line != "" {
-			lines = append(lines, line)
-		}
+	lines = append(lines, p.untouched(ctx).warnings(p)...)
+	if line := p.unknown(ctx); line != "" {
+		lines = append(lines, line)
 	}
 	return append(lines, p.sideWarnings()...)
 }

@@ -44,6 +44,17 @@ func (a axis) touched(lo, hi float64, n int) (first, last int) {
 	return first, last
 }
 
+// crossed returns which of the pixels, of n, the places of points touch.
+func (a axis) crossed(n, points int) []bool {
+	marks := make([]bool, n)
+	for i := range points {
+		for first, last := a.touched(float64(i), float64(i), n); first <= last; first++ {
+			marks[(first+n)%n] = true
+		}
+	}
+	return marks
+}
+
 // each calls f with the values of the pixels that a box touches, until it returns false.
 func (r *grid[T]) each(b box, f func(value T) bool) {
 	left, right := r.across.touched(b.left, b.right, r.width)

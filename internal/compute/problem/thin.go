@@ -70,7 +70,9 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 }
 
 // widthless reports whether areas may be lines without width.
-func (p *Problem) widthless() bool { return p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text) }
+func (p *Problem) widthless() bool {
+	return p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text)
+}
 
 // equality matches conditions that may hold on a line without width.
 var equality = regexp.MustCompile(`==|<= *0+(\.0*)?($|[^.0-9])`)
@@ -87,10 +89,13 @@ func (l *line) extent(from, to float64) (first, last float64, ok bool) {
 	if first < last {
 		return first, last, true
 	}
-	if first, ok = l.thinEdge(from, to); ok {
-		last, _ = l.thinEdge(to, from)
+	if first, ok = l.thinEdge(from, to); !ok {
+		return 0, 0, false
 	}
-	return first, last, ok
+	if last, ok = l.thinEdge(to, from); !ok {
+		last = first
+	}
+	return first, last, true
 }
 
 // thinEdge returns the edge of an area on a line towards a place, before another one, which has no width that pieces

@@ -1,10 +1,10 @@
 package problem
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 
 	"jacobi/internal/base/parallel"
 )
@@ -12,47 +12,95 @@ import (
 // searches is how often a cell of the mesh is halved each way in search of a fixed area within it.
 const searches = 5
 
-// untouched returns a warning of a fixed area that has no effect, since neither a point of the mesh touches it nor one
-// beside it is fixed; "" without one, or if ctx ends before.
-func (p *Problem) untouched(ctx context.Context) string {
+// lost are the first places of fixed areas that the mesh does not resolve; nil for none.
+type lost struct {
+	area *spot // it has no effect: no line of the mesh crosses it
+	gap  *spot // between areas of two values, within one face, whose field is lost
+}
+
+// untouched returns what the mesh does not resolve of fixed areas, or nothing if ctx ends before.
+func (p *Problem) untouched(ctx context.Context) (found lost) {
 	if !p.Areas() {
-		return ""
+		return found
 	}
 	lo, hi := p.columnsOfFaces(true)
 	first, rows := 0, p.mesh.NY-1
 	if p.mesh.PeriodicRows() {
 		first, rows = 1, p.mesh.NY-2
 	}
-	found := make([]*spot, rows)
-	var lowest atomic.Int64
-	lowest.Store(int64(rows))
-	errFound := errors.New("found")
+	byRow := make([]lost, rows)
 	_ = parallel.Each(rows, func(i int) error { // it looks at what it finds
-		if int64(i) > lowest.Load() || ctx.Err() != nil {
-			return nil
-		}
 		iy := first + i
 		cells := func(lo, hi int) box { return box{float64(lo), float64(hi), float64(iy), float64(iy + 1)} }
 		return p.fixed.node.eachJump(lo, hi, cells, func(n node, ix int) error {
-			if p.fixedBeside(iy, ix) {
-				return nil
+			x, y := float64(ix), float64(iy)
+			sides := [4]line{{n: n, along: true, other: y}, {n: n, other: x}, {n: n, along: true, other: y + 1},
+				{n: n, other: x + 1}}
+			byRow[i].gap = cmp.Or(byRow[i].gap, p.gap(&sides[0], x), p.gap(&sides[1], y))
+			if byRow[i].area != nil || p.fixedBeside(iy, ix) {
+				return ctx.Err()
 			}
-			if found[i] = n.find(cells(ix, ix+1), searches); found[i] == nil {
-				return nil
+			for k := range sides {
+				from := y
+				if sides[k].along {
+					from = x
+				}
+				sides[k].widthless = p.widthless()
+				if _, _, ok := sides[k].extent(from, from+1); ok {
+					return ctx.Err()
+				}
 			}
-			for low := lowest.Load(); int64(i) < low && !lowest.CompareAndSwap(low, int64(i)); low = lowest.Load() {
-			}
-			return errFound
+			byRow[i].area = n.find(cells(ix, ix+1), searches)
+			return ctx.Err()
 		})
 	})
-	for _, at := range found {
-		if at != nil {
-			nx, ny := intervals(p.mesh)
-			return fmt.Sprintf("%s %q: the area around x = %.4g, y = %.4g lies between points of the mesh, and has no "+
-				"effect; take more points", p.fixed.key, p.fixed.text, at.x/nx, at.y/ny)
-		}
+	if ctx.Err() != nil {
+		return found
 	}
-	return ""
+	for _, row := range slices.Backward(byRow) {
+		found = lost{cmp.Or(row.area, found.area), cmp.Or(row.gap, found.gap)}
+	}
+	return found
+}
+
+// gap returns a place of a line from one point to the next that is free, between two fixed ones that differ; nil for
+// none.
+func (p *Problem) gap(l *line, from float64) *spot {
+	if !p.initial.covers() || !l.jumps(from, from+1) {
+		return nil
+	}
+	before := -1 // the last piece that is fixed
+	pieces := l.pieces(from, from+1)
+	edge := func(at, sign float64, q piece) float64 {
+		s := l.place(at + float64(sign*min(inward, q.length()/2)))
+		return p.initial.node.spot(&s)
+	}
+	for i, q := range pieces {
+		if q.branches == 0 {
+			continue
+		}
+		if before >= 0 && before < i-1 && edge(pieces[before].to, -1, pieces[before]) != edge(q.from, 1, q) {
+			at := l.place(pieces[i-1].middle())
+			return &at
+		}
+		before = i
+	}
+	return nil
+}
+
+// warnings returns a line for each part of fixed areas that the mesh does not resolve.
+func (f lost) warnings(p *Problem) (lines []string) {
+	nx, ny := intervals(p.mesh)
+	if at := f.area; at != nil {
+		lines = append(lines, fmt.Sprintf("%s %q: the area around x = %.4g, y = %.4g lies between the lines of the "+
+			"mesh, and has no effect; take more points", p.fixed.key, p.fixed.text, at.x/nx, at.y/ny))
+	}
+	if at := f.gap; at != nil {
+		lines = append(lines, fmt.Sprintf("%s %q: around x = %.4g, y = %.4g areas of two values lie within a spacing "+
+			"of the mesh, and the field between them is lost; take more points", p.fixed.key, p.fixed.text, at.x/nx,
+			at.y/ny))
+	}
+	return lines
 }
 
 // fixedBeside reports whether a corner of the cell to the right of and below a point is fixed, or a point beside one.
