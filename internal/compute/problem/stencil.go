@@ -16,8 +16,7 @@ type stencil struct {
 	diagonal []float64 // D; 0 at points that no sweep updates
 	free     []bool    // points that a sweep updates
 	held     []bool    // of these, points beside one that keeps a value, or an area that does
-	hold     []float64 // the part of D that the screening and Robin walls contribute, divided by D
-	pinned   []float64 // what areas in the faces of points contribute to D; nil for none
+	hold     []float64 // the part of D that the screening, Robin walls and areas in faces contribute, divided by D
 }
 
 // stencil returns the stencil of row iy, which is canonical.
@@ -89,10 +88,7 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		return err
 	}
 	last, alongX := p.mesh.NX-1, st.alongX
-	if st.pins() {
-		st.pinned = make([]float64, len(st.free))
-	}
-	lifted := st.liftX != nil || st.liftY != nil || st.above.liftY != nil
+	lifted, pinned := st.liftX != nil || st.liftY != nil || st.above.liftY != nil, st.pins()
 	alongY, aboveY, diagonal, holds, bs := st.alongY, st.above.alongY, st.diagonal, st.hold, st.b
 	for ix, free := range st.free {
 		if !free {
@@ -115,14 +111,13 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 			bs[ix] += p.lifts(st, iy, ix, west, east)
 		}
 		hold := k2 + diagonal[ix] // what wallTerms has left there
-		d := float64((w+e)+(n+s)) + hold
-		if st.pinned != nil {
+		if pinned {
 			p.eachPin(st, iy, ix, func(_ int, c, h2, u float64) {
-				st.pinned[ix] += float64(c / h2)
+				hold += float64(c / h2)
 				bs[ix] += float64(float64(c/h2) * u)
 			})
-			d += st.pinned[ix]
 		}
+		d := float64((w+e)+(n+s)) + hold
 		if d == 0 { // alone among points without material; it is left out, or refused for what is in bs
 			holds[ix] = 0
 			continue
@@ -193,13 +188,13 @@ func ratios(dst, values, d []float64) {
 // point has a face without a coefficient.
 func (p *Problem) barrier(iy int, st *stencil) (weakest float64, open bool) {
 	weakest = math.Inf(1)
-	last := len(st.free) - 1
+	last, pinned := len(st.free)-1, st.pins()
 	for ix, free := range st.free {
 		if !free {
 			continue
 		}
 		sides := [4]float64{st.east[max(ix-1, 0)], st.east[min(ix, last-1)], st.above.south[ix], st.south[ix]}
-		if st.pinned != nil {
+		if pinned {
 			p.eachPin(st, iy, ix, func(k int, c, _, _ float64) { sides[k] = c })
 		}
 		least := min(sides[west], sides[east], sides[north], sides[south])
@@ -276,8 +271,10 @@ func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
 	keeps := func(m *material, row, ix int) bool {
 		return m.fixed != nil && m.fixed[ix] || p.wallColumn(ix) || p.wallRow(row)
 	}
-	for ix, c := range st.pinned {
-		st.held[ix] = c > 0
+	for ix := range st.held {
+		if st.free[ix] && st.pins() {
+			p.eachPin(st, iy, ix, func(int, float64, float64, float64) { st.held[ix] = true })
+		}
 	}
 	last := p.mesh.NX - 1
 	first, step := 0, 1

@@ -1,6 +1,9 @@
 package results
 
 import (
+	"maps"
+	"slices"
+
 	"jacobi/solver"
 )
 
@@ -152,7 +155,7 @@ func (t *Tally) columnWall(ix int, kind solver.Wall) int {
 	return -1
 }
 
-// ends returns the labels of the runs of fixed points in a row, from left to right.
+// ends returns the labels of the runs of fixed points in a row, from left to right, and of areas in its faces.
 func (t *Tally) ends(l line) (list []int) {
 	if l.label == nil || t.named {
 		return nil
@@ -161,6 +164,9 @@ func (t *Tally) ends(l line) (list []int) {
 		if l.label[ix] >= 0 && (ix == t.lo || l.label[ix-1] < 0) {
 			list = append(list, l.label[ix])
 		}
+	}
+	for _, ix := range slices.Sorted(maps.Keys(l.pins[0])) {
+		list = append(list, l.pins[0][ix][0], l.pins[0][ix][1])
 	}
 	return list
 }
