@@ -114,8 +114,8 @@ func (p *Problem) freePart(n node, iy, ix int, x bool, c cut, first bool, a floa
 	return a / (c.to - c.from), nil
 }
 
-// cut cuts the part of a line between two points, of which the first or else the second is fixed, at the edge of what is
-// fixed next to the free one.
+// cut cuts the part of a line between two points, of which the first or else the second is fixed, at the edge of what
+// is fixed next to the free one.
 func (l *line) cut(from, to float64, first bool) cut {
 	pieces := l.pieces(from, to)
 	if first {

@@ -175,7 +175,7 @@ func (o *outliner) crossing(i, j int, x bool) int32 {
 	}
 	other := o.look(next[0], next[1])
 	if !one.differs(other) {
-		return 0
+		return o.thin(i, j, x, one.fixed)
 	}
 	part, values := o.p.fixed.part, one.fixed == other.fixed
 	if values {
@@ -217,6 +217,25 @@ func (o *outliner) crossing(i, j int, x bool) int32 {
 		o.join(k, o.knot(knot{x: rim.x, y: rim.y}))
 	}
 	return k
+}
+
+// thin returns the knot in the middle of a fixed area between two free points.
+func (o *outliner) thin(i, j int, x, fixed bool) int32 {
+	l := line{n: o.p.fixed.node, along: x, other: float64(o.columns[i]), widthless: o.p.widthless()}
+	from, to := j, j+1
+	places := o.rows
+	if x {
+		l.other, from, to, places = float64(o.rows[j]), i, i+1, o.columns
+	}
+	if fixed || o.arrays || !l.jumps(float64(places[from]), float64(places[to])) {
+		return 0
+	}
+	first, last, ok := l.extent(float64(places[from]), float64(places[to]))
+	if !ok {
+		return 0
+	}
+	s := l.place(math.RoundToEven(halfway(first, last)*4096) / 4096) // as crossing rounds
+	return o.knot(knot{x: s.x, y: s.y})
 }
 
 // beyond returns the place of number i of a list, or half a spacing beyond an end.
@@ -306,8 +325,8 @@ func (o *outliner) corner(i, j int, x, y float64, ends []int32, top, left bool) 
 	dx := float64(nearby * float64(o.columns[cut[0]]-o.columns[across[0]]))
 	dy := float64(nearby * float64(o.rows[cut[1]]-o.rows[across[1]]))
 	in, out := o.look(cut[0], cut[1]), o.look(across[0], across[1])
-	return !in.differs(o.at(x+dx, y+dy)) && !out.differs(o.at(x-dx, y+dy)) && !out.differs(o.at(x+dx, y-dy)) &&
-		!out.differs(o.at(x-dx, y-dy))
+	return in.differs(out) && !in.differs(o.at(x+dx, y+dy)) && !out.differs(o.at(x-dx, y+dy)) &&
+		!out.differs(o.at(x+dx, y-dy)) && !out.differs(o.at(x-dx, y-dy))
 }
 
 // lines returns the lines between knots. Chains of them that are almost straight are one line.

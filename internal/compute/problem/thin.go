@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"math"
 	"regexp"
 	"slices"
 
@@ -102,7 +103,8 @@ func (l *line) extent(from, to float64) (first, last float64, ok bool) {
 // tell apart.
 func (l *line) thinEdge(from, to float64) (at float64, ok bool) {
 	halvings := mostHalvings
-	if at, ok = l.seek(from, to, &halvings); !ok || l.value(at) == 0 {
+	// At the points themselves it does not hold, and there a periodic plane may go on at its other end.
+	if at, ok = l.seek(math.Nextafter(from, to), math.Nextafter(to, from), &halvings); !ok || l.value(at) == 0 {
 		return at, ok
 	}
 	for range exact {

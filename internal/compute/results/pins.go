@@ -109,45 +109,37 @@ type item struct {
 // joinPins joins the regions of areas in the faces of the cells between the two newest rows, and of fixed points there.
 func (t *Tally) joinPins() {
 	above, below := t.old, t.now
-	if t.named || t.part.Dropped || len(above.pins[0])+len(below.pins[0])+len(below.pins[1]) == 0 {
+	if t.named || t.part.Dropped || !t.areas {
+		return
+	}
+	pins := len(above.pins[0])+len(below.pins[0])+len(below.pins[1]) > 0
+	if !pins && (above.label == nil || below.label == nil) {
 		return
 	}
 	first, end := t.facesInRow()
 	var list []item
 	for ix := first; ix < end; ix++ {
-		next := ix + 1
-		if _, next = t.place(below.iy, next); !t.mesh.PeriodicColumns() {
+		if !pins && (above.label[ix] < 0) == (above.label[ix+1] < 0) {
+			continue // no two fixed corners lie across from each other alone
+		}
+		list = t.fixedCorners(list[:0], ix)
+		known := len(list)
+		if known == 2 && list[0].place[1] != list[1].place[1] && list[0].place[0] != list[1].place[0] {
+			known = 0
+		}
+		list = t.sides(list, 0, above, ix)
+		list = t.sides(list, 1, below, ix)
+		old := len(list)
+		list = t.sides(list, 0, below, ix)
+		_, next := t.place(below.iy, ix+1)
+		if !t.mesh.PeriodicColumns() {
 			next = ix + 1
 		}
-		list = list[:0]
-		for _, l := range [2]line{above, below} {
-			for _, column := range [2]int{ix, ix + 1} {
-				if l.label != nil && l.label[column] >= 0 {
-					list = append(list, item{l.label[column], l.values[column],
-						[2]float64{float64(column), float64(l.iy)}, true})
-				}
-			}
-		}
-		corners, old := len(list), 0
-		for i, face := range []struct {
-			labels map[int][2]int
-			ix     int
-			pin    *Pin
-		}{{above.pins[0], ix, above.pinEast(ix)}, {below.pins[1], ix, below.pinNorth(ix)},
-			{below.pins[0], ix, below.pinEast(ix)}, {below.pins[1], next, below.pinNorth(next)}} {
-			if i == 2 {
-				old = len(list)
-			}
-			if at, ok := face.labels[face.ix]; ok {
-				for k := range 2 {
-					list = append(list, item{at[k], face.pin.U[k], face.pin.Place[k], false})
-				}
-			}
-		}
-		for i := corners; i < len(list); i++ {
+		list = t.sides(list, 1, below, next)
+		for i := known; i < len(list); i++ {
 			begins := i >= old
 			for k := range i {
-				if a, b := list[i], list[k]; a.value == b.value || t.problem.Joined(a.place, b.place) {
+				if a, b := list[i], list[k]; !a.point && a.value == b.value || t.problem.Joined(a.place, b.place) {
 					t.labels.join(a.label, b.label)
 					begins = false
 				}
@@ -160,6 +152,35 @@ func (t *Tally) joinPins() {
 	if t.part.Begun > maxRuns {
 		t.drop()
 	}
+}
+
+// fixedCorners adds the fixed corners of the cell below and to the right of column ix of the row above to a list.
+func (t *Tally) fixedCorners(list []item, ix int) []item {
+	for _, l := range [2]line{t.old, t.now} {
+		for column := ix; column <= ix+1; column++ {
+			if l.label != nil && l.label[column] >= 0 {
+				place := [2]float64{float64(column), float64(l.iy)}
+				list = append(list, item{l.label[column], l.values[column], place, true})
+			}
+		}
+	}
+	return list
+}
+
+// sides adds both sides of the area in a face of a row to a list: that to the next column, or to the row above.
+func (t *Tally) sides(list []item, face int, l line, ix int) []item {
+	at, ok := l.pins[face][ix]
+	if !ok {
+		return list
+	}
+	pin := l.pinEast(ix)
+	if face == 1 {
+		pin = l.pinNorth(ix)
+	}
+	for k := range 2 {
+		list = append(list, item{label: at[k], value: pin.U[k], place: pin.Place[k]})
+	}
+	return list
 }
 
 // addPin adds the flux of an area between two points to its regions, and takes it from a wall at its end.

@@ -21,7 +21,7 @@ type Part struct {
 	Source   Sum           `json:"source"`   // the integral of f
 	Absorbed Sum           `json:"absorbed"` // that of -k2 u
 	Regions  []*region     `json:"regions"`  // of fixed points; if they are not told apart, one that has their flux
-	Top      []int         `json:"top"`      // by run of fixed points in the first row, see ends: the place of its region
+	Top      []int         `json:"top"`      // by run of fixed points in the first row: see ends
 	Bottom   []int         `json:"bottom"`   // the same for the first row of the next rank
 	Begun    int           `json:"begun"`    // runs of fixed points without one above
 	Dropped  bool          `json:"dropped"`  // there are too many runs for regions
