@@ -39,7 +39,7 @@ func TestEdgesOfRandomAreas(t *testing.T) {
 		}
 		if err != nil {
 			if text := err.Error(); !strings.Contains(text, "any constant") && !strings.Contains(text, "it fixes all") {
-				t.Errorf("seed %d: %v\n\t%s", seed, err, s)
+				t.Errorf("seed %d: %v\n\t%s", s.seed, err, s)
 			}
 			continue
 		}

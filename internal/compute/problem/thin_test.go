@@ -67,3 +67,25 @@ func TestOutlinesOfThinAreas(t *testing.T) {
 		}
 	}
 }
+
+// A strip without width in the middle between two ground planes, as wide as they are apart, lies between points. Its
+// capacitance is 4 K(k)/K(k') with k = tanh(pi/2) (S. B. Cohn, IRE Transactions MTT-2, 1954). The ends of the strip
+// make the error, which is of first order.
+func TestStripline(t *testing.T) {
+	const exact = 5.764489924280475
+	before := 0.0
+	for _, n := range []int{18, 34, 66} {
+		c := config(n, 6*(n-1)+1, "float64", configs.Problem{Fixed: "x == 0.5 and abs(y-0.5) < 1/12", Initial: "1",
+			Left: "0", Right: "0", Top: "neumann(0)", Bottom: "neumann(0)"})
+		c.Grid.Width, c.Grid.Height = 1, 6
+		_, r := solve(t, open(t, c))
+		off := exact - *r.Regions[0].Flux
+		if most := 0.53 / float64(n-1); len(r.Regions) != 1 || math.Abs(off/exact) > most {
+			t.Errorf("%d points: off by %.3g, want at most %.3g", n, off/exact, most)
+		}
+		if before != 0 && before/off < 1.9 {
+			t.Errorf("%d points: off by %g, by %g with half of them", n, off, before)
+		}
+		before = off
+	}
+}
