@@ -385,7 +385,7 @@ func (s *scene) face(ix, iy int, x bool) (c, off, lift float64, pins [2]pin) {
 		for i, free := range []float64{begin, 1 - end} {
 			part, from, to, before, after := max(free, 0x1p-10), from, to, before, after
 			if i == 0 {
-				pins[i].u, to = value(along+begin), from+part
+				pins[i].u, to = value(along+begin+1e-9), from+part // beyond a seam, if it begins there
 				after = to
 			} else {
 				pins[i].u, from = value(along+end), to-part

@@ -66,6 +66,7 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 	})
 	if pins != nil {
 		wrapFaces(p, x, pins)
+		wrapFaces(p, x, dst)
 	}
 	return pins, err
 }

@@ -89,3 +89,25 @@ func TestStripline(t *testing.T) {
 		before = off
 	}
 }
+
+// Between periodic sides a plate between the last column and the first one is as good as any other.
+func TestThinPlateAtASeam(t *testing.T) {
+	diagonals := func(fixed string) (all []float64) {
+		p := open(t, config(9, 5, "float64", configs.Problem{Fixed: fixed, Initial: "3", Left: "periodic",
+			Right: "periodic"}))
+		for iy := 1; iy < 4; iy++ {
+			st, err := p.stencil(iy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, st.diagonal[1:8]...)
+		}
+		return all
+	}
+	seam, inside := diagonals("abs(x - 0.0625) < 0.001"), diagonals("abs(x - 0.0625 - 3/7) < 0.001")
+	for i := range inside {
+		if want := inside[i-i%7+(i+3)%7]; math.Abs(seam[i]-want) > 1e-6*want {
+			t.Errorf("row %d, column %d: diagonal %v, want %v", 1+i/7, 1+i%7, seam[i], want)
+		}
+	}
+}
