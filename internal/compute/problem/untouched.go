@@ -71,21 +71,25 @@ func (p *Problem) gap(l *line, from float64) *spot {
 	}
 	before := -1 // the last piece that is fixed
 	pieces := l.pieces(from, from+1)
-	edge := func(at, sign float64, q piece) float64 {
-		s := l.place(at + float64(sign*min(inward, q.length()/2)))
-		return p.initial.node.spot(&s)
-	}
+	edge := func(at, sign float64, q piece) spot { return l.place(at + float64(sign*min(inward, q.length()/2))) }
 	for i, q := range pieces {
 		if q.branches == 0 {
 			continue
 		}
-		if before >= 0 && before < i-1 && edge(pieces[before].to, -1, pieces[before]) != edge(q.from, 1, q) {
+		if before >= 0 && before < i-1 && p.differ(edge(pieces[before].to, -1, pieces[before]), edge(q.from, 1, q)) {
 			at := l.place(pieces[i-1].middle())
 			return &at
 		}
 		before = i
 	}
 	return nil
+}
+
+// differ reports whether fixed areas have, or may have, other values at two places.
+func (p *Problem) differ(a, b spot) bool {
+	one, other := p.regionAt(&a), p.regionAt(&b)
+	floats := one != other && one >= 0 && other >= 0 && (p.RegionFloats(one) || p.RegionFloats(other))
+	return floats || p.initial.node.spot(&a) != p.initial.node.spot(&b)
 }
 
 // warnings returns a line for each part of fixed areas that the mesh does not resolve.
