@@ -12,7 +12,8 @@ func TestThinElectrodes(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{
 		"connected": {"problem.fixed=hypot(x-0.3,y-0.4)<0.13 or y == 0.75 and abs(x-0.5)<0.3 or abs(x+y-1.3)<0.001 " +
-			"and y<0.5", "problem.initial=y > 0.6 ? 2 : x > 0.6 ? -1 : 1", "problem.coefficient=x<0.51 ? 1 : 4", "problem.left=0"},
+			"and y<0.5", "problem.initial=y > 0.6 ? 2 : x > 0.6 ? -1 : 1", "problem.left=0",
+			"problem.coefficient=x<0.51 ? 1 : 4"},
 		"named": {"problem.regions=ring value=1 where=abs(hypot(x-0.4,y-0.5)-0.2) < 0.0005; wire value=-1 " +
 			"where=x == 0.7 and y > 0.3", "problem.left=periodic", "problem.right=periodic", "problem.screening=3"},
 	} {
