@@ -231,10 +231,10 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 		if err != nil {
 			return configs.Planned{}, err
 		}
+		err = p.CheckJob(ctx)
 		for _, text := range p.JobWarnings(ctx) {
 			log.Warn(text)
 		}
-		err = p.CheckJob(ctx)
 		return p.Planned(), err
 	}
 }

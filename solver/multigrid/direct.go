@@ -18,7 +18,8 @@ type Couplings struct{ X, Y float64 }
 //
 //	D[i] x[i] - Low(i) x[i-1] - High(i) x[i+1] = b[i]    S[0] = D[0]    S[i] = D[i] - Low(i) High(i-1) S[i-1]^-1
 //
-// at free slots, those that sweeps update; x and b are 0 at all others. docs/numerics.md defines the bits.
+// at free slots, those that sweeps update; x and b are 0 at all others. Where nothing determines a constant, the first slot
+// is not free: its equation follows from the others. docs/numerics.md defines the bits.
 type Direct struct {
 	matrices
 
@@ -38,10 +39,11 @@ func (l Layout) NewDirect() (*Direct, error) {
 	}
 	d.mirrors = [2]bool{low == solver.Neumann, high == solver.Neumann}
 	d.free = slices.Repeat([]bool{true}, d.Slots*d.Blocks)
+	d.free[0] = !l.Plan.Loose
 	if l.Fixed != nil {
 		for i := range d.free {
 			x, y := d.Point(i/d.Slots, i%d.Slots)
-			d.free[i] = !slices.ContainsFunc(l.Fixed[len(l.Fixed)-1][y], func(c Columns) bool {
+			d.free[i] = d.free[i] && !slices.ContainsFunc(l.Fixed[len(l.Fixed)-1][y], func(c Columns) bool {
 				return c.Lo <= x && x < c.Hi
 			})
 		}

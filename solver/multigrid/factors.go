@@ -34,6 +34,9 @@ var errLost = errors.New("the coefficients differ by so many powers of ten that 
 // the equations have no solution.
 func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 	e := &elimination{Factors: Factors{matrices: l.Blocking().newMatrices()}, at: at}
+	if l.Plan.Loose {
+		e.hold()
+	}
 	err := e.eliminate()
 	if errors.Is(err, errSingular) {
 		err = errLost
@@ -97,6 +100,25 @@ func multiplyTransposed(dst, matrix, v []float64) {
 type elimination struct {
 	Factors
 	at func(x, y int) Point
+}
+
+// hold makes the first unknown none: where nothing determines a constant, its equation follows from the others.
+func (e *elimination) hold() {
+	for i := range e.Blocks * e.Slots {
+		x0, y0 := e.Point(i/e.Slots, i%e.Slots)
+		if !e.unknown(i/e.Slots, i%e.Slots) {
+			continue
+		}
+		at := e.at
+		e.at = func(x, y int) Point {
+			p := at(x, y)
+			if x == x0 && y == y0 {
+				p.C = 0
+			}
+			return p
+		}
+		return
+	}
 }
 
 func (e *elimination) eliminate() error {

@@ -105,7 +105,7 @@ func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	}
 	w := mesh.Walls
 	x0, y0 := solver.Intervals(mesh.NX, w.Left), solver.Intervals(mesh.NY, w.Top)
-	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice(op.Contrast)}
+	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice(op.Contrast), Loose: op.Loose}
 	for x, y := x0, y0; ; {
 		fx, fy := float64(x0)/float64(x), float64(y0)/float64(y)
 		rho := float64(ratio*float64(fx*fx)) / float64(fy*fy)

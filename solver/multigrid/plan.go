@@ -19,6 +19,8 @@ type Plan struct {
 	Coarsest Couplings
 	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
 	Weighted bool
+	// Loose is solver.Operator.Loose. A correction is then 0 at the first unknown of the coarsest level.
+	Loose bool
 	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice
 	// (see Times). NewPlan sets it.
 	Twice int
@@ -67,7 +69,7 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	op = op.General()
 	e := newEquation(mesh, op)
 	x, y := newCount(solver.Intervals(mesh.NX, mesh.Walls.Left)), newCount(solver.Intervals(mesh.NY, mesh.Walls.Top))
-	p := &Plan{Levels: []Level{{Mesh: mesh, Scale: op.Scale, Blend: op.Blend}}}
+	p := &Plan{Levels: []Level{{Mesh: mesh, Scale: op.Scale, Blend: op.Blend}}, Loose: op.Loose}
 	for {
 		nx, ny := e.coarsen(x, y)
 		if nx == x && ny == y && len(p.Levels) > 1 {
@@ -81,6 +83,7 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 		p.Levels = append(p.Levels, e.level(x, y))
 		if len(p.Levels) == 2 {
 			p.next = e.operator(x, y)
+			p.next.Loose = op.Loose
 		}
 	}
 	p.Coarsest = e.couplings(x, y)

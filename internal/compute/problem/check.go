@@ -14,7 +14,8 @@ import (
 const samples = 64
 
 // Check evaluates every value of the boundary, and the initial field and the source at 64 by 64 points that include the
-// corners of the interior. It also looks for free points, and for what makes the solution unique. It finds most bad
+// corners of the interior. It also looks for free points, and for what makes the solution unique, and takes off the
+// source of a loose problem what is over. It finds most bad
 // problems before any rank starts. Row, ValueRow and FixedRow find the others.
 func (p *Problem) Check(ctx context.Context) error {
 	walls, err := p.maxWalls(ctx)
@@ -40,7 +41,16 @@ func (p *Problem) Check(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.checkSampled(ctx, guess, data, added)
+	if err := p.checkSampled(ctx, guess, data, added); err != nil || !p.loose {
+		return err
+	}
+	t, err := p.totals(ctx, 0, p.mesh.NY)
+	if err != nil {
+		return err
+	}
+	taken, err := p.Balance([]Survey{{Totals: t}}, p.islands)
+	p.TakeOff(taken)
+	return err
 }
 
 // maxWalls returns the largest absolute value of fixed walls.

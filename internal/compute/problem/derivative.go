@@ -124,6 +124,7 @@ func (p *Problem) Screenings(iy int, dst []float64) error {
 func (p *Problem) RightHandSide(iy, col int, dst []float64) error {
 	if p.source.zero() {
 		clear(dst)
+		p.lessTaken(dst)
 		return nil
 	}
 	s := &span{row: iy, col: col}
@@ -132,5 +133,7 @@ func (p *Problem) RightHandSide(iy, col int, dst []float64) error {
 	} else if err := p.fromFile(p.source, s, dst); err != nil {
 		return err
 	}
-	return p.overSquares(p.density, iy, col, dst)
+	err := p.overSquares(p.density, iy, col, dst)
+	p.lessTaken(dst)
+	return err
 }

@@ -189,6 +189,9 @@ func (p *Problem) CheckFixed(fixed int64) error {
 		return fmt.Errorf("%s %q: it fixes all %d points that a sweep could change; at least one has to be free",
 			p.fixed.key, p.fixed.text, all)
 	}
+	if err := p.checkLoose(); err != nil || p.loose {
+		return err
+	}
 	if p.weighted || fixed > 0 || !p.floating() { // scanIslands looks at a weighted problem
 		return nil
 	}

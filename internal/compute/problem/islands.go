@@ -95,6 +95,7 @@ type Survey struct {
 	Top    []int32 `json:"top,omitempty"`
 	Bottom []int32 `json:"bottom,omitempty"`
 	Any    bool    `json:"any,omitempty"`
+	Totals *Totals `json:"totals,omitempty"` // of a loose problem
 
 	found *parts
 	place []int32 // by part of found: its place in Parts, or what becomes of it
@@ -114,12 +115,16 @@ func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) 
 }
 
 // Survey works out the maxima of rows [lo, hi) and, if some may not be held, finds the parts of the material in them,
-// and where these lie. It stops when ctx ends.
+// and where these lie. It adds up what drives a loose problem. It stops when ctx ends.
 func (p *Problem) Survey(ctx context.Context, lo, hi int) (s Survey, err error) {
 	if p.mayFloat() {
-		return p.survey(ctx, lo, hi, &parts{keep: true})
+		s, err = p.survey(ctx, lo, hi, &parts{keep: true})
+	} else {
+		s.Maxima, err = p.Maxima(ctx, lo, hi)
 	}
-	s.Maxima, err = p.Maxima(ctx, lo, hi)
+	if err == nil {
+		s.Totals, err = p.totals(ctx, lo, hi)
+	}
 	return s, err
 }
 
@@ -301,7 +306,7 @@ func (p *Problem) leastHold() float64 {
 }
 
 // checkIslands refuses a problem in which nothing determines the constant of a driven part, or in which nothing is
-// driven. Where nothing is held at all, driven parts have no constant, and need none: see TakeOff.
+// driven. Where nothing is held at all, a driven part that is alone needs no constant: see TakeOff.
 func (p *Problem) checkIslands(v *Islands) error {
 	nothing := !v.Held && len(v.Driven) == 0
 	switch w := v.weak; {
@@ -312,13 +317,23 @@ func (p *Problem) checkIslands(v *Islands) error {
 			"constant, and are %.2g of the diagonals of its equations; with %v it must be at least %.2g, as rounding "+
 			"loses less; values on a side or fixed points help, too", p.where(w.IY, w.IX), w.hold/w.total,
 			p.mesh.DType, p.leastHold())
+	case nothing && v.Idle[1].Parts == 0 && p.loose:
+		return p.undriven()
 	case nothing && v.Idle[1].Parts == 0 && p.unfixed():
 		return p.undetermined()
 	case nothing && v.Idle[1].Parts == 0:
 		return fmt.Errorf("%s: the material touches no side and no point with values, and has no source: its field "+
 			"would be 0 everywhere", p.coefficient.key)
 	}
-	if v.Loose() {
+	switch {
+	case v.Loose() && p.loose && len(v.Driven) > 1:
+		g := v.Driven[1]
+		return fmt.Errorf("%s: at %s they add to a second part of the material that touches no side and no point with "+
+			"values; one alone could be solved: make them 0 in the others, or give the parts values",
+			p.drivers(g.DY, g.DX), p.where(g.DY, g.DX))
+	case v.Loose() && p.loose:
+		return nil
+	case v.Loose():
 		return p.undetermined()
 	}
 	for _, g := range v.Driven {

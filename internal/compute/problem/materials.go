@@ -54,6 +54,7 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 			return fmt.Errorf("%s %q: %v; %s", p.screening.key, p.screening.text, k2, screeningAllowed)
 		}
 	}
+	p.findLoose()
 	p.density, p.absorption = p.shareOf(p.source), p.shareOf(p.screening)
 	p.shareWalls()
 	if p.weighted {

@@ -20,6 +20,7 @@ func (p *Problem) Operator() solver.Operator {
 	case p.general():
 		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
 	}
+	o.Loose = p.loose
 	if p.sourced() {
 		o.Values = p
 	}
@@ -218,6 +219,7 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 		}
 		dst[i] = 0
 	}
+	p.lessTaken(dst)
 	return nil
 }
 

@@ -8,12 +8,14 @@ type Part struct {
 	IY     int   `json:"iy"` // its first point, by rows
 	IX     int   `json:"ix"`
 	Points int64 `json:"points"`
-	Held   bool  `json:"held,omitempty"`   // a point conducts to one that keeps its value
-	Hold   bool  `json:"hold,omitempty"`   // a screening or a Robin wall takes part in what determines its constant
-	Driven bool  `json:"driven,omitempty"` // a point has a source, or a wall lets something in
-	DY     int   `json:"dy,omitempty"`     // the first such point
-	DX     int   `json:"dx,omitempty"`
-	Sides  uint8 `json:"sides,omitempty"` // that it touches, of those with values or heat transfers: see sideBit
+	// Quarters of cells that belong to the points, of a loose problem.
+	Quarters int64 `json:"quarters,omitempty"`
+	Held     bool  `json:"held,omitempty"`   // a point conducts to one that keeps its value
+	Hold     bool  `json:"hold,omitempty"`   // a screening or a Robin wall takes part in what determines its constant
+	Driven   bool  `json:"driven,omitempty"` // a point has a source, or a wall lets something in
+	DY       int   `json:"dy,omitempty"`     // the first such point
+	DX       int   `json:"dx,omitempty"`
+	Sides    uint8 `json:"sides,omitempty"` // that it touches, of those with values or heat transfers: see sideBit
 
 	hold, total float64 // of the diagonals: what screenings and Robin walls contribute, and all
 }
@@ -30,6 +32,7 @@ func (g *Part) add(o Part) {
 		g.DY, g.DX = o.DY, o.DX
 	}
 	g.Points += o.Points
+	g.Quarters += o.Quarters
 	g.Held, g.Hold, g.Driven, g.Sides = g.Held || o.Held, g.Hold || o.Hold, g.Driven || o.Driven, g.Sides|o.Sides
 	g.hold += o.hold
 	g.total += o.total
@@ -54,6 +57,9 @@ func (p *Problem) runsOf(iy int, st *stencil) (runs []run) {
 		g := &r.part
 		r.hi = ix + 1
 		g.Points++
+		if p.loose {
+			g.Quarters += p.quarters(iy, ix)
+		}
 		g.Held = g.Held || st.held[ix]
 		if st.b[ix] != 0 && !g.Driven {
 			g.Driven, g.DY, g.DX = true, iy, ix

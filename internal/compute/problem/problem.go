@@ -32,6 +32,8 @@ type Problem struct {
 	materials
 	fixed   fixedPoints
 	islands *Islands  // nil before they are settled, and without any
+	loose   bool      // see findLoose
+	taken   *Surplus  // nil before TakeOff, and where nothing is
 	patches [][]patch // of islands, by row
 	drawing *drawing  // nil without one
 	regions regions

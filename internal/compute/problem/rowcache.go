@@ -16,6 +16,13 @@ type rowCache[T any] struct {
 // kept is how many rows are kept: those that each goroutine reads, and the ones beside them.
 func kept() int { return 2*runtime.GOMAXPROCS(0) + 4 }
 
+// clear forgets all rows.
+func (c *rowCache[T]) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows, c.order = nil, nil
+}
+
 // at returns what work makes of row iy. Others that want the row wait for it.
 func (c *rowCache[T]) at(iy int, work func(iy int) (T, error)) (T, error) {
 	c.mu.Lock()

@@ -25,6 +25,8 @@ type Setup struct {
 	Materials   string `json:"materials,omitempty"` // of the drawing, with their coefficients
 	Screening   string `json:"screening"`           // "0" for none
 	LeftOut     Count  `json:"left_out,omitzero"`   // parts of the material that nothing fixes and nothing drives
+	// TakenOff is of a problem whose constant nothing determines: its field has the mean 0.
+	TakenOff *TakenOff `json:"taken_off,omitempty"`
 	// Apart are pairs of opposite sides with values or heat transfers that no part of the material joins.
 	Apart    [][2]string `json:"apart,omitempty"`
 	Weighted bool        `json:"weighted"` // points have weights of their own
@@ -52,6 +54,9 @@ func (p *Problem) Setup(fixed int64) Setup {
 		Regions: regions, Coefficient: coefficient, Materials: materials,
 		Screening: p.screening.text, Weighted: p.weighted,
 		Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
+	if p.taken != nil {
+		s.TakenOff = &p.taken.TakenOff
+	}
 	if p.islands != nil {
 		s.LeftOut, s.Apart = p.islands.Idle[0], p.apart()
 	}
@@ -104,6 +109,10 @@ func (s Setup) Lines() [][2]string {
 	if n := s.LeftOut; n.Parts > 0 {
 		lines = append(lines, [2]string{"Left out", fmt.Sprintf("%s of the material with %s, which nothing fixes",
 			english.Plural(int(n.Parts), "part", ""), english.Plural(int(n.Points), "point", ""))})
+	}
+	if t := s.TakenOff; t != nil {
+		lines = append(lines, [2]string{"Constant", fmt.Sprintf("the field has the mean 0, as no side has values; "+
+			"%.6g is taken off the source", t.Amount)})
 	}
 	for _, pair := range s.Apart {
 		lines = append(lines, [2]string{"Apart", fmt.Sprintf("no part of the material leads from %s to %s", pair[0],

@@ -27,9 +27,14 @@ func leastOf(m solver.Mesh, op solver.Operator) float64 {
 }
 
 // Least returns the least eigenvalue of 1-J for a general operator, or for equal weights in place of a weighted one,
-// without fixed points inside. It is at most 0 only if neither walls nor screening determine a constant.
+// without fixed points inside. It is at most 0 only if neither walls nor screening determine a constant. Of a loose
+// operator, whose error has the mean 0, it is the least but 0.
 func Least(m solver.Mesh, op solver.Operator) float64 {
 	op = equalWeights(op)
+	if op.Loose {
+		x, y := slowestWave(m.NX, m.Walls.Left), slowestWave(m.NY, m.Walls.Top)
+		return float64(2 * op.Scale * min(float64((1-op.Blend)*x), float64(op.Blend*y)))
+	}
 	sx := slowest(solver.Intervals(m.NX, m.Walls.Left), m.Walls.Left, m.Walls.Right)
 	sy := slowest(solver.Intervals(m.NY, m.Walls.Top), m.Walls.Top, m.Walls.Bottom)
 	h, q := op.Scale, op.Blend
@@ -52,6 +57,17 @@ func slowest(n int, low, high solver.Wall) float64 {
 		return 0
 	case low == solver.Neumann || high == solver.Neumann:
 		theta /= 2
+	}
+	s := elementary.Sin(theta / 2)
+	return float64(2 * float64(s*s))
+}
+
+// slowestWave returns 1 - cos(theta) of the slowest mode but the constant in a direction of so many points between two
+// periodic or two Neumann walls.
+func slowestWave(points int, w solver.Wall) float64 {
+	theta := math.Pi / float64(solver.Intervals(points, w))
+	if w == solver.Periodic {
+		theta = min(2*theta, math.Pi) // a single interval has the constant alone
 	}
 	s := elementary.Sin(theta / 2)
 	return float64(2 * float64(s*s))

@@ -48,6 +48,11 @@ func (s Sum) MarshalText() ([]byte, error) {
 	if s.bad {
 		return []byte("bad"), nil
 	}
+	return []byte(s.units().Text(62)), nil
+}
+
+// units returns the number of units.
+func (s *Sum) units() *big.Int {
 	var b []byte
 	for _, limb := range slices.Backward(s.limbs[:]) {
 		b = binary.BigEndian.AppendUint64(b, limb)
@@ -56,7 +61,16 @@ func (s Sum) MarshalText() ([]byte, error) {
 	if solver.Integer(s.limbs[:]).Negative() {
 		v.Sub(v, modulus())
 	}
-	return []byte(v.Text(62)), nil
+	return v
+}
+
+// Over returns the sum divided by n, which is above 0, rounded once; NaN if a term was not finite.
+func (s *Sum) Over(n int64) float64 {
+	if s.bad {
+		return math.NaN()
+	}
+	v, _ := new(big.Rat).SetFrac(s.units(), new(big.Int).Lsh(big.NewInt(n), -sumUnit)).Float64()
+	return v
 }
 
 // modulus returns what is 0 in the limbs of a Sum.

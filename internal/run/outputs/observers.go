@@ -150,6 +150,9 @@ func (o *Outputs) observe(what string, every configs.Interval, by observer) {
 func (o *Outputs) Finish(ctx context.Context, result solver.Result) error {
 	ctx, cancel := o.within(ctx)
 	defer cancel()
+	if err := o.center(ctx); err != nil {
+		return err
+	}
 	var errs []error
 	for _, l := range o.observers {
 		errs = append(errs, l.Finish(ctx, result))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -74,6 +75,7 @@ type Outputs struct {
 	edges     edges
 	lacks     map[string]string // see output.RankReport
 	values    *placeValues      // of the finished field, on rank 0
+	centred   *centred          // Field, of a loose problem; nil of others
 }
 
 // Open creates the files, with their space reserved so that a full disk is found before the sweeps, and opens the
@@ -81,6 +83,10 @@ type Outputs struct {
 // Abort.
 func Open(ctx context.Context, options Options) (*Outputs, error) {
 	o := &Outputs{Options: options, id: options.Comm.Self().Identity}
+	if options.Layout.Operator.Loose {
+		o.centred = &centred{Rows: o.Field, problem: o.Problem}
+		o.Field = o.centred
+	}
 	if err := o.open(ctx); err != nil {
 		o.Abort()
 		return nil, err
@@ -145,7 +151,16 @@ func (o *Outputs) openRows(t output.Ticket) (w *output.FieldWriter, path string,
 func (o *Outputs) Held() *output.Held { return o.held }
 
 // Samples are what reads the field while the sweeps go on.
-func (o *Outputs) Samples() solver.Samples { return o.samples }
+func (o *Outputs) Samples() solver.Samples {
+	if o.centred == nil {
+		return o.samples
+	}
+	all := slices.Clone(o.samples)
+	for i := range all {
+		all[i].Sampler = centring{all[i].Sampler, o}
+	}
+	return all
+}
 
 // AddNorms takes norms for viewers and, on rank 0, for the history.
 func (o *Outputs) AddNorms(norms []float64) error {

@@ -92,7 +92,7 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 		runtime.KeepAlive(b)
 	}
 	if err == nil && values {
-		p.islands = prob.Islands()
+		p.islands, p.taken = prob.Islands(), prob.Taken()
 		p.Contents, err = prob.Contents(ctx)
 	}
 	return errors.Join(err, prob.Close())

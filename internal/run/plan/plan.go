@@ -43,6 +43,7 @@ type Plan struct {
 	// Contents are those of the files of the problem that were checked; nil before that.
 	Contents map[string]string
 	islands  *problem.Islands // that Check has found
+	taken    *problem.Surplus // off the source, as Check has found
 }
 
 // Planned returns what the ranks get of the plan.
@@ -230,6 +231,7 @@ func (p *Plan) Problem(ctx context.Context) (setup problem.Setup, ok bool) {
 		}
 	}
 	prob.Tell(p.islands)
+	prob.TakeOff(p.taken)
 	return prob.Setup(fixed), true
 }
 

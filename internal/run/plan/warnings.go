@@ -38,9 +38,13 @@ func (p *Plan) StartWarnings(environ []string) []string {
 	return slices.Concat(StrayVariables(environ), p.busyCores(runtime.NumCPU()))
 }
 
-// JobWarnings returns the warnings about the problem that the ranks solve and about the way to its solution.
+// JobWarnings returns the warnings about the problem that the ranks solve and about the way to its solution. Some are
+// known after Check alone.
 func (p *Plan) JobWarnings(ctx context.Context) []string {
 	list := slices.Concat(p.Notes, p.smallForGPUs())
+	if text := p.taken.Unbalanced(); text != "" {
+		list = append(list, text)
+	}
 	if e := p.Expects(ctx); e.Warning != "" {
 		list = append(list, e.Warning+"; "+e.Do)
 	}

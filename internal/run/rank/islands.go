@@ -15,20 +15,24 @@ type united struct {
 	Contents problem.Sums     `json:"contents"`
 	Islands  *problem.Islands `json:"islands,omitempty"` // nil where there can be none
 	Values   []float64        `json:"values,omitempty"`  // of the regions that float, if all ranks know them
+	Taken    *problem.Surplus `json:"taken,omitempty"`   // of a loose problem
 }
 
-// uniteIslands finds the islands from what all ranks have surveyed, on rank 0.
-func (r *run) uniteIslands(shares []roster.Share) (*problem.Islands, error) {
+// uniteSurveys finds the islands, and what is taken off the source, from what all ranks have surveyed, on rank 0.
+func (r *run) uniteSurveys(shares []roster.Share) (v *problem.Islands, taken *problem.Surplus, err error) {
 	all := make([]problem.Survey, len(shares))
 	for rank, s := range shares {
 		if err := json.Unmarshal(s.Islands, &all[rank]); err != nil {
-			return nil, fmt.Errorf("islands of rank %d: %w", rank, err)
+			return nil, nil, fmt.Errorf("islands of rank %d: %w", rank, err)
 		}
 	}
-	if !slices.ContainsFunc(all, func(s problem.Survey) bool { return s.Any }) {
-		return nil, nil
+	if slices.ContainsFunc(all, func(s problem.Survey) bool { return s.Any }) {
+		if v, err = r.problem.UniteSurveys(all); err != nil {
+			return nil, nil, err
+		}
 	}
-	return r.problem.UniteSurveys(all)
+	taken, err = r.problem.Balance(all, v)
+	return v, taken, err
 }
 
 // settle has the ranks tell each other where the islands lie, each in the rows that it has surveyed. Where that takes

@@ -118,6 +118,7 @@ func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
 	if err := r.settle(ctx, united.Islands); err != nil {
 		return err
 	}
+	r.problem.TakeOff(united.Taken)
 	if err := r.takePlace(comm); err != nil || r.idle() || r.Task != nil || united.Values != nil ||
 		!r.Config.Problem.Floats() {
 		return err

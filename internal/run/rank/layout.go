@@ -67,7 +67,7 @@ func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
 	return share, err
 }
 
-// unite returns the contents of the files that all ranks have read, and the islands that they have found, on rank 0.
+// unite returns the contents of the files that all ranks have read, and what they have surveyed, on rank 0.
 func (r *run) unite(ctx context.Context, shares []roster.Share) (u united, err error) {
 	var sums []problem.Sums
 	for _, s := range shares {
@@ -80,7 +80,7 @@ func (r *run) unite(ctx context.Context, shares []roster.Share) (u united, err e
 		u.Values = r.values
 	}
 	if err == nil {
-		u.Islands, err = r.uniteIslands(shares)
+		u.Islands, u.Taken, err = r.uniteSurveys(shares)
 	}
 	return u, err
 }
@@ -129,7 +129,7 @@ type division struct {
 // layOut computes the set-up from the values with which all ranks joined and, for halo.depth auto, from the time that
 // links between nodes take.
 func (r *run) layOut(ctx context.Context) error {
-	whole := r.comm.Whole()
+	whole := r.whole()
 	r.problem.SetMaxima(problem.Maxima{Diagonal: whole.Diagonal, Centre: whole.Centre, Barrier: whole.Barrier})
 	if err := r.checkWhole(); err != nil {
 		return err
@@ -158,9 +158,16 @@ func (r *run) layOut(ctx context.Context) error {
 	return nil
 }
 
+// whole returns what the ranks have found in the whole problem, and what the source may have gained since.
+func (r *run) whole() roster.Part {
+	w := r.comm.Whole()
+	w.MaxSource += r.problem.Surplus()
+	return w
+}
+
 // checkWhole checks what the ranks have found in the whole problem.
 func (r *run) checkWhole() error {
-	whole := r.comm.Whole()
+	whole := r.whole()
 	if err := r.problem.CheckFixed(whole.Fixed); err != nil {
 		return err
 	}
