@@ -102,22 +102,22 @@ type elimination struct {
 	at func(x, y int) Point
 }
 
-// hold makes the first unknown none: where nothing determines a constant, its equation follows from the others.
+// hold makes the unknown with the largest C none, the first one of several: where nothing determines a constant, its
+// equation follows from the others. What rounding leaves over flows off there, and where material conducts best it
+// moves the others least.
 func (e *elimination) hold() {
+	x0, y0, most, at := 0, 0, 0.0, e.at
 	for i := range e.Blocks * e.Slots {
-		x0, y0 := e.Point(i/e.Slots, i%e.Slots)
-		if !e.unknown(i/e.Slots, i%e.Slots) {
-			continue
+		if x, y := e.Point(i/e.Slots, i%e.Slots); at(x, y).C > most {
+			x0, y0, most = x, y, at(x, y).C
 		}
-		at := e.at
-		e.at = func(x, y int) Point {
-			p := at(x, y)
-			if x == x0 && y == y0 {
-				p.C = 0
-			}
-			return p
+	}
+	e.at = func(x, y int) Point {
+		p := at(x, y)
+		if x == x0 && y == y0 {
+			p.C = 0
 		}
-		return
+		return p
 	}
 }
 

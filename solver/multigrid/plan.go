@@ -19,7 +19,7 @@ type Plan struct {
 	Coarsest Couplings
 	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
 	Weighted bool
-	// Loose is solver.Operator.Loose. A correction is then 0 at the first unknown of the coarsest level.
+	// Loose is solver.Operator.Loose. A correction is then 0 at an unknown of the coarsest level.
 	Loose bool
 	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice
 	// (see Times). NewPlan sets it.

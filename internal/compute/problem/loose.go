@@ -42,9 +42,9 @@ func (p *Problem) findLoose() {
 // checkLoose refuses a loose problem for a method that does not solve it.
 func (p *Problem) checkLoose() error {
 	if s := p.config.Solver; p.loose && !s.Entry().Levels {
-		return fmt.Errorf("solver.method %q: no side has values and nothing else determines a constant; sweeps do not "+
-			"solve that, as they keep what alternates from point to point: take multigrid, or give a value on a side "+
-			"or points in %s", s.Method, p.fixed.key)
+		return fmt.Errorf("solver.method %q: no side has values, so any constant can be added to a solution, and sweeps "+
+			"keep what alternates from point to point; take multigrid, which finds the field with the mean 0, or give "+
+			"a value on a side or points in %s", s.Method, p.fixed.key)
 	}
 	return nil
 }
@@ -222,8 +222,8 @@ func (t *Surplus) Unbalanced() string {
 	if t == nil || math.Abs(t.Relative) <= balanced {
 		return ""
 	}
-	return fmt.Sprintf("no side has values, and what flows in and out does not balance: %.3g of it is left over; %g is "+
-		"taken off the source at each point, so that there is a solution", t.Relative, t.Amount)
+	return fmt.Sprintf("no side has values, and what flows in adds up to %.3g of its absolute values and not to 0: "+
+		"%.6g is taken off the source at each point, so that there is a solution", t.Relative, t.Amount)
 }
 
 // lessTaken takes off values of the source what TakeOff has been given.
