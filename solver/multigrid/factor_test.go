@@ -94,6 +94,9 @@ func norms(t *testing.T, mesh solver.Mesh, op solver.Operator, accelerated bool,
 func TestFactor(t *testing.T) {
 	const periodic, neumann = solver.Periodic, solver.Neumann
 	ring := solver.Walls{Top: periodic, Bottom: periodic}
+	insulated := solver.Walls{Left: neumann, Right: neumann, Top: neumann, Bottom: neumann}
+	everywhere := solver.Walls{Left: periodic, Right: periodic, Top: periodic, Bottom: periodic}
+	loose := solver.Operator{Scale: 0.5, Blend: 0.5, Loose: true}
 	ratio := func(rho float64) solver.Operator { return solver.Operator{Scale: 0.5, Blend: rho / (1 + rho)} }
 	for _, c := range []struct {
 		nx, ny int
@@ -115,8 +118,12 @@ func TestFactor(t *testing.T) {
 		{300, 300, solver.Walls{}, ratio(10), 0.055},
 		{300, 300, solver.Walls{Left: neumann}, ratio(0.01), 0.055},
 		{2000, 20, solver.Walls{}, ratio(3), 0.055},
-		{257, 257, solver.Walls{Left: periodic, Right: periodic, Top: periodic, Bottom: periodic},
-			solver.Operator{Scale: 0.4999, Blend: 0.5}, 0.055},
+		{257, 257, everywhere, solver.Operator{Scale: 0.4999, Blend: 0.5}, 0.055},
+		{129, 129, insulated, loose, 0.055},
+		{513, 513, insulated, loose, 0.055},
+		{999, 97, insulated, loose, 0.055},
+		{130, 130, everywhere, loose, 0.055},
+		{514, 514, everywhere, loose, 0.055},
 	} {
 		t.Run(fmt.Sprintf("%dx%d %v %v", c.nx, c.ny, c.walls, c.op.Blend), func(t *testing.T) {
 			n := norms(t, solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}, c.op, false, 8)

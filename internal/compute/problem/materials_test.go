@@ -194,7 +194,11 @@ func TestBadMaterials(t *testing.T) {
 			`h must be finite and at least 0`},
 		{configs.Problem{Right: "robin(1, 1/(iy-2))"}, `problem.right "robin(1, 1/(iy-2))" at row 2, column 6 ` +
 			`(x = 1, y = 0.5): +Inf; values must be finite`},
-		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), unfixed(insulated)},
+		{with(insulated, func(p *configs.Problem) { p.Coefficient = "1 + x" }), `solver.method "jacobi": no side ` +
+			`has values, so any constant can be added to a solution, and sweeps keep what alternates from point to ` +
+			`point; take multigrid, which finds the field with the mean 0, or give a value on a side or points in ` +
+			`problem.fixed`},
+		{with(insulated, func(p *configs.Problem) { p.Screening = "0 * x" }), unfixed(insulated)},
 		{configs.Problem{Coefficient: islandAt23, Source: "1"}, `problem.source "1": ` + adrift(2, 3,
 			"x = 0.5, y = 0.5")},
 		{configs.Problem{Coefficient: islandAt23, Source: "ix == 3 and iy == 2 ? -1e-30 : 0"}, `problem.source ` +

@@ -32,6 +32,9 @@ func (c Case) String() string {
 	if c.Operator.Weighted {
 		numbers = fmt.Sprintf("weighted ratio %.3g", c.Operator.Ratio)
 	}
+	if c.Operator.Loose {
+		numbers += " loose"
+	}
 	return fmt.Sprintf("%dx%d walls%v %s source %t fixed %t 2^%d ranks %d", c.Mesh.NX, c.Mesh.NY, c.Mesh.Walls, numbers,
 		c.Source, c.Fixed, c.Magnitude, c.Ranks)
 }
@@ -72,6 +75,22 @@ func Cases() []Case {
 			op := []solver.Operator{half, flat}[i%2]
 			cases = append(cases, Case{Mesh: mesh(61, 300+i, w), Operator: op, Source: i%2 == 1, Ranks: ranks})
 		}
+	}
+	return append(cases, loose(solver.Operator{Scale: 0.5, Blend: 0.4})...)
+}
+
+// loose returns cases in which nothing determines a constant.
+func loose(op solver.Operator) (cases []Case) {
+	const periodic, neumann = solver.Periodic, solver.Neumann
+	op.Loose = true
+	for _, w := range []solver.Walls{
+		{Left: neumann, Right: neumann, Top: neumann, Bottom: neumann},
+		{Left: periodic, Right: periodic, Top: neumann, Bottom: neumann},
+		{Left: neumann, Right: neumann, Top: periodic, Bottom: periodic},
+		{Left: periodic, Right: periodic, Top: periodic, Bottom: periodic},
+	} {
+		cases = append(cases, Case{Mesh: mesh(34, 40, w), Operator: op, Source: true, Ranks: 1},
+			Case{Mesh: mesh(61, 300, w), Operator: op, Ranks: 3})
 	}
 	return cases
 }

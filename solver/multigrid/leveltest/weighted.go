@@ -51,7 +51,7 @@ func WeightedCases() (cases []Case) {
 	add(17, 1000, walls[1], 1, true, 1) // coarsest levels of 9 x 1000 points
 	add(1000, 17, walls[2], 1, false, 1)
 	add(200, 150, walls[0], 1e-5, false, 2)
-	return cases
+	return append(cases, loose(solver.Operator{Weighted: true, Ratio: 0.7})...)
 }
 
 // twice makes small levels do their cycles once, and smaller ones twice.
@@ -99,7 +99,7 @@ func newCoefficients(c Case, v values, spread float64) *coefficients {
 		}
 	}
 	screening := 0.0
-	if w := m.Walls; w.Left == solver.Periodic && w.Top == solver.Periodic {
+	if w := m.Walls; w.Left == solver.Periodic && w.Top == solver.Periodic && !c.Operator.Loose {
 		screening = 0.01
 	}
 	face := func(y, x, dy, dx int) float64 {
