@@ -71,6 +71,9 @@ func TestValidation(t *testing.T) {
 		{"corner of a trace", 80, 160, 4e-4, 1.25, corner},
 		{"plate with a hole", 65, 129, 2.5e-5, 1.7, hole},
 		{"sheet pile", 33, 65, 0.0081, 0.95, pile},
+		{"insulated on all sides", 65, 129, 2e-4, 1.95, insulated},
+		{"periodic on all sides", 66, 130, 3e-4, 1.95, repeated},
+		{"insulated layers", 65, 129, 6e-6, 1.9, layers},
 		{"checkerboard of 1:10", 65, 129, 0.035, 0.7, checkerboard(10)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -298,4 +301,37 @@ func TestISO10211Case2(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Insulated on all sides: a product of cosines.
+func insulated(t *testing.T, n int) float64 {
+	o := solvedFile(t, "", append(append(mesh(n, n), walls("neumann(0)")...),
+		"problem.source=5*pi^2*cos(pi*x)*cos(2*pi*y)")...)
+	return o.farthest(n, func(x, y float64) float64 { return math.Cos(math.Pi*x) * math.Cos(2*math.Pi*y) })
+}
+
+// Periodic on all sides; the source has a constant, which is taken off.
+func repeated(t *testing.T, n int) float64 {
+	o := solvedFile(t, "", append(append(mesh(n, n), walls("periodic")...),
+		"problem.source=8*pi^2*cos(2*pi*x)*cos(2*pi*y) + 0.125")...)
+	if off := o.Setup.TakenOff; math.Abs(off.Amount-0.125) > 1e-14 {
+		t.Errorf("%+v is taken off, want 0.125", *off)
+	}
+	last := float64(n-1) / float64(n-2)
+	return o.farthest(n, func(x, y float64) float64 {
+		return math.Cos(2*math.Pi*last*x) * math.Cos(2*math.Pi*last*y)
+	})
+}
+
+// Two layers of coefficients 1 and 3 between insulated sides: a u' = -sin(pi x)/pi.
+func layers(t *testing.T, n int) float64 {
+	o := solvedFile(t, "", append(append(mesh(n, n), walls("neumann(0)")...), "problem.source=cos(pi*x)",
+		"problem.coefficient=x < 0.5 ? 1 : 3")...)
+	return o.farthest(n, func(x, _ float64) float64 {
+		a := 1.0
+		if x > 0.5 {
+			a = 3
+		}
+		return math.Cos(math.Pi*x)/(math.Pi*math.Pi*a) - 2/(3*math.Pi*math.Pi*math.Pi)
+	})
 }
