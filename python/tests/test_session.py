@@ -37,6 +37,16 @@ def test_what_enters_leaves_again(ranks):
     assert sides["bottom"]["in"] == pytest.approx(1 / 8) and ranks.solve(nx=9, results=False).balance == {}
 
 
+def test_a_field_that_nothing_fixes_has_the_mean_0(ranks):
+    sides = dict.fromkeys(("left", "right", "top", "bottom"), "neumann(0)")
+    with pytest.warns(UserWarning, match="0.25 is taken off the source at each point"):
+        r = ranks.solve(nx=65, source="pi^2*cos(pi*x) + 0.25", **sides)
+    assert abs(r.field - np.cos(np.pi * r.x)).max() < 1e-3 and abs(r.mean) < 1e-15
+    assert r.report["setup"]["taken_off"]["amount"] == pytest.approx(0.25, abs=1e-15)
+    with pytest.raises(jacobisolver.JacobiError, match="the field would be 0 everywhere"):
+        ranks.solve(nx=65, **sides)
+
+
 def test_arrays_are_as_good_as_expressions(ranks):
     y, x = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
     by_text = ranks.solve(nx=33, source="x*y", coefficient="1 + x", screening="2*x", fixed="x == 0.5",
