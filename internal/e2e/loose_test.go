@@ -33,8 +33,8 @@ func TestLooseProblems(t *testing.T) {
 		t.Errorf("%d warnings, want 1:\n%s", n, out.stderr)
 	}
 	mustRun(t, dir, "launcher", append(onRanks(3, with(saved, "output.every=1")...), "--restart")...)
-	if r := readReport(t, filepath.Join(dir, "out")); r.FieldSHA256 != first.FieldSHA256 || r.ResumedAfter != 3 {
-		t.Errorf("after a restart from %d cycles: %s, want %s", r.ResumedAfter, r.FieldSHA256, first.FieldSHA256)
+	if r := readReport(t, filepath.Join(dir, "out")); r.FieldHash != first.FieldHash || r.ResumedAfter != 3 {
+		t.Errorf("after a restart from %d cycles: %s, want %s", r.ResumedAfter, r.FieldHash, first.FieldHash)
 	}
 	if off := setupIn(t, dir).TakenOff; off == nil || !(math.Abs(off.Relative) > 0.1) {
 		t.Errorf("%+v is taken off", off)
@@ -63,8 +63,8 @@ func TestLooseProblems(t *testing.T) {
 		if n := strings.Count(out.stderr, taken); n != 1 {
 			t.Errorf("%d warnings of a study, want 1:\n%s", n, out.stderr)
 		}
-		if l := studyLines(t, dir); len(l) != 1 || l[0].SHA256 != first.FieldSHA256 {
-			t.Errorf("the study has %+v, want %s", l, first.FieldSHA256)
+		if l := studyLines(t, dir); len(l) != 1 || l[0].SHA256 != first.FieldHash {
+			t.Errorf("the study has %+v, want %s", l, first.FieldHash)
 		}
 	}
 }
