@@ -35,8 +35,8 @@ type Operator struct {
 	// Values yields the values that a point has besides that of the field. For the general operator they are b, and nil
 	// stands for 0 everywhere. The plain average has none, and a weighted operator has all that ValuesPerPoint counts.
 	Values ValueRows
-	// Loose says that nothing determines the constant of a solution: no wall, no point and no screening. The source then
-	// adds up to 0 over the mesh, up to rounding. Only multigrid solves that.
+	// Loose says that nothing determines the constant of a solution: no wall, no point and no screening. The source
+	// then adds up to 0 over the mesh, up to rounding. Only multigrid solves that.
 	Loose bool
 	// Fixed yields the points that keep their initial values besides the fixed walls; nil for none.
 	Fixed FixedRows

@@ -28,7 +28,8 @@ func TestLooseProblems(t *testing.T) {
 	}
 	dir := t.TempDir()
 	saved := with(looseKeys, "checkpoint.every=2", "checkpoint.dir=saved")
-	out := mustRun(t, dir, "launcher", onRanks(2, with(saved, "solver.max_iterations=3", "solver.relative_tolerance=0")...)...)
+	three := with(saved, "solver.max_iterations=3", "solver.relative_tolerance=0")
+	out := mustRun(t, dir, "launcher", onRanks(2, three...)...)
 	if n := strings.Count(out.stderr, taken); n != 1 {
 		t.Errorf("%d warnings, want 1:\n%s", n, out.stderr)
 	}

@@ -8,7 +8,8 @@ import (
 
 // Loosen gives equations whose constant nothing determines a solution: the mean of their right-hand sides, over the
 // part of the material that is driven, is taken off them, and one point of that part is given: that with the largest
-// diagonal, which moves the others least by what rounding leaves. The other parts are left out. It returns the mean, that of the absolute values, and how many parts are driven, which has to be one.
+// diagonal, which moves the others least by what rounding leaves. The other parts are left out. It returns the mean,
+// that of the absolute values, and how many parts are driven, which has to be one.
 func (e *Equations) Loosen(p Problem) (taken, gross float64, driven int) {
 	hx := p.Width / float64(intervalsOf(e.mesh.NX, e.mesh.PeriodicColumns()))
 	seen := make([]bool, len(e.free))

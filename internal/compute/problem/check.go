@@ -15,8 +15,8 @@ const samples = 64
 
 // Check evaluates every value of the boundary, and the initial field and the source at 64 by 64 points that include the
 // corners of the interior. It also looks for free points, and for what makes the solution unique, and takes off the
-// source of a loose problem what is over. It finds most bad
-// problems before any rank starts. Row, ValueRow and FixedRow find the others.
+// source of a loose problem what is over. It finds most bad problems before any rank starts. Row, ValueRow and FixedRow
+// find the others.
 func (p *Problem) Check(ctx context.Context) error {
 	walls, err := p.maxWalls(ctx)
 	if err != nil {

@@ -42,9 +42,9 @@ func (p *Problem) findLoose() {
 // checkLoose refuses a loose problem for a method that does not solve it.
 func (p *Problem) checkLoose() error {
 	if s := p.config.Solver; p.loose && !s.Entry().Levels {
-		return fmt.Errorf("solver.method %q: no side has values, so any constant can be added to a solution, and sweeps "+
-			"keep what alternates from point to point; take multigrid, which finds the field with the mean 0, or give "+
-			"a value on a side or points in %s", s.Method, p.fixed.key)
+		return fmt.Errorf("solver.method %q: no side has values, so any constant can be added to a solution, and "+
+			"sweeps keep what alternates from point to point; take multigrid, which finds the field with the mean 0, "+
+			"or give a value on a side or points in %s", s.Method, p.fixed.key)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 		}
 		inverse = max(inverse, 1/diagonal)
 		quarters := float64(p.quarters(iy, ix))
-		f(source[ix-lo] * quarters)
+		f(float64(source[ix-lo] * quarters))
 		for k, side := range [...]struct {
 			wall    solver.Wall
 			on      bool
@@ -154,7 +154,7 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 		}{{w.Left, ix == 0, p.numbers.hx}, {w.Right, ix == m.NX-1, p.numbers.hx},
 			{w.Top, iy == 0, p.numbers.hy}, {w.Bottom, iy == m.NY-1, p.numbers.hy}} {
 			if side.on && side.wall == solver.Neumann {
-				f(float64(2*p.inflow(k, iy, ix, a)) / side.spacing * quarters)
+				f(float64(float64(2*p.inflow(k, iy, ix, a)) / side.spacing * quarters))
 			}
 		}
 	}
@@ -195,7 +195,7 @@ func (p *Problem) Balance(all []Survey, v *Islands) (*Surplus, error) {
 		quarters = v.Driven[0].Quarters
 	}
 	t := TakenOff{Amount: sum.Net.Over(quarters), Relative: sum.Net.Value() / gross}
-	return &Surplus{t, math.Abs(t.Amount) * sum.Inverse}, nil
+	return &Surplus{t, float64(math.Abs(t.Amount) * sum.Inverse)}, nil
 }
 
 // TakeOff has the source lack what Balance has returned. It is called after Settle, before the operator is read.
@@ -256,7 +256,7 @@ func (p *Problem) MeanOf(iy int, values []float64) (m Mean, err error) {
 	for ix := lo; ix < hi; ix++ {
 		if !outside[ix] {
 			n := p.quarters(iy, ix)
-			m.sum.add(float64(n) * values[ix])
+			m.sum.add(float64(float64(n) * values[ix]))
 			m.Quarters += n
 		}
 	}

@@ -34,14 +34,21 @@ func TestTakenOff(t *testing.T) {
 		{9, 9, func(p *configs.Problem) { p.Source, p.Bottom = "-1", "flux(y)" }, 0, 0},
 		{9, 5, func(p *configs.Problem) { p.Right, p.Coefficient = "neumann(1)", "2" }, 2, 1},
 		{9, 9, func(p *configs.Problem) { p.Right, p.Coefficient = "flux(1)", "2 + x" }, 1, 1},
-		{9, 9, func(p *configs.Problem) { p.Left, p.Right, p.Source = "periodic", "periodic", "ix == 0 ? 7 : 1" }, 1, 1},
-		{9, 9, func(p *configs.Problem) { p.Left, p.Right, p.Source = "periodic", "periodic", "ix == 7 ? 8 : 1" }, 2, 1},
+		{9, 9, func(p *configs.Problem) {
+			p.Left, p.Right, p.Source = "periodic", "periodic", "ix == 0 ? 7 : 1"
+		}, 1, 1},
+		{9, 9, func(p *configs.Problem) {
+			p.Left, p.Right, p.Source = "periodic", "periodic", "ix == 7 ? 8 : 1"
+		}, 2, 1},
 		// A hole of one point and what lies beside it: 62 of 64 cells are left, of which 2 have the source 31.
 		{9, 9, func(p *configs.Problem) {
-			p.Coefficient, p.Source = "ix == 4 and iy >= 4 and iy <= 5 ? 0 : 1", "iy == 2 and ix >= 3 and ix <= 4 ? 31 : 0"
+			p.Coefficient = "ix == 4 and iy >= 4 and iy <= 5 ? 0 : 1"
+			p.Source = "iy == 2 and ix >= 3 and ix <= 4 ? 31 : 0"
 		}, 1, 1},
 		// A part that nothing drives does not count.
-		{9, 9, func(p *configs.Problem) { p.Coefficient, p.Source = "ix == 4 ? 0 : 1", "ix == 1 and iy == 1 ? 28 : 0" }, 1, 1},
+		{9, 9, func(p *configs.Problem) {
+			p.Coefficient, p.Source = "ix == 4 ? 0 : 1", "ix == 1 and iy == 1 ? 28 : 0"
+		}, 1, 1},
 	} {
 		for _, rows := range [][]int{{c.ny}, {1, c.ny - 3, 2}} {
 			p := looseOf(t, c.nx, c.ny, c.change)
@@ -108,8 +115,8 @@ func TestUnbalanced(t *testing.T) {
 		"x - 0.5":         "",
 		"cos(pi*x)":       "",
 		"x - 0.5 + 1e-13": "",
-		"0.25 + (x < 0.5 ? 0.5 : -0.5)": "no side has values, and what flows in adds up to 0.504 of its absolute values " +
-			"and not to 0: 0.25 is taken off the source at each point, so that there is a solution",
+		"0.25 + (x < 0.5 ? 0.5 : -0.5)": "no side has values, and what flows in adds up to 0.504 of its absolute " +
+			"values and not to 0: 0.25 is taken off the source at each point, so that there is a solution",
 	} {
 		p := looseOf(t, 65, 33, func(p *configs.Problem) { p.Source = source })
 		if err := p.Check(t.Context()); err != nil {
@@ -131,9 +138,9 @@ func TestUnbalanced(t *testing.T) {
 
 // What cannot be solved is refused: a field that would be 0, and two parts that are driven.
 func TestBadLooseProblems(t *testing.T) {
-	const nothing = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)", source %q: ` +
-		`no side has values and nothing flows in, so the field would be 0 everywhere; give a source, a flux or a value ` +
-		`on a side`
+	const nothing = `problem.left "neumann(0)", right "neumann(0)", top "neumann(0)", bottom "neumann(0)", source ` +
+		`%q: no side has values and nothing flows in, so the field would be 0 everywhere; give a source, a flux or a ` +
+		`value on a side`
 	for _, c := range []struct {
 		source, coefficient, want string
 	}{
