@@ -105,7 +105,11 @@ func (t *Tally) fixedRow(iy int) ([]bool, error) {
 // countRuns counts the runs of fixed points in row, the newest one, and gives the regions up if there are too many.
 func (t *Tally) countRuns(row []bool, own bool) error {
 	above := make([]bool, t.mesh.NX) // none above the first row
-	if iy := t.now.iy; own && iy > t.mesh.Interior().Lo {
+	switch iy := t.now.iy; {
+	case !own || iy <= t.mesh.Interior().Lo:
+	case t.old.iy == iy-1:
+		above = t.old.fixed
+	default: // the first row of the stripe
 		var err error
 		if above, err = t.fixedRow(iy - 1); err != nil {
 			return err
@@ -203,6 +207,9 @@ func (t *Tally) fluxInRow() {
 			ix = to - 2 // only walls are fixed
 			continue
 		}
+		if ix > 0 && ix+1 < t.mesh.NX-1 && l.label != nil && (l.label[ix] < 0) == (l.label[ix+1] < 0) {
+			continue // both points are free, or neither is
+		}
 		t.addFlux(l, ix, l, ix+1, float64(weight*l.toEast(ix)), l.liftEast(ix))
 		if along >= 0 {
 			t.addWall(along, l, ix, l, ix+1, t.hx/2)
@@ -223,7 +230,11 @@ func (t *Tally) fluxBetween() {
 	if above.label == nil && below.label == nil && !t.wallRow(above.iy) && !t.wallRow(below.iy) {
 		return
 	}
+	labels := above.label != nil && below.label != nil // of a row of a wall there are none
 	for ix := t.lo; ix < t.hi; ix++ {
+		if labels && (above.label[ix] < 0) == (below.label[ix] < 0) {
+			continue // both points are free, or neither is
+		}
 		weight := t.hx / t.hy
 		if !t.mesh.PeriodicColumns() {
 			weight *= t.half(ix, t.mesh.NX)

@@ -23,7 +23,7 @@ type Sum struct {
 
 // Add adds v.
 func (s *Sum) Add(v float64) {
-	if !solver.Integer(s.limbs[:]).AddFloat(v, sumUnit, 64*sumLimbs) {
+	if v != 0 && !solver.Integer(s.limbs[:]).AddFloat(v, sumUnit, 64*sumLimbs) {
 		s.bad = true
 	}
 }
