@@ -151,6 +151,7 @@ var onDevices = map[string][]string{
 	"materials": with(materials, "solver.method=multigrid"),
 	"initial": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=130", "grid.ny=151",
 		"problem.source=1", "problem.initial=5"),
+	"floating": conducting,
 }
 
 // GPUs give the bits of the CPU, by both methods and over both transports.
@@ -176,7 +177,7 @@ func TestProblemsOnEmulatedGPUs(t *testing.T) {
 	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
 	for name, ranks := range map[string][]string{"terms": {"1", "2", "3", "4"}, "materials": {"1", "2"},
-		"initial": {"1", "3"}} {
+		"initial": {"1", "3"}, "floating": {"1", "2"}} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range agreeOnGPUs(t, env, onDevices[name], ranks...) {
 				wantTransports(t, r, func(a, b int) string {
