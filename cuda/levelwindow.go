@@ -34,6 +34,7 @@ type levelWindow struct {
 // newLevelWindow returns the window of a rank with layout l of the finest mesh, without memory.
 func newLevelWindow(l multigrid.Layout, ranks int) levelWindow {
 	gathered := l.Plan.Levels[l.Agglomerated].Mesh
+	gathered.DType = solver.Float64 // as stencils of a weighted operator have it
 	return levelWindow{ranks: ranks, rows: multigrid.HaloDepth * pitchOf(l.Plan.Levels[0].Mesh),
 		right: gathered.NY * pitchOf(gathered)}
 }
