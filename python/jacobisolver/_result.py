@@ -21,7 +21,7 @@ class Region:
     x: of its first point, from the first column, in the unit of width.
     y: of its first point, from the first row.
     value: of its first point.
-    points: how many there are.
+    points: how many there are; 0 for an area between points, whose first point is the nearest one.
     floating: whether the value was found, and not given.
     flux: the integral of a du/dn around the region, n into it: its charge by length and vacuum permittivity.
     """

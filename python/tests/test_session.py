@@ -34,6 +34,11 @@ def test_what_enters_leaves_again(ranks):
     assert b["source"] == pytest.approx(2) and b["screening"] > 0 and abs(b["remainder"]) < 1e-6
     assert sum(r.fluxes.values()) + b["source"] - b["screening"] == pytest.approx(b["remainder"], abs=1e-12)
     assert {side: ways["in"] - ways["out"] for side, ways in sides.items()} == pytest.approx(r.fluxes)
+    wire = ranks.solve(nx=34, fixed="x == 0.5 and y < 0.4", initial="2", source="2", screening="3*x")
+    b = wire.balance
+    assert wire.regions[0].points == 0 and b["regions"] == wire.regions[0].flux > 1
+    assert sum(wire.fluxes.values()) + b["regions"] + b["source"] - b["screening"] == pytest.approx(
+        b["remainder"], abs=1e-12)
     assert sides["bottom"]["in"] == pytest.approx(1 / 8) and ranks.solve(nx=9, results=False).balance == {}
 
 

@@ -14,6 +14,7 @@ type Balance struct {
 	Out       *float64 `json:"out"`
 	Source    *float64 `json:"source"`    // the integral of f
 	Screening *float64 `json:"screening"` // the integral of k2 u
+	Regions   *float64 `json:"regions"`   // the sum of their fluxes; 0 without any
 	// Remainder is all fluxes and Source, less Screening: 0 at the solution of the discrete equations.
 	Remainder *float64           `json:"remainder"`
 	Sides     map[string]Through `json:"sides"` // by name; none for periodic walls
@@ -29,7 +30,7 @@ type Through struct {
 func (t *Part) balance(names []string, regions []*region) Balance {
 	b := Balance{Source: finite(t.Source.Value()), Screening: finite(0 - t.Absorbed.Value()),
 		Sides: map[string]Through{}}
-	var in, out, rest Sum
+	var in, out, rest, inside Sum
 	add := func(s *Sum) {
 		[2]*Sum{&in, &out}[direction(s.Value())].Merge(s)
 		rest.Merge(s)
@@ -38,7 +39,9 @@ func (t *Part) balance(names []string, regions []*region) Balance {
 	add(&t.Absorbed)
 	for _, g := range regions {
 		add(g.Flux)
+		inside.Merge(g.Flux)
 	}
+	b.Regions = finite(inside.Value())
 	for i, name := range names {
 		in.Merge(&t.Through[0][i])
 		out.Merge(&t.Through[1][i])
@@ -149,7 +152,11 @@ func (b Balance) String() string {
 	if b.Remainder != nil {
 		rest = fmt.Sprintf("%.3g", *b.Remainder)
 	}
-	return text[0] + ", " + text[1] + ", remainder " + rest
+	net := ""
+	if b.Regions != nil && *b.Regions != 0 {
+		net = ", regions " + number(b.Regions) + " net"
+	}
+	return text[0] + ", " + text[1] + net + ", remainder " + rest
 }
 
 // both returns what passes a side in the two directions, if neither is less than a hundredth of all that enters.

@@ -243,6 +243,13 @@ func check(t *testing.T, got Results, want *direct) {
 	}
 	near("source less screening", new(*got.Balance.Source-*got.Balance.Screening), want.made)
 	near("remainder", got.Balance.Remainder, want.remainder())
+	if got.Omitted == "" {
+		net := 0.0
+		for _, g := range got.Regions {
+			net += *g.Flux
+		}
+		near("net flow of regions", got.Balance.Regions, net)
+	}
 	near("in less out", new(*got.Balance.In-*got.Balance.Out), want.remainder())
 	for name, flux := range got.Flux {
 		side := got.Balance.Sides[name]

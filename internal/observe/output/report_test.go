@@ -112,10 +112,11 @@ func TestSummary(t *testing.T) {
 			r.Results = &results.Results{Energy: &energy, Mean: &mean,
 				Min: results.Point{Value: 0}, Max: results.Point{Value: 1, X: 0.25, Y: 0.125},
 				Flux: map[string]*float64{"left": &flux, "right": nil},
-				Balance: results.Balance{In: &charge, Out: &energy, Source: &flux, Screening: &mean,
+				Balance: results.Balance{In: &charge, Out: &energy, Source: &flux, Screening: &mean, Regions: &flux,
 					Sides: map[string]results.Through{"left": {In: &mean, Out: &energy}}},
 				Regions: slices.Repeat([]results.Region{{Points: 1234, Min: 1, Max: 1, Flux: &charge}}, 9)}
 			r.Results.Regions[1] = results.Region{Points: 1, Min: -1, Max: 2, Flux: &flux}
+			r.Results.Regions[2].Points = 0
 			for i := range r.Ranks {
 				k := &r.Ranks[i]
 				k.Device, k.GPU = fmt.Sprintf("cuda %d, NVIDIA H200", i), &GPUReport{Index: i}
