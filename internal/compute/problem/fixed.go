@@ -81,6 +81,11 @@ func (p *Problem) GivenRow(iy int, dst []bool) error {
 		return err
 	}
 	p.worked()
+	if p.copiesFix() {
+		if err := p.eachCopy(iy, dst, func(int, int, int) {}); err != nil {
+			return err
+		}
+	}
 	if p.mesh.PeriodicColumns() {
 		dst[0], dst[len(dst)-1] = dst[len(dst)-2], dst[1]
 	}

@@ -52,6 +52,9 @@ func (p *Problem) Row(iy int, dst []byte) error {
 	} else {
 		err = p.partRow(q, from, inner)
 	}
+	if err == nil && q.key == p.initial.key && p.copiesFix() {
+		err = p.fillCopied(from, inner)
+	}
 	if err == nil && p.mesh.PeriodicColumns() {
 		copy(dst[:size], inner[len(inner)-size:])
 		copy(dst[len(dst)-size:], inner[:size])

@@ -42,7 +42,7 @@ func (p *Problem) samePatches(iy int) bool {
 // RowRepeats implements solver.RowRepeater.
 func (p *Problem) RowRepeats(iy int) bool {
 	here, ok := p.between(iy)
-	return ok && p.same(p.initial, here) && p.sameSides(solver.Dirichlet) &&
+	return ok && p.same(p.initial, here) && p.sameSides(solver.Dirichlet) && (!p.copiesFix() || p.sameFixed(here)) &&
 		(!p.Porous() || p.same(p.coefficient, here) && p.sameFixed(here) && p.samePatches(here))
 }
 
