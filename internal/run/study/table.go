@@ -180,7 +180,7 @@ func (t *Table) head() []string {
 			columns = append(columns, column+side)
 		}
 	}
-	columns = append(columns, "source", "screening", "remainder", "charges")
+	columns = append(columns, "source", "screening", "remainder", "charges", "floating")
 	for _, name := range t.Probes {
 		columns = append(columns, "probe_"+name)
 	}
@@ -244,7 +244,7 @@ func (l Line) error() *float64 {
 // resultColumns returns the columns of results, which may be nil.
 func resultColumns(r *results.Results) (values []string) {
 	if r == nil {
-		return make([]string, 4+2*len(sides)+4)
+		return make([]string, 4+2*len(sides)+5)
 	}
 	values = append(values, number(r.Energy), number(&r.Min.Value), number(&r.Max.Value), number(r.Mean))
 	for _, side := range sides {
@@ -254,15 +254,18 @@ func resultColumns(r *results.Results) (values []string) {
 		values = append(values, number(r.Balance.Sides[side].In))
 	}
 	values = append(values, number(r.Balance.Source), number(r.Balance.Screening), number(r.Balance.Remainder))
-	var charges []string
+	var charges, floating []string
 	for i, region := range r.Regions {
 		name := region.Name
 		if name == "" {
 			name = strconv.Itoa(i + 1)
 		}
 		charges = append(charges, name+"="+number(region.Flux))
+		if region.Floating {
+			floating = append(floating, name+"="+number(&region.Min))
+		}
 	}
-	return append(values, strings.Join(charges, ";"))
+	return append(values, strings.Join(charges, ";"), strings.Join(floating, ";"))
 }
 
 func number(v *float64) string {

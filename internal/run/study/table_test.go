@@ -145,7 +145,7 @@ func TestOtherTablesAreRefused(t *testing.T) {
 		{"csv", written(t, other, filepath.Join(dir, "other.csv"), false),
 			`its column 3 is "problem.left", and that of this study is "problem.top"` + goOn},
 		{"csv", strings.Replace(table, ",probe_cut", "", 1),
-			`its column 28 is none, and that of this study is "probe_cut"` + goOn},
+			`its column 29 is none, and that of this study is "probe_cut"` + goOn},
 		{"csv", table + "2\n", "line 3 is no line of this table: wrong number of fields" + goOn},
 		{"csv", strings.ReplaceAll(table, "1,9,", "x\a,9,"), `line 2: run "x\a" is no number` + goOn},
 		{"csv", strings.ReplaceAll(table, "1,9,", "3,9,"), "line 2: run 3 is not one of these 2 runs" + goOn},
@@ -267,6 +267,7 @@ func TestTableHasProbes(t *testing.T) {
 	t.Parallel()
 	norm, value := 1e-9, 0.25
 	rep := output.Report{Verdict: configs.Met, Norm: &norm, Sweeps: 7, Results: &results.Results{Mean: &value,
+		Regions: []results.Region{{Name: "a", Flux: &norm}, {Name: "b", Flux: &value, Min: 0.5, Floating: true}},
 		Balance: results.Balance{Source: &value, Sides: map[string]results.Through{"top": {In: &norm}}}},
 		Accuracy: &output.AccuracyReport{Error: &value},
 		Probed:   output.Probed{"a": {&value}, "cut": {&norm, nil, &value}}}
@@ -278,11 +279,11 @@ func TestTableHasProbes(t *testing.T) {
 		lineOf(4, s.Runs[3], Result{Report: &unsure}))
 	const want = `run,grid.nx,problem.top,verdict,reason,iterations,seconds,norm,error,field_hash,energy,min,max,` +
 		`mean,flux_left,flux_right,flux_top,flux_bottom,in_left,in_right,in_top,in_bottom,` +
-		`source,screening,remainder,charges,probe_a,probe_cut
-1,9,,met,,7,0,1e-09,0.25,,,0,0,0.25,,,,,,,1e-09,,0.25,,,,0.25,1e-09;;0.25
-2,9,,failed,why,,,,,,,,,,,,,,,,,,,,,,,
-3,9,,refused,why not,,,,,,,,,,,,,,,,,,,,,,,
-4,,1,met,,7,0,1e-09,,,,0,0,0.25,,,,,,,1e-09,,0.25,,,,0.25,1e-09;;0.25
+		`source,screening,remainder,charges,floating,probe_a,probe_cut
+1,9,,met,,7,0,1e-09,0.25,,,0,0,0.25,,,,,,,1e-09,,0.25,,,a=1e-09;b=0.25,b=0.5,0.25,1e-09;;0.25
+2,9,,failed,why,,,,,,,,,,,,,,,,,,,,,,,,
+3,9,,refused,why not,,,,,,,,,,,,,,,,,,,,,,,,
+4,,1,met,,7,0,1e-09,,,,0,0,0.25,,,,,,,1e-09,,0.25,,,a=1e-09;b=0.25,b=0.5,0.25,1e-09;;0.25
 `
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
