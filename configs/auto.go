@@ -53,6 +53,7 @@ func (s Solver) MethodText() string {
 // keys and the sizes of files alone, and so gives the same on all ranks.
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
+//   - The side that is grid.axis is natural.
 //   - Auto takes Jacobi for benchmark, and Multigrid for any other problem.
 //   - One of grid.nx and grid.ny alone is both. Without either, the mesh has the size of a file of the problem, with a
 //     point at each corner of a picture's pixels, or is small.
@@ -61,6 +62,9 @@ func (s Solver) MethodText() string {
 func (c Config) settle(given map[string]bool) Config {
 	if !given["problem.preset"] && own(given) {
 		c.Problem.Preset = ""
+	}
+	if side, _ := c.Problem.axisOf(c.Grid.Axis); side != nil && *side == "" {
+		*side = natural
 	}
 	// A number that Validate refuses stays alone, so that the error names the key that was given.
 	switch nx, ny := given["grid.nx"], given["grid.ny"]; {
@@ -102,7 +106,7 @@ func (c Config) settle(given map[string]bool) Config {
 // own reports whether a key that describes a problem is given. The points of the mesh and their type do not.
 func own(given map[string]bool) bool {
 	for key := range given {
-		if strings.HasPrefix(key, "problem.") || key == "grid.width" || key == "grid.height" {
+		if strings.HasPrefix(key, "problem.") || key == "grid.width" || key == "grid.height" || key == "grid.axis" {
 			return true
 		}
 	}

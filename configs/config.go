@@ -42,6 +42,7 @@ type Grid struct {
 	// Width and Height are the lengths of the sides in the unit of the problem.
 	Width  float64 `key:"width"`
 	Height float64 `key:"height" kind:"length"` // 0: auto, which makes the spacings equal
+	Axis   string  `key:"axis"`                 // left | right | top | bottom: of a body of revolution; "": none
 }
 
 // Problem is a preset, or one of the user's own, and the values that replace parts of it; an empty string keeps the

@@ -88,7 +88,7 @@ func TestIdentityVariablesAreNotKeys(t *testing.T) {
 // All formats and all spellings of a value give the same configuration and the same hash.
 func TestSpellings(t *testing.T) {
 	want := Default()
-	want.Grid = Grid{10000, 64, "float64", "float64", "", 1, 0}
+	want.Grid = Grid{10000, 64, "float64", "float64", "", 1, 0, ""}
 	want.Solver.Why, want.Solver.Method, want.Solver.DefaultTolerance = otherWhy, Multigrid, false
 	want.Problem = Problem{"dirichlet", "0.5", "0.001", "sin(pi*y)", "1", "-2e+07", "", "", "", "", "", "", "", ""}
 	want.Solver.Tolerance = 1e-6

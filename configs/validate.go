@@ -142,7 +142,9 @@ func validSide(n int) bool {
 }
 
 func (v *validator) problem(c Config) {
-	if _, err := c.Problem.Walls(c.Grid.DType); err != nil {
+	if err := c.CheckAxis(); err != nil {
+		v.faults = append(v.faults, err)
+	} else if _, err := c.Problem.Walls(c.Grid.DType); err != nil {
 		v.faults = append(v.faults, err)
 	}
 	if k, ok := Number(c.Problem.Screening); ok && k < 0 {

@@ -27,6 +27,7 @@ type area struct {
 	p            *Problem
 	along, cross line
 	beyond       line // along the strip, and half a spacing further
+	middle       spot // of the whole strip or square
 	breaks       []float64
 }
 
@@ -89,6 +90,17 @@ func (a *area) band(from, to, begin, end float64, f func(width float64, pieces [
 	return nil
 }
 
+// whole names the strip, or the square, of which parts are looked at: from one place to another along the lines, and from
+// low to high across them.
+func (a *area) whole(from, to, low, high float64) {
+	l := a.along
+	l.other = halfway(low, high)
+	a.middle = l.place(halfway(from, to))
+}
+
+// share returns what a place of the lines counts for as it lies further from grid.axis than the middle, or nearer.
+func (a *area) share(at float64) float64 { return a.p.turn.share(a.along.place(at), a.middle) }
+
 // conductance returns the coefficient of a face whose strip has jumps. The squares of its points reach from before to
 // after.
 func (a *area) conductance(from, to, low, high, before, after float64) (c float64, err error) {
@@ -101,7 +113,7 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 				return err
 			}
 			hole = hole || v == 0
-			resistance += piece.length() / v
+			resistance += piece.length() / float64(v*a.share(piece.middle()))
 		}
 		if hole && a.beyond.n.spot == nil {
 			whole := box{low, high, before, after}
@@ -111,7 +123,7 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 			a.beyond.n, _ = a.p.coefficient.node.within(whole)
 		}
 		if hole {
-			c += float64(width * a.beside(from, to, before, after))
+			c += float64(float64(width*a.beside(from, to, before, after)) * a.share(halfway(from, to)))
 		} else {
 			c += float64(width * ((to - from) / resistance))
 		}
@@ -158,9 +170,10 @@ func (a *area) beside(from, to, before, after float64) float64 {
 // mean returns the mean of the expression over a rectangle.
 func (a *area) mean(from, to, low, high float64) float64 {
 	sum := 0.0
+	a.whole(from, to, low, high)
 	_ = a.eachLane(from, to, low, high, func(width float64, pieces []piece) error { // f returns no error
 		for _, piece := range pieces {
-			sum += float64(float64(width*piece.length()) * a.along.of(piece))
+			sum += float64(float64(float64(width*piece.length())*a.along.of(piece)) * a.share(piece.middle()))
 		}
 		return nil
 	})

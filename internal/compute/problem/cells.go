@@ -150,11 +150,12 @@ func cellsOf(n node) *grid[float64] {
 	return cells
 }
 
-// cellsIn calls f with the values of the cells of some columns and rows. Between periodic sides they go on as they
+// cellsIn calls f with the values and the middles of the cells of some columns and rows. Between periodic sides they go on as they
 // begin; beyond other sides there are none.
-func cellsIn(cells *grid[float64], columns, rows []int, f func(v float64) error) error {
+func cellsIn(cells *grid[float64], columns, rows []int, f func(v float64, middle spot) error) error {
 	for _, y := range rows {
 		for _, x := range columns {
+			middle := spot{x: float64(x) + 0.5, y: float64(y) + 0.5}
 			if cells.across.periodic {
 				x = (x + cells.width) % cells.width
 			}
@@ -164,7 +165,7 @@ func cellsIn(cells *grid[float64], columns, rows []int, f func(v float64) error)
 			if x < 0 || x >= cells.width || y < 0 || y >= cells.height {
 				continue
 			}
-			if err := f(cells.row(y)[x]); err != nil {
+			if err := f(cells.row(y)[x], middle); err != nil {
 				return err
 			}
 		}
@@ -172,11 +173,13 @@ func cellsIn(cells *grid[float64], columns, rows []int, f func(v float64) error)
 	return nil
 }
 
-// meanOf returns the mean of the values of the cells of some columns and rows.
-func meanOf(cells *grid[float64], columns, rows []int) float64 {
+// meanOf returns the mean of the values of the cells of some columns and rows around a place, by their parts of its
+// surroundings.
+func (p *Problem) meanOf(cells *grid[float64], columns, rows []int, place spot) float64 {
 	sum, n := 0.0, 0.0
-	_ = cellsIn(cells, columns, rows, func(v float64) error { // f returns no error
-		sum, n = sum+v, n+1
+	_ = cellsIn(cells, columns, rows, func(v float64, middle spot) error { // f returns no error
+		r := p.turn.radius(spot{x: halfway(place.x, middle.x), y: halfway(place.y, middle.y)})
+		sum, n = sum+float64(v*r), n+r
 		return nil
 	})
 	return sum / n
@@ -191,19 +194,19 @@ func (p *Problem) cellFaces(cells *grid[float64], iy int, x bool, dst []float64)
 		if !x {
 			columns, rows, place = []int{ix - 1, ix}, []int{iy}, spot{x: float64(ix), y: float64(iy) + 0.5}
 		}
-		err := cellsIn(cells, columns, rows, func(v float64) error { return p.checkCoefficient(v, place) })
+		err := cellsIn(cells, columns, rows, func(v float64, _ spot) error { return p.checkCoefficient(v, place) })
 		if err != nil {
 			return err
 		}
-		dst[ix] = meanOf(cells, columns, rows)
+		dst[ix] = p.meanOf(cells, columns, rows, place)
 	}
 	wrapFaces(p, x, dst)
 	return nil
 }
 
 // cellSquares sets dst to the means of cells over the squares of the points of row iy from column col on.
-func cellSquares(cells *grid[float64], iy, col int, dst []float64) {
+func (p *Problem) cellSquares(cells *grid[float64], iy, col int, dst []float64) {
 	for i := range dst {
-		dst[i] = meanOf(cells, []int{col + i - 1, col + i}, []int{iy - 1, iy})
+		dst[i] = p.meanOf(cells, []int{col + i - 1, col + i}, []int{iy - 1, iy}, spot{x: float64(col + i), y: float64(iy)})
 	}
 }

@@ -79,18 +79,19 @@ func (p *Problem) narrowed(b box) node {
 // freePart returns the coefficient of the free part of a face that the edge of a fixed area cuts, at its first end or
 // else at its second one, over that part. It is that of the point, a, if the coefficient is known at points alone.
 func (p *Problem) freePart(n node, iy, ix int, x bool, c cut, first bool, a float64) (float64, error) {
+	l, b, jumps := p.newArea(), p.strip(iy, x, ix, ix+1), false
+	l.direct(x)
+	from, to, low, high := b.left, b.right, b.top, b.bottom
+	l.along.other = float64(iy)
+	if !x {
+		from, to, low, high = b.top, b.bottom, b.left, b.right
+		l.along.other = float64(ix)
+	}
+	l.whole(from, to, low, high)
 	if p.coefficient.covers() {
-		l, b := p.newArea(), p.strip(iy, x, ix, ix+1)
-		l.direct(x)
 		n, _ = n.within(b)
 		l.take(n)
-		low, high := b.top, b.bottom
-		l.along.other = float64(iy)
-		if !x {
-			low, high = b.left, b.right
-			l.along.other = float64(ix)
-		}
-		if n.jumps(b.between(x, c.from, c.to)) {
+		if jumps = n.jumps(b.between(x, c.from, c.to)); jumps {
 			before, after := p.squares(iy, ix, x)
 			if first {
 				before = c.from
@@ -110,6 +111,10 @@ func (p *Problem) freePart(n node, iy, ix int, x bool, c cut, first bool, a floa
 			}
 			a = mean(ends[0], ends[1])
 		}
+	}
+	if !jumps && p.turn.on {
+		l.along.other = halfway(low, high)
+		a *= l.share(halfway(c.from, c.to))
 	}
 	return a / (c.to - c.from), nil
 }

@@ -12,7 +12,7 @@ import (
 // the row below; 0 where there is none. Two rows of equations have the faces between them in common.
 type faces struct {
 	east, south    []float64
-	alongX, alongY []float64 // the same divided by hx^2 and by hy^2
+	alongX, alongY []float64 // the same divided by hx^2 and by hy^2, times r with grid.axis
 	// liftX and liftY are added to the step of the field from a point to its neighbour, where the edge of a fixed area
 	// has another value than its point; nil for none.
 	liftX, liftY []float64
@@ -44,6 +44,7 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 		return nil, err
 	}
 	divide(f.alongX, f.east, float64(p.numbers.hx*p.numbers.hx))
+	p.spin(iy, 0.5, 0, f.alongX)
 	if iy+1 == p.mesh.NY && p.mesh.Walls.Bottom != solver.Neumann {
 		return f, nil
 	}
@@ -68,6 +69,7 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 		f.pinY = mirrored(f.pinY)
 	}
 	divide(f.alongY, f.south, float64(p.numbers.hy*p.numbers.hy))
+	p.spin(iy, 0, 0.5, f.alongY)
 	return f, nil
 }
 
@@ -215,6 +217,7 @@ func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
 			if !x {
 				b = box{b.top, b.bottom, b.left, b.right}
 			}
+			a.whole(b.left, b.right, b.top, b.bottom)
 			before, after := p.squares(iy, ix, x)
 			c, err := a.conductance(b.left, b.right, b.top, b.bottom, before, after)
 			list = append(list, cutFace{ix, c})

@@ -28,6 +28,7 @@ type Problem struct {
 	left, right, top, bottom part
 	initial                  part
 	source                   part    // the right-hand side f
+	turn                     turn    // around grid.axis
 	numbers                  numbers // without screening if points have weights of their own
 	materials
 	fixed   fixedPoints
@@ -95,7 +96,7 @@ func newProblem(ctx context.Context, cfg configs.Config, read pictures, values [
 		return nil, err
 	}
 	walls, err := cfg.Problem.Walls(cfg.Grid.DType)
-	if err != nil {
+	if err = cmp.Or(cfg.CheckAxis(), err); err != nil {
 		return nil, err
 	}
 	p := &Problem{mesh: solver.Mesh{NX: cfg.Grid.NX, NY: cfg.Grid.NY, DType: dtype, Walls: walls}, name: cfg.Run.Name,
@@ -107,6 +108,7 @@ func newProblem(ctx context.Context, cfg configs.Config, read pictures, values [
 	if p.numbers, err = newNumbers(p.mesh, cfg.Grid, 0); err != nil {
 		faults = append(faults, err)
 	}
+	p.turn = newTurn(cfg.Grid.Axis, p.mesh, p.numbers)
 	faults = append(faults, p.open(ctx, def, cfg.Problem.Coefficient != "", read)...)
 	if len(faults) == 0 {
 		if err := cmp.Or(p.weigh(cfg.Grid), p.checkFloating()); err != nil {

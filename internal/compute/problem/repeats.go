@@ -86,9 +86,9 @@ func newFirsts(n int, same func(iy int) bool) firsts {
 // findRepeats finds the rows of a weighted problem whose coefficients and whose equations are the same. The equations
 // of a row follow from the coefficients of the rows beside it, too, and from walls.
 func (p *Problem) findRepeats() {
-	ny := p.mesh.NY
-	p.grounds = newFirsts(ny, func(iy int) bool { // errors name row 1 before the row of a wall
-		return iy > 1 && p.same(p.coefficient, iy) && p.sameFixed(iy) && (!p.Areas() || p.same(p.initial, iy))
+	ny, along := p.mesh.NY, !p.turn.on || p.turn.x // rows have the same r
+	p.grounds = newFirsts(ny, func(iy int) bool {  // errors name row 1 before the row of a wall
+		return along && iy > 1 && p.same(p.coefficient, iy) && p.sameFixed(iy) && (!p.Areas() || p.same(p.initial, iy))
 	})
 	p.stencils = newFirsts(ny, func(iy int) bool {
 		return iy > 2 && iy < ny-2 && p.grounds.of(iy+1) == p.grounds.of(iy-2) && p.same(p.source, iy) &&

@@ -62,7 +62,11 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 				}
 			}
 		}
-		residual, b := float64(st.diagonal[ix]*update), float64(st.diagonal[ix]*fixed)
+		d := st.diagonal[ix]
+		if p.turn.on {
+			d /= p.turn.radius(p.middle(iy, ix, 0, 0))
+		}
+		residual, b := float64(d*update), float64(d*fixed)
 		r.Squares += float64(residual * residual)
 		r.Right += float64(b * b)
 		r.Sum += float64(whole[i] * update)

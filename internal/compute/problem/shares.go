@@ -44,7 +44,7 @@ func (p *Problem) overSquares(s share, iy, col int, dst []float64) error {
 		return nil
 	}
 	if cells := cellsOf(s.node); cells != nil {
-		cellSquares(cells, iy, col, dst)
+		p.cellSquares(cells, iy, col, dst)
 		return nil
 	}
 	m := p.mesh
@@ -135,7 +135,8 @@ func (p *Problem) alongWall(s share, q part, wall, iy, ix int) float64 {
 	}
 	sum := 0.0
 	for _, piece := range l.pieces(from, to) {
-		sum += float64(piece.length() * l.of(piece))
+		share := p.turn.share(l.place(piece.middle()), l.place(halfway(from, to)))
+		sum += float64(float64(piece.length()*l.of(piece)) * share)
 	}
 	mean := sum / (to - from)
 	if !s.values {

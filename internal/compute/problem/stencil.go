@@ -8,7 +8,7 @@ import (
 )
 
 // stencil is the equations of the points of a row: D u = (gW u_W + gE u_E) + (gN u_N + gS u_S) + rhs, divided by D
-// (docs/numerics.md). The g are the faces over hx^2 or hy^2.
+// (docs/numerics.md). The g are the faces over hx^2 or hy^2. With grid.axis all are times r.
 type stencil struct {
 	*faces             // to the next column and row
 	above    *faces    // their south ones are those to the row above; nil on fixed walls
@@ -84,6 +84,7 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 			return err
 		}
 	}
+	p.spin(iy, 0, 0, st.b)
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
@@ -109,6 +110,9 @@ func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
 		w, e, n, s := alongX[west], alongX[east], aboveY[ix], alongY[ix]
 		if lifted {
 			bs[ix] += p.lifts(st, iy, ix, west, east)
+		}
+		if p.turn.on {
+			k2 = float64(k2 * p.turn.radius(p.middle(iy, ix, 0, 0)))
 		}
 		hold := k2 + diagonal[ix] // what wallTerms has left there
 		if pinned {
@@ -239,7 +243,8 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 				return p.finite(side.part, iy, ix, g)
 			}
 			g := p.inflow(i, iy, ix, here.a[ix])
-			st.b[ix] += float64(2*g) / spacing
+			r := p.besides(i, iy, ix)
+			st.b[ix] += float64(float64(2*g) / spacing * r)
 			transfer := p.transfers[i]
 			if transfer.key == "" {
 				continue
@@ -252,7 +257,7 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 			if !(least >= 0) || math.IsInf(h, 1) {
 				return p.refuse(transfer, iy, ix, fmt.Sprintf("%v; %s", least, transferAllowed))
 			}
-			st.diagonal[ix] += float64(2*h) / spacing
+			st.diagonal[ix] += float64(float64(2*h) / spacing * r)
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (m *Maxima) add(o Maxima) {
 // maximaOf returns those of row iy.
 func (p *Problem) maximaOf(iy int, st *stencil) Maxima {
 	weakest, open := p.barrier(iy, st)
-	return Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, iy), Centre: largest(st.diagonal),
+	return Maxima{Source: p.largestOfRow(st), Diagonal: p.maxDiagonal(st, iy), Centre: p.maxCentre(st, iy),
 		Barrier: min(1/weakest, math.MaxFloat64), Open: open}
 }
 
@@ -116,6 +116,17 @@ func largest(values []float64) (most float64) {
 		if v > most { // max takes longer, as it looks for NaN
 			most = v
 		}
+	}
+	return most
+}
+
+// maxCentre returns the largest D of row iy, with grid.axis over r: what r adds to the contrast lowers no eigenvalue.
+func (p *Problem) maxCentre(st *stencil, iy int) (most float64) {
+	if !p.turn.on {
+		return largest(st.diagonal)
+	}
+	for ix, d := range st.diagonal {
+		most = max(most, d/p.turn.radius(p.middle(iy, ix, 0, 0)))
 	}
 	return most
 }

@@ -92,7 +92,7 @@ func (t *Tally) passCorner(l line, ix int, beside line, jx int, made float64) {
 		}
 		if end >= 0 { // the face lies in a Neumann wall: see addWall
 			iy, column := t.place(l.iy, ix)
-			if g, err := t.problem.WallFlux(end, iy, column, l.values[ix]); err == nil {
+			if g, err := t.wallFlux(end, iy, column, l.values[ix]); err == nil {
 				flux -= float64(g * length)
 			}
 		}
@@ -120,6 +120,7 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 			k2 = l.screening[ix]
 		}
 		area := t.area(l.iy, ix)
+		f = l.around(ix, f)
 		source += float64(f * area)
 		absorbed -= float64(float64(k2*l.values[ix]) * area)
 	}

@@ -38,6 +38,7 @@ func (t *Tally) density(l line, ix int) (f, absorbed float64, err error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
 	}
+	f = l.around(ix, f)
 	k2 := t.problem.Screening()
 	if l.ground != nil {
 		k2 = l.screening[ix]

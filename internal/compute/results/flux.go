@@ -274,7 +274,7 @@ func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64
 		return // derivatives counts what is free of it
 	}
 	iy, ix := t.place(a.iy, ax)
-	g, err := t.problem.WallFlux(wall, iy, ix, a.values[ax])
+	g, err := t.wallFlux(wall, iy, ix, a.values[ax])
 	if err != nil {
 		return // it is not finite, and no sweep has read it
 	}
@@ -282,6 +282,12 @@ func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64
 	t.part.Flux[wall].Add(flux)
 	t.pass(wall, flux)
 	first.Add(-flux)
+}
+
+// wallFlux is Problem.WallFlux over the full turn around an axis.
+func (t *Tally) wallFlux(wall, iy, ix int, u float64) (float64, error) {
+	g, err := t.problem.WallFlux(wall, iy, ix, u)
+	return float64(g * t.problem.TurnOfWall(wall, iy, ix)), err
 }
 
 // place returns the point of the mesh that the point at row iy and column ix copies, or the point itself.
@@ -302,7 +308,7 @@ func (t *Tally) derivatives() error {
 		if fixed && !t.areas {
 			return nil
 		}
-		g, err := t.problem.WallFlux(w, l.iy, ix, l.values[ix])
+		g, err := t.wallFlux(w, l.iy, ix, l.values[ix])
 		t.part.Flux[w].Add(float64(g * length))
 		t.pass(w, float64(g*length))
 		if fixed {

@@ -26,6 +26,9 @@ func (s smooth) Screening() float64                       { return 5 }
 func (s smooth) Operator() solver.Operator                { return solver.Operator{Values: s, Fixed: s} }
 func (s smooth) RegionFloats(int) bool                    { return false }
 func (s smooth) RegionNames() []string                    { return nil }
+func (s smooth) Axis() (float64, bool)                    { return 1, false }
+func (s smooth) Turn(int, Place, []float64)               {}
+func (s smooth) TurnOfWall(int, int, int) float64         { return 1 }
 func (s smooth) RegionRow(int, []bool, []int)             {}
 func (s smooth) ValueRow(int, solver.Value, []byte) error { return nil }
 func (s smooth) place(ix, iy int) (x, y float64)          { return float64(ix) * s.hx, float64(iy) * s.hy }

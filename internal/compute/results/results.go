@@ -113,12 +113,16 @@ func Merge(p Problem, parts []Part) (Results, error) {
 	if p.Materials() != nil {
 		inside = float64(hx * hy) // the screening is in Squares
 	}
+	mean, ok := p.Axis()
+	if !ok {
+		mean = 1
+	}
 	cells := float64(solver.Intervals(m.NX, m.Walls.Left) * solver.Intervals(m.NY, m.Walls.Top))
 	r := Results{
 		Energy:  finite((along + float64(inside*total.Squares.Value())) / 2),
 		Min:     at(total.Min.Value, total.Min.IX, total.Min.IY),
 		Max:     at(total.Max.Value, total.Max.IX, total.Max.IY),
-		Mean:    finite(total.Sum.Value() / (cells - total.Outside.Value())),
+		Mean:    finite(total.Sum.Value() / (float64(cells*mean) - total.Outside.Value())),
 		Flux:    map[string]*float64{},
 		Regions: []Region{},
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"slices"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -38,12 +39,28 @@ type Problem interface {
 	// RegionRow writes the numbers of the regions of the fixed points of row iy to dst, and -1 for other points, if
 	// regions have names.
 	RegionRow(iy int, fixed []bool, dst []int)
+	// Axis returns the mean length of a full turn around an axis over the mesh, and whether there is one.
+	Axis() (mean float64, ok bool)
+	// Turn multiplies values of row iy by the lengths of turns at their places, and TurnOfWall returns that at a point
+	// of a wall: 1 without an axis.
+	Turn(iy int, at Place, dst []float64)
+	TurnOfWall(wall, iy, ix int) float64
 	// Areas reports whether areas are fixed, and not points: at a point that is fixed, RightHandSide, Screenings and
 	// WallFlux yield means over what is free in its square, or along the wall. These are its region's.
 	Areas() bool
 	// Joined reports whether there is only fixed area between two places: their columns and rows, not rounded.
 	Joined(a, b [2]float64) bool
 }
+
+// Place says where values of a row lie: in the middles of the squares of points, or of faces.
+type Place int
+
+// The places of values.
+const (
+	Squares Place = iota
+	East          // between a point and the next one
+	North         // between a point and the one above
+)
 
 // Materials yields the coefficient a and the screening k2 of the points of a problem.
 type Materials interface {
@@ -113,6 +130,15 @@ type ground struct {
 	Faces
 	screening []float64
 	outside   []bool
+	turn      []float64 // the lengths of turns around an axis, by which the others are multiplied; nil without one
+}
+
+// around returns v times the length of the turn around an axis at a point.
+func (g *ground) around(ix int, v float64) float64 {
+	if g == nil || g.turn == nil {
+		return v
+	}
+	return float64(v * g.turn[ix])
 }
 
 // toEast and toNorth return the coefficients of the faces beside a point.
@@ -154,10 +180,18 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 		return nil, nil
 	}
 	n := t.mesh.NX
-	g := &ground{newFaces(n), make([]float64, n), make([]bool, n)}
+	g := &ground{newFaces(n), make([]float64, n), make([]bool, n), nil}
 	iy, _ = t.mesh.Canonical(iy)
-	return g, cmp.Or(t.materials.Faces(iy, &g.Faces), t.materials.Screenings(iy, g.screening),
+	err := cmp.Or(t.materials.Faces(iy, &g.Faces), t.materials.Screenings(iy, g.screening),
 		t.materials.OutsideRow(iy, g.outside))
+	if _, ok := t.problem.Axis(); ok {
+		g.turn = slices.Repeat([]float64{1}, n)
+		t.problem.Turn(iy, East, g.East)
+		t.problem.Turn(iy, North, g.North)
+		t.problem.Turn(iy, Squares, g.screening)
+		t.problem.Turn(iy, Squares, g.turn)
+	}
+	return g, err
 }
 
 // New returns a Tally for the rows of a stripe.
@@ -311,14 +345,14 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 		if from == 0 && (ix == 0 || ix == to-1) {
 			weight = 0.5
 		}
-		s.sum += float64(weight * v)
+		s.sum += g.around(ix, float64(weight*v))
 		square := float64(weight * float64(v*v))
 		if g != nil {
 			square = float64(g.screening[ix] * square)
 		}
 		s.squares += square
 		if !inside {
-			s.outside += weight
+			s.outside += g.around(ix, weight)
 		}
 		if ix+1 < t.mesh.NX {
 			step := u[ix+1] - v + g.liftEast(ix)

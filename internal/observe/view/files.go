@@ -277,6 +277,7 @@ func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 			DType  string
 			Width  float64
 			Height any // "auto" or a number
+			Axis   string
 		}
 		Problem configs.Problem
 	}
@@ -293,6 +294,7 @@ func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 	cfg := configs.Default()
 	cfg.Grid.NX, cfg.Grid.NY, cfg.Grid.DType, cfg.Grid.Width = c.Grid.NX, c.Grid.NY, c.Grid.DType, c.Grid.Width
 	cfg.Grid.Height, _ = c.Grid.Height.(float64)
+	cfg.Grid.Axis = c.Grid.Axis
 	cfg.Problem = c.Problem
 	for _, input := range cfg.Inputs() {
 		if info, err := os.Stat(input.Path); err == nil && info.ModTime().After(r.Ended) {
