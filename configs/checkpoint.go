@@ -74,7 +74,7 @@ func FieldKeys(c Config) (map[string]string, error) {
 	fields := map[string]string{}
 	for _, k := range keys() {
 		section, leaf, _ := strings.Cut(k.name, ".")
-		if section == "grid" || section == "problem" && leaf != "preset" {
+		if section == "grid" && k.text(c) != "" || section == "problem" && leaf != "preset" {
 			fields[k.name] = k.text(c)
 		}
 	}

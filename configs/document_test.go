@@ -84,8 +84,8 @@ func TestHash(t *testing.T) {
 // odd is a configuration in which every key differs from its default.
 var odd = Config{
 	Run:  Run{Name: `a "b": #c`, Ranks: 3, Liveness: time.Minute, Balance: "3, 1.5,1e1"},
-	Grid: Grid{NX: 100, NY: 200, DType: "float64", Named: "float64", Width: 2.5, Height: 5},
-	Problem: Problem{Preset: "dirichlet", Left: "0.5", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
+	Grid: Grid{NX: 100, NY: 200, DType: "float64", Named: "float64", Width: 2.5, Height: 5, Axis: "left"},
+	Problem: Problem{Preset: "dirichlet", Left: "neumann(0)", Right: "sin(pi*y)", Top: "periodic", Bottom: "periodic",
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Drawing: "board.png",
 		Colours: "#b87333 name=strip value=1; #ffffff", Regions: "a value=1 where=x < 0.5", Coefficient: "2",
 		Screening: "0.25"},
@@ -149,6 +149,7 @@ grid:
   dtype: float32
   width: 1
   height: auto
+  axis: ""
 problem:
   preset: gtc2019
   left: ""

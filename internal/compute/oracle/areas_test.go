@@ -120,6 +120,7 @@ type scene struct {
 	fixed                          patches    // 1 where an area is fixed
 	coefficient, source, screening patches
 	hx, hy                         float64
+	axis                           string
 }
 
 func newScene(seed uint64) *scene {
@@ -150,8 +151,12 @@ func newScene(seed uint64) *scene {
 				s.h[i] = some(r.IntN(2), func() float64 { return math.Round(9 * r.Float64()) })
 				wall, s.sides[i] = solver.Neumann, fmt.Sprintf("robin(%s, %s)", s.h[i], s.g[i])
 			}
-			*[]*solver.Wall{&s.walls.Left, &s.walls.Right, &s.walls.Top, &s.walls.Bottom}[i] = wall
+			*s.wall(i) = wall
 		}
+	}
+	if axis := int(seed % 12); axis < 4 && *s.wall(axis) != solver.Periodic {
+		*s.wall(axis), s.axis, s.sides[axis] = solver.Neumann, sideNames[axis], "neumann(0)"
+		s.h[axis], s.g[axis] = patches{}, patches{values: []float64{0}}
 	}
 	s.hx = 1 / float64(solver.Intervals(s.nx, s.walls.Left))
 	s.hy = s.height / float64(solver.Intervals(s.ny, s.walls.Top))
@@ -166,6 +171,27 @@ func newScene(seed uint64) *scene {
 	s.source = some(r.IntN(3), func() float64 { return math.Round(100*r.Float64()) - 50 })
 	s.screening = some(r.IntN(3), func() float64 { return math.Round(100 * r.Float64()) })
 	return s
+}
+
+var sideNames = []string{"left", "right", "top", "bottom"}
+
+func (s *scene) wall(i int) *solver.Wall {
+	return []*solver.Wall{&s.walls.Left, &s.walls.Right, &s.walls.Top, &s.walls.Bottom}[i]
+}
+
+// radius returns the distance of a place from the axis; 1 without one.
+func (s *scene) radius(across, down float64) float64 {
+	switch s.axis {
+	case "left":
+		return across * s.hx
+	case "right":
+		return (float64(s.nx-1) - across) * s.hx
+	case "top":
+		return down * s.hy
+	case "bottom":
+		return (float64(s.ny-1) - down) * s.hy
+	}
+	return 1
 }
 
 // randomShape returns a disc, a rectangle or a half-plane.
@@ -228,7 +254,7 @@ func start(x, y float64) float64 { return 1 + 2*x - 3*y*y }
 
 func (s *scene) config() configs.Config {
 	c := configs.Default()
-	c.Grid = configs.Grid{NX: s.nx, NY: s.ny, DType: "float64", Width: 1, Height: s.height}
+	c.Grid = configs.Grid{NX: s.nx, NY: s.ny, DType: "float64", Width: 1, Height: s.height, Axis: s.axis}
 	fixed := "false"
 	if len(s.fixed.shapes) > 0 {
 		fixed = "(" + s.fixed.String() + ") > 0.5"
@@ -262,7 +288,7 @@ func (s *scene) of(p patches, x bool, along, across float64) float64 {
 }
 
 // stretch is a part of a line with one value.
-type stretch struct{ length, value float64 }
+type stretch struct{ middle, length, value float64 }
 
 // stretches follows a value from one place to another.
 func stretches(from, to float64, value func(at float64) float64) (list []stretch) {
@@ -285,22 +311,25 @@ func stretches(from, to float64, value func(at float64) float64) (list []stretch
 				hi = middle
 			}
 		}
-		list = append(list, stretch{hi - begin, last})
+		list = append(list, stretch{(begin + hi) / 2, hi - begin, last})
 		begin, last = hi, next
 	}
-	return append(list, stretch{to - begin, last})
+	return append(list, stretch{(begin + to) / 2, to - begin, last})
 }
 
-// average returns the mean of f from low to high, and how much f varies.
-func average(low, high float64, f func(at float64) float64) (mean, varies float64) {
+// average returns the mean of f from low to high, and how much f over r varies.
+func average(low, high float64, f, r func(at float64) float64) (mean, varies float64) {
 	const lanes = 160
 	before := 0.0
 	for i := range lanes {
-		v := f(low + (high-low)*(float64(i)+0.5)/lanes)
+		at := low + (high-low)*(float64(i)+0.5)/lanes
+		v := f(at)
+		mean += v / lanes
+		v /= r(at)
 		if i > 0 {
 			varies += math.Abs(v - before)
 		}
-		mean, before = mean+v/lanes, v
+		before = v
 	}
 	return mean, varies
 }
@@ -426,14 +455,14 @@ func (s *scene) face(ix, iy int, x bool) (c, off, lift float64, pins [2]pin) {
 	return c / part, off / part, lift, pins
 }
 
-// conducts returns the coefficient of a lane, in which a hole may leave the middle open.
-func conducts(from, to, before, after float64, value func(along float64) float64) float64 {
+// conducts returns the coefficient of a lane times r, in which a hole may leave the middle open.
+func conducts(from, to, before, after float64, value, r func(along float64) float64) float64 {
 	resistance := 0.0
 	for _, l := range stretches(from, to, value) {
 		resistance += l.length / l.value // infinite for a hole
 	}
 	if !math.IsInf(resistance, 1) {
-		return (to - from) / resistance
+		return (to - from) / resistance * r((from+to)/2)
 	}
 	middle := (from + to) / 2
 	if value(middle) == 0 {
@@ -467,7 +496,7 @@ func conducts(from, to, before, after float64, value func(along float64) float64
 	if parted || alsoParted {
 		return 0
 	}
-	return (end - begin) / (one + other)
+	return (end - begin) / (one + other) * r((from+to)/2)
 }
 
 // wallBehind reports whether the fixed point of a face, its second or else its first, is one of a fixed wall.
@@ -495,7 +524,7 @@ func (s *scene) free(p patches, x, y float64) float64 {
 	return p.at(x, y)
 }
 
-// square returns the mean of a value over the free part of the square of a point, and by how much it may be off.
+// square returns the mean of a value times the distance from the axis over the free part of the square of a point, and by how much it may be off.
 func (s *scene) square(p patches, ix, iy int) (mean, off float64) {
 	left, right := reach(ix, s.nx, s.walls.Left)
 	top, bottom := reach(iy, s.ny, s.walls.Top)
@@ -504,13 +533,13 @@ func (s *scene) square(p patches, ix, iy int) (mean, off float64) {
 			x, y := s.place(across, down)
 			return s.free(p, x, y)
 		}) {
-			mean += l.length * l.value / (right - left)
+			mean += l.length * l.value / (right - left) * s.radius(l.middle, down)
 		}
 		return mean
-	})
+	}, func(down float64) float64 { return s.radius((left+right)/2, down) })
 }
 
-// alongWall returns the mean of a value over the free part of a wall around a point.
+// alongWall returns the mean of a value times the distance from the axis over the free part of a wall around a point.
 func (s *scene) alongWall(value func(x, y float64) float64, wall, ix, iy int) (mean float64) {
 	from, to := reach(ix, s.nx, s.walls.Left)
 	at := func(v float64) (x, y float64) { return s.place(v, float64(iy)) }
@@ -519,7 +548,11 @@ func (s *scene) alongWall(value func(x, y float64) float64, wall, ix, iy int) (m
 		at = func(v float64) (x, y float64) { return s.place(float64(ix), v) }
 	}
 	for _, l := range stretches(from, to, func(v float64) float64 { return value(at(v)) }) {
-		mean += l.length * l.value / (to - from)
+		r := s.radius(l.middle, float64(iy))
+		if wall < 2 {
+			r = s.radius(float64(ix), l.middle)
+		}
+		mean += l.length * l.value / (to - from) * r
 	}
 	return mean
 }

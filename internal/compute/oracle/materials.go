@@ -18,7 +18,10 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 	e.hx, e.hy = hx, hy
 	m, k, n := p.Mesh, p.Materials, len(p.Initial)
 	e.weights, e.diagonals = make([][4]float64, n), make([]float64, n)
-	e.pulled, e.out = make([]bool, n), make([]bool, n)
+	e.pulled, e.out, e.turns = make([]bool, n), make([]bool, n), make([]float64, n)
+	for at := range n {
+		e.turns[at] = p.radius(p.middle(at, hx, hy))
+	}
 	lo, hi := m.InteriorColumns()
 	rows := m.Interior()
 	for iy := rows.Lo; iy < rows.Hi; iy++ {
@@ -31,9 +34,15 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 			north, south := beside(iy, m.NY, m.PeriodicRows())
 			g := [4]float64{p.face(at, iy*m.NX+west) / float64(hx*hx), p.face(at, iy*m.NX+east) / float64(hx*hx),
 				p.face(at, north*m.NX+ix) / float64(hy*hy), p.face(at, south*m.NX+ix) / float64(hy*hy)}
+			x, y := p.middle(at, hx, hy)
+			for i, halfway := range []struct{ x, y float64 }{{p.mirrored(ix, -0.5, m.NX) * hx, y},
+				{p.mirrored(ix, 0.5, m.NX) * hx, y}, {x, p.mirrored(iy, -0.5, m.NY) * hy},
+				{x, p.mirrored(iy, 0.5, m.NY) * hy}} {
+				g[i] *= p.radius(halfway.x, halfway.y)
+			}
 			wall, f := 0.0, 0.0
 			if p.Source != nil {
-				f = p.Source[at]
+				f = p.Source[at] * e.turns[at]
 			}
 			for side, s := range [4]struct {
 				on      bool
@@ -44,17 +53,21 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 				if p.Slopes[side] != nil && s.on {
 					slope = p.Slopes[side][s.i]
 				}
+				r := p.radius(x, float64(iy)*hy)
+				if side < 2 {
+					r = p.radius(float64(ix)*hx, y)
+				}
 				switch h := k.Transfers[side]; {
 				case !s.on:
 				case h != nil:
-					wall += float64(2*h[s.i]) / s.spacing
-					f += float64(2*slope) / s.spacing
+					wall += float64(2*h[s.i]) / s.spacing * r
+					f += float64(2*slope) / s.spacing * r
 				default:
-					f += float64(2*k.Coefficient[at]*slope) / s.spacing
+					f += float64(2*k.Coefficient[at]*slope) / s.spacing * r
 				}
 			}
 			e.pulled[at] = k.Screening[at]+wall > 0
-			d := ((g[0] + g[1]) + (g[2] + g[3])) + (k.Screening[at] + wall)
+			d := ((g[0] + g[1]) + (g[2] + g[3])) + (float64(k.Screening[at]*e.turns[at]) + wall)
 			if d == 0 {
 				e.b[at] = f
 				continue // Settle finds it
@@ -140,12 +153,51 @@ func (e *Equations) Settle(p Problem) (refused string) {
 	return ""
 }
 
+// radius returns the distance of a place from the axis; 1 without one.
+func (p Problem) radius(x, y float64) float64 {
+	switch p.Axis {
+	case "left":
+		return x
+	case "right":
+		return p.Width - x
+	case "top":
+		return y
+	case "bottom":
+		return p.Height - y
+	}
+	return 1
+}
+
+// middle returns the middle of the part of the mesh that is a point's.
+func (p Problem) middle(at int, hx, hy float64) (x, y float64) {
+	inside := func(i, n int, periodic bool) float64 {
+		switch {
+		case i == 0 && !periodic:
+			return 0.25
+		case i == n-1 && !periodic:
+			return float64(i) - 0.25
+		}
+		return float64(i)
+	}
+	m := p.Mesh
+	return inside(at%m.NX, m.NX, m.PeriodicColumns()) * hx, inside(at/m.NX, m.NY, m.PeriodicRows()) * hy
+}
+
+// mirrored returns the place of the face beside point i of n, which beyond an end is that of the mirror point.
+func (p Problem) mirrored(i int, by float64, n int) float64 {
+	if at := float64(i) + by; at < 0 || at > float64(n-1) {
+		return float64(i) - by
+	}
+	return float64(i) + by
+}
+
 // Residual returns the 2-norm of b - A u, in units of the source, and the largest diagonal of A.
 func (e *Equations) Residual(u []float64) (norm, diagonal float64) {
 	squares := 0.0
 	for at, d := range e.Defect(u) {
-		r := d * e.diagonals[at]
-		squares, diagonal = squares+r*r, max(diagonal, e.diagonals[at])
+		own := e.diagonals[at] / e.turns[at]
+		r := d * own
+		squares, diagonal = squares+r*r, max(diagonal, own)
 	}
 	return math.Sqrt(squares), diagonal
 }
@@ -184,10 +236,13 @@ func (e *Equations) Remainder(p Problem, u []float64) (sum, size float64) {
 				if p.Source != nil {
 					f = p.Source[at]
 				}
-				quarter := e.hx * e.hy / 4
+				quarter := e.hx * e.hy / 4 * e.turns[at]
 				add(-float64((f-k)*quarter), (math.Abs(f)+math.Abs(k))*quarter)
 			}
 		}
+	}
+	if p.Axis != "" {
+		sum, size = 2*math.Pi*sum, 2*math.Pi*size
 	}
 	return sum, size
 }

@@ -21,6 +21,7 @@ type Problem struct {
 	Slopes        [4][]float64 // outward derivatives along the left, right, top and bottom wall; nil for 0
 	Fixed         []bool       // points besides those of fixed walls that keep their initial values; nil for none
 	Materials     *Materials   // nil: the coefficient is 1
+	Axis          string       // of a body of revolution with materials: left, right, top or bottom; "" for none
 }
 
 // Equations are those of a problem: d = b - u + J u = 0 at every free point, where
@@ -39,8 +40,9 @@ type Equations struct {
 	weights   [][4]float64
 	diagonals []float64
 	hx, hy    float64
-	pulled    []bool // points that a screening or a Robin wall pulls to 0
-	out       []bool // points that are left out: see Settle
+	turns     []float64 // r by points, over the parts of the mesh that are theirs; 1 without an axis
+	pulled    []bool    // points that a screening or a Robin wall pulls to 0
+	out       []bool    // points that are left out: see Settle
 }
 
 // NewEquations returns the equations of p.

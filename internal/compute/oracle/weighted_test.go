@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,7 @@ func newMaterials(t *testing.T, seed uint64) trial {
 	r.Materials = &oracle.Materials{Screening: make([]float64, m.NX*m.NY)}
 	r.fix()
 	r.transfer()
+	r.turn(int(seed % 12))
 	dir := t.TempDir()
 	r.Materials.Coefficient = r.coefficients()
 	r.array("problem.coefficient", filepath.Join(dir, "a.npy"), r.Materials.Coefficient)
@@ -160,6 +162,17 @@ func (r *random) transfer() {
 			r.keys[k] = fmt.Sprintf("problem.%s=robin(%d, %s", side, h, text)
 		}
 	}
+}
+
+// turn makes a side with a derivative the axis of a body of revolution.
+func (r *random) turn(side int) {
+	w := r.Mesh.Walls
+	if side >= 4 || []solver.Wall{w.Left, w.Right, w.Top, w.Bottom}[side] != solver.Neumann {
+		return
+	}
+	r.Axis, r.Slopes[side], r.Materials.Transfers[side] = sideNames[side], nil, nil
+	r.keys = slices.DeleteFunc(r.keys, func(key string) bool { return strings.HasPrefix(key, "problem."+r.Axis+"=") })
+	r.set("grid.axis", "%s", r.Axis)
 }
 
 // periodic copies what lies in periodic rows and columns of the arrays.

@@ -113,7 +113,7 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 				return err
 			}
 			hole = hole || v == 0
-			resistance += piece.length() / float64(v*a.share(piece.middle()))
+			resistance += piece.length() / v
 		}
 		if hole && a.beyond.n.spot == nil {
 			whole := box{low, high, before, after}
@@ -123,10 +123,11 @@ func (a *area) conductance(from, to, low, high, before, after float64) (c float6
 			a.beyond.n, _ = a.p.coefficient.node.within(whole)
 		}
 		if hole {
-			c += float64(float64(width*a.beside(from, to, before, after)) * a.share(halfway(from, to)))
+			width *= a.beside(from, to, before, after)
 		} else {
-			c += float64(width * ((to - from) / resistance))
+			width *= (to - from) / resistance
 		}
+		c += float64(width * a.share(halfway(from, to)))
 		return nil
 	})
 	return c / (high - low), err

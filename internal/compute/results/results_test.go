@@ -28,11 +28,14 @@ type world struct {
 
 const hx, hy = 0.5, 0.25
 
-func (w world) Mesh() solver.Mesh               { return w.mesh }
-func (w world) Spacings() (float64, float64)    { return hx, hy }
-func (w world) Screening() float64              { return w.k2 }
-func (w world) at(ix, iy int) float64           { return w.values[iy*w.mesh.NX+ix] }
-func (w world) FixedRow(iy int, d []bool) error { copy(d, w.fixed[iy*w.mesh.NX:]); return nil }
+func (w world) Mesh() solver.Mesh                { return w.mesh }
+func (w world) Spacings() (float64, float64)     { return hx, hy }
+func (w world) Screening() float64               { return w.k2 }
+func (w world) Axis() (float64, bool)            { return 1, false }
+func (w world) Turn(int, Place, []float64)       {}
+func (w world) TurnOfWall(int, int, int) float64 { return 1 }
+func (w world) at(ix, iy int) float64            { return w.values[iy*w.mesh.NX+ix] }
+func (w world) FixedRow(iy int, d []bool) error  { copy(d, w.fixed[iy*w.mesh.NX:]); return nil }
 
 func (w world) RegionFloats(int) bool { return false }
 

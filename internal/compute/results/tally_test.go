@@ -25,7 +25,7 @@ func TestSumsOfPlainRows(t *testing.T) {
 			for _, above := range [][]float64{nil, random(nx)} {
 				got := tally.sumsOf(above, u, 4, nil)
 				want := tally.sumsOf(above, u, 4, &ground{Faces{East: ones, North: ones, LiftEast: none,
-					LiftNorth: none}, ones, make([]bool, nx)})
+					LiftNorth: none}, ones, make([]bool, nx), nil})
 				if got != want {
 					t.Errorf("%d columns, walls %v: %+v, want %+v", nx, walls, got, want)
 				}
