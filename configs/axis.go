@@ -5,19 +5,19 @@ import "fmt"
 // natural is what the side has that is the axis of a body of revolution: nothing flows through it.
 const natural = neumann + "(0)"
 
-// axisOf returns the side that grid.axis names, and the opposite one; nil for none.
-func (p *Problem) axisOf(axis string) (side, opposite *string) {
+// axisOf returns the side that grid.axis names, and the name and the value of the opposite one; nil for none.
+func (p *Problem) axisOf(axis string) (side *string, opposite namedText) {
 	switch axis {
 	case "left":
-		return &p.Left, &p.Right
+		return &p.Left, namedText{"problem.right", p.Right}
 	case "right":
-		return &p.Right, &p.Left
+		return &p.Right, namedText{"problem.left", p.Left}
 	case "top":
-		return &p.Top, &p.Bottom
+		return &p.Top, namedText{"problem.bottom", p.Bottom}
 	case "bottom":
-		return &p.Bottom, &p.Top
+		return &p.Bottom, namedText{"problem.top", p.Top}
 	}
-	return nil, nil
+	return nil, opposite
 }
 
 // CheckAxis refuses an unknown grid.axis, a value on the side that is the axis, and periodic sides across it.
@@ -28,13 +28,13 @@ func (c Config) CheckAxis() error {
 		return nil // Walls reports the error
 	}
 	side, opposite := p.axisOf(axis)
-	if side == nil {
+	switch {
+	case side == nil:
 		return fmt.Errorf("grid.axis %q: allowed are left, right, top and bottom; empty: none", axis)
-	}
-	if *opposite == Periodic {
-		return fmt.Errorf("grid.axis %q: the side opposite to it is periodic; it can have any other value", axis)
-	}
-	if *side != natural {
+	case opposite.text == Periodic:
+		return fmt.Errorf("grid.axis %q, %s %q: sides across the axis cannot be periodic", axis, opposite.key,
+			opposite.text)
+	case *side != natural:
 		return fmt.Errorf("grid.axis %q, problem.%s %q: the side is the axis, through which nothing flows; it takes no "+
 			"value", axis, axis, *side)
 	}

@@ -19,7 +19,8 @@ Values = Union[float, str, ArrayLike]
 #: The arguments that may be arrays: of shape (ny, nx), and the sides' of shape (nx,) or (ny,).
 ARRAYS = ("initial", "source", "coefficient", "screening", "fixed", "left", "right", "top", "bottom")
 
-_KEYS = {"nx": "grid.nx", "ny": "grid.ny", "width": "grid.width", "height": "grid.height", "dtype": "grid.dtype",
+_KEYS = {"nx": "grid.nx", "ny": "grid.ny", "width": "grid.width", "height": "grid.height", "axis": "grid.axis",
+         "dtype": "grid.dtype",
          "method": "solver.method", "tolerance": "solver.tolerance",
          "relative_tolerance": "solver.relative_tolerance", "max_iterations": "solver.max_iterations",
          "matrix": "output.matrix"}
@@ -38,6 +39,8 @@ class Problem:
     ny: rows, those of the sides included; by default as many as nx.
     width: the distance of the first and the last column in L; by default 1.
     height: the distance of the first and the last row; by default rows and columns have equal spacings.
+    axis: the side, "left", "right", "top" or "bottom", that is the axis of a body of revolution: distances from it are
+        r of cylinder coordinates. That side takes no value.
     left: values of u on the side; or "neumann(g)": du/dn = g, in U/L; or "flux(q)": a du/dn = q, which flows in, in
         A U/L; or "robin(h, g)": a du/dn + h u = g, with h in A/L and g in A U/L; or "periodic". n points out
         of the rectangle. By default u is 0.
@@ -69,6 +72,7 @@ class Problem:
     ny: Optional[int] = None
     width: Optional[float] = None
     height: Optional[float] = None
+    axis: Optional[str] = None
     left: Optional[Values] = None
     right: Optional[Values] = None
     top: Optional[Values] = None

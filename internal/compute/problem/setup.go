@@ -15,6 +15,7 @@ type Setup struct {
 	Right       string `json:"right"`
 	Top         string `json:"top"`
 	Bottom      string `json:"bottom"`
+	Axis        string `json:"axis,omitempty"` // the side that is the axis of a body of revolution
 	Initial     string `json:"initial"`
 	Source      string `json:"source"`              // "0" for none
 	Fixed       string `json:"fixed"`               // "false" for none
@@ -50,7 +51,7 @@ func (p *Problem) Setup(fixed int64) Setup {
 		coefficient, materials = "1", p.drawing.materials()
 	}
 	s := Setup{Left: p.left.text, Right: p.right.text, Top: p.top.text, Bottom: p.bottom.text,
-		Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
+		Axis: p.config.Grid.Axis, Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed, Drawing: drawing,
 		Regions: regions, Coefficient: coefficient, Materials: materials,
 		Screening: p.screening.text, Weighted: p.weighted,
 		Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
@@ -80,6 +81,9 @@ func (s Setup) Lines() [][2]string {
 	}
 	lines := [][2]string{{"Sides", pair("left", "right", s.Left, s.Right) + ", " +
 		pair("top", "bottom", s.Top, s.Bottom)}}
+	if s.Axis != "" {
+		lines = append(lines, [2]string{"Axis", s.Axis + ": integrals are those of the full turn around it"})
+	}
 	if s.Width != 1 || s.SpacingX != s.SpacingY {
 		lines = append(lines, [2]string{"Spacings", fmt.Sprintf("%.6g x %.6g (width %.6g, height %.6g)", s.SpacingX,
 			s.SpacingY, s.Width, s.Height)})
