@@ -323,6 +323,8 @@ func TestExamplesOfProblems(t *testing.T) {
 		"capacitor": {"Energy         8.776160593", "258 points at 1, the first at (0.25, 0.4023): flux 8.776160612",
 			"258 points at -1, the first at (0.25, 0.5938): flux -8.776160595"},
 		"coaxial": {"4,637 points at 1, the first at (0.4805, 0.3516): flux 5.719067403"},
+		"spheres": {"18,088 points at 0, the first at (0, 0.007812): flux -4.712396584 +- 2e-05",
+			"1,637 points at 1, the first at (0, 0.75): flux 4.71239657 +- 2e-05", "axis 0.2500200613 +- 2e-05"},
 		"plate": {"Flux           left -2.580078125 +- 0.0001, right -0.6199217552 +- 0.004, top 0, bottom 0",
 			"Balance        in 3.2 (source 3.2), out 3.19999988, remainder 1.2e-07"},
 		"flow":       {"1,485 points at 0.5"},

@@ -20,8 +20,7 @@ Values = Union[float, str, ArrayLike]
 ARRAYS = ("initial", "source", "coefficient", "screening", "fixed", "left", "right", "top", "bottom")
 
 _KEYS = {"nx": "grid.nx", "ny": "grid.ny", "width": "grid.width", "height": "grid.height", "axis": "grid.axis",
-         "dtype": "grid.dtype",
-         "method": "solver.method", "tolerance": "solver.tolerance",
+         "dtype": "grid.dtype", "method": "solver.method", "tolerance": "solver.tolerance",
          "relative_tolerance": "solver.relative_tolerance", "max_iterations": "solver.max_iterations",
          "matrix": "output.matrix"}
 

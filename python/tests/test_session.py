@@ -52,6 +52,13 @@ def test_a_field_that_nothing_fixes_has_the_mean_0(ranks):
         ranks.solve(nx=65, **sides)
 
 
+def test_a_side_may_be_the_axis_of_a_body(ranks):
+    r = ranks.solve(nx=17, axis="right", left=1, top="neumann(0)", bottom="neumann(0)", source=-4)
+    assert abs(r.field - (1 - r.x) ** 2).max() < 1e-7 and r.fluxes["left"] == pytest.approx(4 * np.pi)
+    with pytest.raises(jacobisolver.JacobiError, match='grid.axis "top", problem.top "1": the side is the axis'):
+        ranks.solve(nx=17, axis="top", top=1)
+
+
 def test_arrays_are_as_good_as_expressions(ranks):
     y, x = np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33), indexing="ij")
     by_text = ranks.solve(nx=33, source="x*y", coefficient="1 + x", screening="2*x", fixed="x == 0.5",
