@@ -35,8 +35,8 @@ func (c Config) CheckAxis() error {
 		return fmt.Errorf("grid.axis %q, %s %q: sides across the axis cannot be periodic", axis, opposite.key,
 			opposite.text)
 	case *side != natural:
-		return fmt.Errorf("grid.axis %q, problem.%s %q: the side is the axis, through which nothing flows; it takes no "+
-			"value", axis, axis, *side)
+		return fmt.Errorf("grid.axis %q, problem.%s %q: the side is the axis, through which nothing flows; it takes "+
+			"no value", axis, axis, *side)
 	}
 	return nil
 }

@@ -524,7 +524,8 @@ func (s *scene) free(p patches, x, y float64) float64 {
 	return p.at(x, y)
 }
 
-// square returns the mean of a value times the distance from the axis over the free part of the square of a point, and by how much it may be off.
+// square returns the mean of a value times the distance from the axis over the free part of the square of a point, and
+// by how much it may be off.
 func (s *scene) square(p patches, ix, iy int) (mean, off float64) {
 	left, right := reach(ix, s.nx, s.walls.Left)
 	top, bottom := reach(iy, s.ny, s.walls.Top)

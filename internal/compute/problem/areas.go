@@ -90,8 +90,8 @@ func (a *area) band(from, to, begin, end float64, f func(width float64, pieces [
 	return nil
 }
 
-// whole names the strip, or the square, of which parts are looked at: from one place to another along the lines, and from
-// low to high across them.
+// whole names the strip, or the square, of which parts are looked at: from one place to another along the lines, and
+// from low to high across them.
 func (a *area) whole(from, to, low, high float64) {
 	l := a.along
 	l.other = halfway(low, high)

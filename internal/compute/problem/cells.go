@@ -150,8 +150,8 @@ func cellsOf(n node) *grid[float64] {
 	return cells
 }
 
-// cellsIn calls f with the values and the middles of the cells of some columns and rows. Between periodic sides they go on as they
-// begin; beyond other sides there are none.
+// cellsIn calls f with the values and the middles of the cells of some columns and rows. Between periodic sides they go
+// on as they begin; beyond other sides there are none.
 func cellsIn(cells *grid[float64], columns, rows []int, f func(v float64, middle spot) error) error {
 	for _, y := range rows {
 		for _, x := range columns {
@@ -207,6 +207,7 @@ func (p *Problem) cellFaces(cells *grid[float64], iy int, x bool, dst []float64)
 // cellSquares sets dst to the means of cells over the squares of the points of row iy from column col on.
 func (p *Problem) cellSquares(cells *grid[float64], iy, col int, dst []float64) {
 	for i := range dst {
-		dst[i] = p.meanOf(cells, []int{col + i - 1, col + i}, []int{iy - 1, iy}, spot{x: float64(col + i), y: float64(iy)})
+		place := spot{x: float64(col + i), y: float64(iy)}
+		dst[i] = p.meanOf(cells, []int{col + i - 1, col + i}, []int{iy - 1, iy}, place)
 	}
 }

@@ -32,7 +32,7 @@ type materials struct {
 // weigh finds out whether points have weights of their own. If they have none, a divides f and k2, and the equation is
 // that of numbers.
 func (p *Problem) weigh(g configs.Grid) (err error) {
-	p.weighted = p.turn.on || !p.coefficient.constant() || !p.screening.constant() || p.fixed.covers() && !p.fixed.none()
+	p.weighted = p.turn.on || !p.coefficient.constant() || !p.screening.constant() || p.Areas()
 	for _, t := range p.transfers {
 		p.weighted = p.weighted || t.key != "" && !t.zero()
 	}

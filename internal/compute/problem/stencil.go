@@ -243,7 +243,7 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 				return p.finite(side.part, iy, ix, g)
 			}
 			g := p.inflow(i, iy, ix, here.a[ix])
-			r := p.besides(i, iy, ix)
+			r := p.wallRadius(i, iy, ix)
 			st.b[ix] += float64(float64(2*g) / spacing * r)
 			transfer := p.transfers[i]
 			if transfer.key == "" {

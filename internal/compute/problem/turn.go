@@ -72,8 +72,8 @@ func (p *Problem) spin(iy int, right, down float64, dst []float64) {
 	}
 }
 
-// besides returns r along a wall around one of its points.
-func (p *Problem) besides(wall, iy, ix int) float64 {
+// wallRadius returns r along a wall around one of its points.
+func (p *Problem) wallRadius(wall, iy, ix int) float64 {
 	s := p.middle(iy, ix, 0, 0)
 	if wall < 2 {
 		s.x = float64(ix)
@@ -85,8 +85,11 @@ func (p *Problem) besides(wall, iy, ix int) float64 {
 
 // Axis implements results.Problem: the mean length of a turn over the mesh.
 func (p *Problem) Axis() (mean float64, ok bool) {
+	if !p.turn.on {
+		return 1, false
+	}
 	nx, ny := float64(p.mesh.NX-1), float64(p.mesh.NY-1)
-	return 2 * math.Pi * p.turn.radius(spot{x: nx / 2, y: ny / 2}), p.turn.on
+	return 2 * math.Pi * p.turn.radius(spot{x: nx / 2, y: ny / 2}), true
 }
 
 // Turn implements results.Problem.
@@ -112,5 +115,5 @@ func (p *Problem) TurnOfWall(wall, iy, ix int) float64 {
 	if !p.turn.on {
 		return 1
 	}
-	return 2 * math.Pi * p.besides(wall, iy, ix)
+	return 2 * math.Pi * p.wallRadius(wall, iy, ix)
 }

@@ -113,10 +113,7 @@ func Merge(p Problem, parts []Part) (Results, error) {
 	if p.Materials() != nil {
 		inside = float64(hx * hy) // the screening is in Squares
 	}
-	mean, ok := p.Axis()
-	if !ok {
-		mean = 1
-	}
+	mean, _ := p.Axis()
 	cells := float64(solver.Intervals(m.NX, m.Walls.Left) * solver.Intervals(m.NY, m.Walls.Top))
 	r := Results{
 		Energy:  finite((along + float64(inside*total.Squares.Value())) / 2),
