@@ -76,7 +76,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "b5aa9455a251641e040f40154912115a9a280a4befff3e9b3eb93daa1ae53a20"; got != want {
+	if got, want := Hash(Default()), "fa1f4b3e637975281cd6d89911261af28a548ed4671b3c91a18b38b3619b937d"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }

@@ -226,7 +226,7 @@ func TestAxisOnEachSide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if many.FieldSHA256 != o.FieldSHA256 || *many.Norm != *o.Norm || *many.Results.Energy != *o.Results.Energy {
+			if many.FieldHash != o.FieldHash || *many.Norm != *o.Norm || *many.Results.Energy != *o.Results.Energy {
 				t.Errorf("%s: %d ranks give other bits", axis, ranks)
 			}
 		}
