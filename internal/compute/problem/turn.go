@@ -88,8 +88,8 @@ func (p *Problem) Axis() (mean float64, ok bool) {
 	if !p.turn.on {
 		return 1, false
 	}
-	nx, ny := float64(p.mesh.NX-1), float64(p.mesh.NY-1)
-	return 2 * math.Pi * p.turn.radius(spot{x: nx / 2, y: ny / 2}), true
+	middle := spot{x: halfway(0, float64(p.mesh.NX-1)), y: halfway(0, float64(p.mesh.NY-1))}
+	return 2 * math.Pi * p.turn.radius(middle), true
 }
 
 // Turn implements results.Problem.
