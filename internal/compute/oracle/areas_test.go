@@ -371,8 +371,9 @@ func (s *scene) extent(ix, iy int, x bool) (first, last float64) {
 	return first, last
 }
 
-// face returns the coefficient of the face from a point to the next column or else row, by how much it may be off, and
-// what its lift adds to the step, as it is seen from the free point; or what a fixed area between is to both.
+// face returns the coefficient, times the distance from the axis, of the face from a point to the next column or else
+// row, by how much it may be off, and what its lift adds to the step, as it is seen from the free point; or what a fixed
+// area between is to both.
 func (s *scene) face(ix, iy int, x bool) (c, off, lift float64, pins [2]pin) {
 	along, across := float64(ix), float64(iy)
 	low, high := reach(iy, s.ny, s.walls.Top)
@@ -392,12 +393,18 @@ func (s *scene) face(ix, iy int, x bool) (c, off, lift float64, pins [2]pin) {
 		before, _ = reach(iy, s.ny, s.walls.Top)
 		_, after = reach(iy+1, s.ny, s.walls.Top)
 	}
+	radius := func(along, at float64) float64 {
+		if x {
+			return s.radius(along, at)
+		}
+		return s.radius(at, along)
+	}
 	mean := func(from, to, before, after float64) (c, off float64) {
 		c, off = average(low, high, func(at float64) float64 {
 			return conducts(from, to, before, after, func(along float64) float64 {
 				return s.of(s.coefficient, x, along, at)
-			})
-		})
+			}, func(along float64) float64 { return radius(along, at) })
+		}, func(at float64) float64 { return radius((from+to)/2, at) })
 		return c, off + slices.Max(s.coefficient.values)/16 // what reaches in between two lanes
 	}
 	from, to, part := along, along+1, 1.0

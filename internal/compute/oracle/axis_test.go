@@ -64,16 +64,17 @@ func TestConcentricSpheres(t *testing.T) {
 func TestCoaxialCylinders(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		coefficient string
-		resistance  float64
+		fixed, coefficient string
+		resistance         float64
 	}{
-		"one material": {"1", math.Log(1 / 0.3)},
-		"two":          {"x < 0.55 ? 4 : 1", math.Log(0.55/0.3)/4 + math.Log(1/0.55)},
+		"one material":    {"x <= 0.3", "1", math.Log(1 / 0.3)},
+		"two":             {"x <= 0.3", "x < 0.55 ? 4 : 1", math.Log(0.55/0.3)/4 + math.Log(1/0.55)},
+		"a tube, thinner": {"x == 0.3", "1", math.Log(1 / 0.3)}, // than a spacing
 	} {
 		var charges []float64
 		for _, n := range []int{33, 65, 129, 257} {
 			o := solvedFile(t, "", append(mesh(n, 9), "grid.axis=left", "grid.height=2", "problem.top=neumann(0)",
-				"problem.bottom=neumann(0)", "problem.fixed=x <= 0.3", "problem.initial=1",
+				"problem.bottom=neumann(0)", "problem.fixed="+c.fixed, "problem.initial=1",
 				"problem.coefficient="+c.coefficient)...)
 			charges = append(charges, math.Abs(*o.Results.Flux["right"]+4*math.Pi/c.resistance))
 		}

@@ -175,22 +175,23 @@ const (
 )
 
 // eachPin calls f with what fixed areas in the faces of a point of row iy are to it, by the direction of the face: the
-// coefficient to the area, the square of the spacing and the value.
+// coefficient to the area, the square of the spacing, over r with grid.axis, and the value.
 func (p *Problem) eachPin(st *stencil, iy, ix int, f func(direction int, c, h2, u float64)) {
-	side := func(pins []*results.Pin, at, direction, end int, h float64) {
+	side := func(pins []*results.Pin, at, direction, end int, h float64, middle spot) {
 		if pins == nil || pins[at] == nil {
 			return
 		}
 		if pin := pins[at]; pin.C[end] > 0 {
-			f(direction, pin.C[end], float64(h*h), pin.U[end])
+			f(direction, pin.C[end], float64(h*h)/p.turn.radius(middle), pin.U[end])
 		}
 	}
 	end := func(second bool) int { return int(truth(second)) }
-	last := p.mesh.NX - 1
-	side(st.pinX, max(ix-1, 0), west, end(ix > 0), p.numbers.hx)
-	side(st.pinX, min(ix, last-1), east, end(ix == last), p.numbers.hx)
-	side(st.above.pinY, ix, north, end(iy > 0), p.numbers.hy)
-	side(st.pinY, ix, south, 0, p.numbers.hy)
+	last, hx, hy := p.mesh.NX-1, p.numbers.hx, p.numbers.hy
+	before, after := max(ix-1, 0), min(ix, last-1)
+	side(st.pinX, before, west, end(ix > 0), hx, p.middle(iy, before, 0.5, 0))
+	side(st.pinX, after, east, end(ix == last), hx, p.middle(iy, after, 0.5, 0))
+	side(st.above.pinY, ix, north, end(iy > 0), hy, p.middle(max(iy-1, 0), ix, 0, 0.5))
+	side(st.pinY, ix, south, 0, hy, p.middle(min(iy, p.mesh.NY-2), ix, 0, 0.5))
 }
 
 // pins reports whether there are fixed areas in the faces of the points of a row.

@@ -1,5 +1,7 @@
 package results
 
+import "slices"
+
 // A fixed area may lie in the face between two points, and cover neither. Its flux is that from both of them. Without
 // names, it belongs to the region of what lies in the same cells with the same value, or with only fixed area between.
 
@@ -18,6 +20,24 @@ func (p *Pin) Turned() *Pin {
 		q.C[i], q.U[i], q.Place[i], q.Region[i] = p.C[1-i], p.U[1-i], p.Place[1-i], p.Region[1-i]
 	}
 	return &q
+}
+
+// turnPins returns pins of row iy over the full turn around an axis.
+func (t *Tally) turnPins(iy int, at Place, pins []*Pin) []*Pin {
+	if pins == nil {
+		return nil
+	}
+	turn := slices.Repeat([]float64{1}, len(pins))
+	t.problem.Turn(iy, at, turn)
+	pins = slices.Clone(pins)
+	for i, pin := range pins {
+		if pin != nil {
+			pin := *pin
+			pin.C[0], pin.C[1] = float64(pin.C[0]*turn[i]), float64(pin.C[1]*turn[i])
+			pins[i] = &pin
+		}
+	}
+	return pins
 }
 
 // flux returns what passes from the area to a point at one end with value u, times the spacing.

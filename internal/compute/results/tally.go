@@ -188,6 +188,7 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 		g.turn = slices.Repeat([]float64{1}, n)
 		t.problem.Turn(iy, East, g.East)
 		t.problem.Turn(iy, North, g.North)
+		g.PinEast, g.PinNorth = t.turnPins(iy, East, g.PinEast), t.turnPins(iy, North, g.PinNorth)
 		t.problem.Turn(iy, Squares, g.screening)
 		t.problem.Turn(iy, Squares, g.turn)
 	}
