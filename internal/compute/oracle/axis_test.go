@@ -149,6 +149,31 @@ func TestQuadraticAroundTheAxis(t *testing.T) {
 	}
 }
 
+// A field that nothing fixes has the mean 0 over the body, and the source lacks what does not flow out: u = r^2 - 1/2
+// has the source -4, of which 2 flow in.
+func TestLooseAroundTheAxis(t *testing.T) {
+	for axis, far := range map[string]string{"left": "right", "right": "left", "top": "bottom", "bottom": "top"} {
+		keys := append(mesh(33, 33), "grid.axis="+axis, "problem.source=-4.5", "solver.relative_tolerance=1e-11")
+		for _, side := range sideNames {
+			if side != axis && side != far {
+				keys = append(keys, "problem."+side+"=neumann(0)")
+			}
+		}
+		o, err := runFile(t, 3, "", append(keys, "problem."+far+"=flux(2)")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := o.farthest(33, func(x, y float64) float64 {
+			r := map[string]float64{"left": x, "right": 1 - x, "top": y, "bottom": 1 - y}[axis]
+			return r*r - 0.5
+		})
+		// The mean is that of the points, by their parts of the body, and differs from that of r^2 by less than h^2/4.
+		if taken := o.Setup.TakenOff.Amount; taken != -0.5 || off > 0.26/1024 || math.Abs(*o.Results.Mean) > 1e-14 {
+			t.Errorf("%s: off by %g, %g is taken off, mean %g", axis, off, taken, *o.Results.Mean)
+		}
+	}
+}
+
 // farthest2 is farthest of nx by ny points.
 func (o outcome) farthest2(nx, ny int, u func(x, y float64) float64) (largest float64) {
 	for i, v := range o.field {

@@ -144,9 +144,8 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 			}
 			a, diagonal = here.a[ix], st.diagonal[ix]
 		}
-		inverse = max(inverse, 1/diagonal)
-		quarters := float64(p.quarters(iy, ix))
-		f(float64(source[ix-lo] * quarters))
+		inverse = max(inverse, p.turn.radius(p.middle(iy, ix, 0, 0))/diagonal)
+		f(float64(source[ix-lo] * float64(p.quarters(iy, ix))))
 		for k, side := range [...]struct {
 			wall    solver.Wall
 			on      bool
@@ -154,6 +153,7 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 		}{{w.Left, ix == 0, p.numbers.hx}, {w.Right, ix == m.NX-1, p.numbers.hx},
 			{w.Top, iy == 0, p.numbers.hy}, {w.Bottom, iy == m.NY-1, p.numbers.hy}} {
 			if side.on && side.wall == solver.Neumann {
+				quarters := float64(p.inMesh(iy, ix) * p.turn.steps(p.middleOfWall(k, iy, ix)))
 				f(float64(float64(2*p.inflow(k, iy, ix, a)) / side.spacing * quarters))
 			}
 		}
@@ -161,8 +161,13 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 	return inverse, nil
 }
 
-// quarters returns how many quarters of a cell belong to a point: 4, or fewer on Neumann walls.
+// quarters returns how many quarters of a cell belong to a point, times turn.steps with grid.axis.
 func (p *Problem) quarters(iy, ix int) int64 {
+	return p.inMesh(iy, ix) * p.turn.steps(p.middle(iy, ix, 0, 0))
+}
+
+// inMesh returns how many quarters of a cell belong to a point: 4, or fewer on Neumann walls.
+func (p *Problem) inMesh(iy, ix int) int64 {
 	w, m, n := p.mesh.Walls, p.mesh, int64(4)
 	if ix == 0 && w.Left == solver.Neumann || ix == m.NX-1 && w.Right == solver.Neumann {
 		n /= 2
@@ -190,7 +195,7 @@ func (p *Problem) Balance(all []Survey, v *Islands) (*Surplus, error) {
 		return nil, p.undriven()
 	}
 	quarters := 4 * int64(solver.Intervals(p.mesh.NX, p.mesh.Walls.Left)) *
-		int64(solver.Intervals(p.mesh.NY, p.mesh.Walls.Top))
+		int64(solver.Intervals(p.mesh.NY, p.mesh.Walls.Top)) * p.turn.steps(p.centre())
 	if v != nil {
 		quarters = v.Driven[0].Quarters
 	}

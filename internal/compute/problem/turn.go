@@ -45,6 +45,16 @@ func (t turn) radius(s spot) float64 {
 	return float64(math.Abs(s.y-t.end) * t.spacing)
 }
 
+// steps returns how many quarters of a spacing a place is from the axis, which is a whole number for middles of squares
+// and of walls; 1 without one.
+func (t turn) steps(s spot) int64 {
+	if !t.on {
+		return 1
+	}
+	t.spacing = 4
+	return int64(t.radius(s))
+}
+
 // share returns r at a place over r at another one, the middle of what it belongs to.
 func (t turn) share(at, middle spot) float64 {
 	if r := t.radius(middle); t.on && r > 0 {
@@ -72,15 +82,20 @@ func (p *Problem) spin(iy int, right, down float64, dst []float64) {
 	}
 }
 
-// wallRadius returns r along a wall around one of its points.
-func (p *Problem) wallRadius(wall, iy, ix int) float64 {
+// middleOfWall returns the middle of the part of a wall that belongs to one of its points.
+func (p *Problem) middleOfWall(wall, iy, ix int) spot {
 	s := p.middle(iy, ix, 0, 0)
 	if wall < 2 {
 		s.x = float64(ix)
 	} else {
 		s.y = float64(iy)
 	}
-	return p.turn.radius(s)
+	return s
+}
+
+// wallRadius returns r there.
+func (p *Problem) wallRadius(wall, iy, ix int) float64 {
+	return p.turn.radius(p.middleOfWall(wall, iy, ix))
 }
 
 // Axis implements results.Problem: the mean length of a turn over the mesh.
@@ -88,8 +103,12 @@ func (p *Problem) Axis() (mean float64, ok bool) {
 	if !p.turn.on {
 		return 1, false
 	}
-	middle := spot{x: halfway(0, float64(p.mesh.NX-1)), y: halfway(0, float64(p.mesh.NY-1))}
-	return 2 * math.Pi * p.turn.radius(middle), true
+	return 2 * math.Pi * p.turn.radius(p.centre()), true
+}
+
+// centre returns the middle of the mesh.
+func (p *Problem) centre() spot {
+	return spot{x: halfway(0, float64(p.mesh.NX-1)), y: halfway(0, float64(p.mesh.NY-1))}
 }
 
 // Turn implements results.Problem.
