@@ -372,8 +372,8 @@ func (s *scene) extent(ix, iy int, x bool) (first, last float64) {
 }
 
 // face returns the coefficient, times the distance from the axis, of the face from a point to the next column or else
-// row, by how much it may be off, and what its lift adds to the step, as it is seen from the free point; or what a fixed
-// area between is to both.
+// row, by how much it may be off, and what its lift adds to the step, as it is seen from the free point; or what a
+// fixed area between is to both.
 func (s *scene) face(ix, iy int, x bool) (c, off, lift float64, pins [2]pin) {
 	along, across := float64(ix), float64(iy)
 	low, high := reach(iy, s.ny, s.walls.Top)

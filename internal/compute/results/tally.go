@@ -39,7 +39,7 @@ type Problem interface {
 	// RegionRow writes the numbers of the regions of the fixed points of row iy to dst, and -1 for other points, if
 	// regions have names.
 	RegionRow(iy int, fixed []bool, dst []int)
-	// Axis returns the mean length of a full turn around an axis over the mesh, 1 without one, and whether there is one.
+	// Axis returns the mean length of a full turn around an axis over the mesh, and whether there is one; 1 without.
 	Axis() (mean float64, ok bool)
 	// Turn multiplies values of row iy by the lengths of turns at their places, and TurnOfWall returns that at a point
 	// of a wall: 1 without an axis.
