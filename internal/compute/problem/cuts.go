@@ -128,8 +128,8 @@ func (l *line) cut(from, to float64, first bool) cut {
 		last := pieces[n]
 		if l.of(last) != 0 {
 			last.from = to
-		} else if n > 0 {
-			if at, ok := l.thinEdge(to, last.from+near); ok {
+		} else if n > 0 && last.length() > narrowest {
+			if at, ok := l.thinEdge(to, last.from+narrowest); ok {
 				return cut{min(at, to-leastCut), to, l.place(at)}
 			}
 		}
@@ -139,8 +139,8 @@ func (l *line) cut(from, to float64, first bool) cut {
 	begin := pieces[0]
 	if l.of(begin) != 0 {
 		begin.to = from
-	} else if len(pieces) > 1 {
-		if at, ok := l.thinEdge(from, begin.to-near); ok {
+	} else if len(pieces) > 1 && begin.length() > narrowest {
+		if at, ok := l.thinEdge(from, begin.to-narrowest); ok {
 			return cut{from, max(at, from+leastCut), l.place(at)}
 		}
 	}

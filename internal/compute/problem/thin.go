@@ -118,6 +118,9 @@ func (l *line) thinEdge(from, to float64) (at float64, ok bool) {
 	return at, true
 }
 
+// narrowest is the width in spacings from which on pieces tell areas apart, at the least.
+const narrowest = 0x1p-17
+
 // mostHalvings bounds the halvings of a line in search of a place at which a condition holds.
 const mostHalvings = 256
 
@@ -131,14 +134,12 @@ func (l *line) seek(from, to float64, halvings *int) (at float64, ok bool) {
 		return 0, false
 	}
 	*halvings--
-	for _, at := range [2]float64{from, to} {
-		if l.value(at) != 0 {
-			return at, true
-		}
-	}
 	middle := halfway(from, to)
 	if middle == from || middle == to {
-		return from, l.widthless
+		if l.value(from) == 0 && l.value(to) != 0 {
+			return to, true
+		}
+		return from, l.widthless || l.value(from) != 0
 	}
 	if at, ok := l.seek(from, middle, halvings); ok {
 		return at, true

@@ -34,8 +34,8 @@ func (p *Problem) untouched(ctx context.Context) (found lost) {
 		cells := func(lo, hi int) box { return box{float64(lo), float64(hi), float64(iy), float64(iy + 1)} }
 		return p.fixed.node.eachJump(lo, hi, cells, func(n node, ix int) error {
 			x, y := float64(ix), float64(iy)
-			sides := [4]line{{n: n, along: true, other: y}, {n: n, other: x}, {n: n, along: true, other: y + 1},
-				{n: n, other: x + 1}}
+			sides := [4]line{{n: n, along: true, other: y, rough: true}, {n: n, other: x, rough: true},
+				{n: n, along: true, other: y + 1}, {n: n, other: x + 1}}
 			byRow[i].gap = cmp.Or(byRow[i].gap, p.gap(&sides[0], x), p.gap(&sides[1], y))
 			if byRow[i].area != nil || p.fixedBeside(iy, ix) {
 				return ctx.Err()
