@@ -51,3 +51,14 @@ func TestCodesWithoutAName(t *testing.T) {
 	checkError(t, err, Code(4321), "start the CUDA driver ("+lib+", for CUDA 12.4): "+
 		"cuInit: no text from the driver (CUDA error 4321)")
 }
+
+// The driver has the queues that a rank needs, unless the user wants another number.
+func TestOpenAsksForConnections(t *testing.T) {
+	lib := drivertest.Build(t, `-DINIT=(4000+atoi(getenv("CUDA_DEVICE_MAX_CONNECTIONS")))`)
+	for set, want := range map[string]Code{"": 4002, "5": 4005} {
+		t.Setenv(connectionsVar, set)
+		if _, err := open(lib); !errors.Is(err, want) {
+			t.Errorf("set to %q: %v, want %d", set, err, want)
+		}
+	}
+}

@@ -264,8 +264,8 @@ func (a *Agent) attend(ctx context.Context, s *wire.Stream) {
 // passed are the variables that a launcher may set for ranks of an agent, besides the keys of the run file. They change
 // how a rank computes; none makes it load a library or read a file. docs/security.md lists them.
 var passed = []string{
-	"CUDA_DEVICE_ORDER", "CUDA_FORCE_PTX_JIT", "CUDA_LAUNCH_BLOCKING", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-	"CUDA_VISIBLE_DEVICES", "GOGC", "GOMAXPROCS", "GOMEMLIMIT",
+	"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER", "CUDA_FORCE_PTX_JIT", "CUDA_LAUNCH_BLOCKING",
+	"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_VISIBLE_DEVICES", "GOGC", "GOMAXPROCS", "GOMEMLIMIT",
 }
 
 // environ returns the variables that a launcher sent, for a rank of this node. own, the node's access to the server,

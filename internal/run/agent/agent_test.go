@@ -153,7 +153,8 @@ func TestAgentRefuses(t *testing.T) {
 	}{
 		{4, "JACOBI_JOB=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
 		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
-			"an agent accepts only the keys of a run file and CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
+			"an agent accepts only the keys of a run file and CUDA_DEVICE_MAX_CONNECTIONS, " +
+			"CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
 			"CUDA_LAUNCH_BLOCKING, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, " +
 			"CUDA_VISIBLE_DEVICES, GOGC, GOMAXPROCS, GOMEMLIMIT"},
 	} {
