@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"jacobi/halo"
 	"jacobi/internal/base/proctest"
 )
 
@@ -91,7 +92,8 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// publishAsStranger publishes n messages that are not sealed on each of these subjects of the run at the server.
+// publishAsStranger publishes n messages that are not sealed on each of these subjects of the links of the run at the
+// server.
 func publishAsStranger(t *testing.T, u *url.URL, n int, subjects ...string) {
 	t.Helper()
 	stranger, err := nats.Connect(u.String())
@@ -111,9 +113,10 @@ func publishAsStranger(t *testing.T, u *url.URL, n int, subjects ...string) {
 		}
 		run = strings.Split(m.Subject, ".")[1]
 	}
+	links := "jacobi." + run + ".x." + halo.RunIDOf(run+"/").String() + "."
 	for i := range n {
 		for _, s := range subjects {
-			if err := stranger.Publish("jacobi."+run+"."+s, bytes.Repeat([]byte("JHLO"), i)); err != nil {
+			if err := stranger.Publish(links+s, bytes.Repeat([]byte("JHLO"), i)); err != nil {
 				t.Fatal(err)
 			}
 		}
