@@ -59,6 +59,9 @@ func (p *Problem) Diagonal() float64 {
 // Screening returns k2, divided by the coefficient, of a problem whose operator is not weighted.
 func (p *Problem) Screening() float64 { return p.numbers.screening }
 
+// Plain implements results.Problem.
+func (p *Problem) Plain() bool { return p.source.zero() && p.screening.zero() && p.taken == nil }
+
 // ValueRow writes a value of the points of row iy, as solver.ValueRows says: the source or, if the operator is
 // weighted, any. Points of fixed walls have the source 0. A value that is not finite in the field's type is an error.
 func (p *Problem) ValueRow(iy int, k solver.Value, dst []byte) error {

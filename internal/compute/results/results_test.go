@@ -31,6 +31,7 @@ const hx, hy = 0.5, 0.25
 func (w world) Mesh() solver.Mesh                { return w.mesh }
 func (w world) Spacings() (float64, float64)     { return hx, hy }
 func (w world) Screening() float64               { return w.k2 }
+func (w world) Plain() bool                      { return w.plain && w.k2 == 0 }
 func (w world) Axis() (float64, bool)            { return 1, false }
 func (w world) Turn(int, Place, []float64)       {}
 func (w world) TurnOfWall(int, int, int) float64 { return 1 }

@@ -19,7 +19,7 @@ type Problem interface {
 	Mesh() solver.Mesh
 	Spacings() (hx, hy float64)
 	Screening() float64
-	Operator() solver.Operator
+	Plain() bool // whether f and k2 are 0
 	Row(iy int, dst []byte) error
 	// WallFlux returns what flows in through a Neumann or Robin wall at one of its points, per length, if the field has
 	// the value u there: a du/dn. Walls are numbered as in solver.Walls.
@@ -197,9 +197,8 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 
 // New returns a Tally for the rows of a stripe.
 func New(p Problem, stripe solver.Stripe) *Tally {
-	op := p.Operator()
 	t := &Tally{problem: p, mesh: p.Mesh(), stripe: stripe, fixed: p.Given(), materials: p.Materials(),
-		plain: op.Values == nil && p.Screening() == 0, areas: p.Areas(),
+		plain: p.Plain(), areas: p.Areas(),
 		part: Part{Min: extreme{Value: math.MaxFloat64}, Max: extreme{Value: -math.MaxFloat64}}}
 	t.hx, t.hy = p.Spacings()
 	t.lo, t.hi = t.mesh.InteriorColumns()
