@@ -258,3 +258,35 @@ func TestAxisOnEachSide(t *testing.T) {
 		}
 	}
 }
+
+// A long solenoid: the vector potential A around its axis obeys -div(grad A) + A/r^2 = mu J. Where currents of density
+// 50 flow between r = 0.4 and 0.42, the flux density is 1 inside, so A is r/2 there, and outside all of the flux over
+// 2 pi r. The layer has a width that no mesh of the test resolves.
+func TestSolenoid(t *testing.T) {
+	const a, b, density = 0.4, 0.42, 50.0
+	outside := density * (b*b*b - a*a*a) / 6 // flux over 2 pi
+	off := func(n int) (largest float64) {
+		o := solvedFile(t, "", append(mesh(n, 17), "grid.axis=left", "problem.top=neumann(0)",
+			"problem.bottom=neumann(0)", "problem.screening=1/max(x, 1e-4)^2",
+			fmt.Sprintf("problem.source=x > %g and x < %g ? %g : 0", a, b, density),
+			fmt.Sprintf("problem.right=%.17g", outside))...)
+		for ix := range n {
+			want, r := 0.0, float64(ix)/float64(n-1)
+			switch {
+			case r < a:
+				want = r / 2
+			case r > b:
+				want = outside / r
+			default:
+				continue
+			}
+			largest = max(largest, math.Abs(o.field[8*n+ix]-want))
+		}
+		return largest
+	}
+	coarse, fine := off(65), off(257)
+	t.Logf("the potential is off by %.2g, then by %.2g", coarse, fine)
+	if coarse > 6e-4 || fine > 3e-5 {
+		t.Errorf("the potential is off by %g, then by %g", coarse, fine)
+	}
+}
