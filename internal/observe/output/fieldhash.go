@@ -35,8 +35,16 @@ func (h *RowHashes) Add(lo int, rows []byte) error {
 	})
 }
 
-// Part returns the rank's part of the hash, for FieldHash.
-func (h *RowHashes) Part() []byte { return h.table }
+// Parts returns the rank's parts of the hash, for FieldHash: as many as every rank of a mesh of ny rows has, each of at
+// most size bytes. The last ones may be empty.
+func (h *RowHashes) Parts(ny, size int) [][]byte {
+	size -= size % rowHashBytes
+	parts := make([][]byte, (ny*rowHashBytes+size-1)/size)
+	for i := range parts {
+		parts[i] = h.table[min(i*size, len(h.table)):min((i+1)*size, len(h.table))]
+	}
+	return parts
+}
 
 // FieldHash returns the hash of a field of ny rows, 64 hexadecimal digits: the SHA-256 of the SHA-256s of its rows from
 // 0 to ny-1. The parts of all ranks must have each of the rows once.

@@ -3,6 +3,7 @@ package output
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"testing"
 
 	"jacobi/solver"
@@ -28,12 +29,18 @@ func TestFieldHash(t *testing.T) {
 	add(first, 1, 2)
 	add(second, 2, 4)
 	add(second, 0, 1)
-	if got, err := FieldHash(m.NY, first.Part(), second.Part()); err != nil || got != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
+	whole := func(h *RowHashes) []byte { return h.Parts(m.NY, 1<<20)[0] }
+	for size, n := range map[int]int{1 << 20: 1, 5 * rowHashBytes: 1, 2*rowHashBytes + 1: 3, rowHashBytes: 5} {
+		one, two := first.Parts(m.NY, size), second.Parts(m.NY, size)
+		got, err := FieldHash(m.NY, slices.Concat(one, two)...)
+		if err != nil || got != want || len(one) != n || len(two) != n {
+			t.Errorf("parts of %d bytes: %s of %d and %d parts, %v, want %s of %d", size, got, len(one), len(two), err,
+				want, n)
+		}
 	}
 	for want, parts := range map[string][][]byte{
-		"hash of the field: 2 of 5 rows have come":                        {first.Part()},
-		"hash of the field: row 4 of 5 has come twice, or is none":        {first.Part(), first.Part()},
+		"hash of the field: 2 of 5 rows have come":                        {whole(first)},
+		"hash of the field: row 4 of 5 has come twice, or is none":        {whole(first), whole(first)},
 		"hash of the field: row 16909060 of 5 has come twice, or is none": {append([]byte{4, 3, 2, 1}, sums[:32]...)},
 	} {
 		if _, err := FieldHash(m.NY, parts...); err == nil || err.Error() != want {

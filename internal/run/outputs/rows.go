@@ -128,11 +128,18 @@ func (o *Outputs) fieldHash(ctx context.Context, h *output.RowHashes) (string, e
 		return "", nil
 	}
 	defer o.Tracer.Phase(trace.PhaseHash, time.Now())
-	parts, err := o.Comm.Gather(ctx, "hash", h.Part())
-	if err != nil || o.id.Rank != 0 {
-		return "", err
+	var all [][]byte
+	for _, part := range h.Parts(o.Layout.Mesh.NY, roster.MaxMessage) {
+		parts, err := o.Comm.Gather(ctx, "hash", part)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, parts...)
 	}
-	return output.FieldHash(o.Layout.Mesh.NY, parts...)
+	if o.id.Rank != 0 {
+		return "", nil
+	}
+	return output.FieldHash(o.Layout.Mesh.NY, all...)
 }
 
 // The names of messages that carry the first and the last row of a stripe, and a row beyond a periodic end.

@@ -15,6 +15,7 @@ import (
 	"jacobi/cuda"
 	"jacobi/halo"
 	"jacobi/internal/compute/cpu"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/setup"
 	"jacobi/internal/tools/soak"
@@ -210,7 +211,7 @@ func (s *soaking) computeReference(ctx context.Context) (table []byte, err error
 	if err := view.Each(ctx, all.Add); err != nil {
 		return nil, err
 	}
-	field, err := output.FieldHash(f.layout.Mesh.NY, all.Part())
+	field, err := output.FieldHash(f.layout.Mesh.NY, all.Parts(f.layout.Mesh.NY, roster.MaxMessage)...)
 	if err != nil {
 		return nil, err
 	}
