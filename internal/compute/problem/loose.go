@@ -203,7 +203,7 @@ func (p *Problem) Balance(all []Survey, v *Islands) (*Surplus, error) {
 	return &Surplus{t, float64(math.Abs(t.Amount) * sum.Inverse)}, nil
 }
 
-// TakeOff has the source lack what Balance has returned. It is called after Settle, before the operator is read.
+// TakeOff subtracts what Balance returned from the source. It is called after Settle, before the operator is read.
 func (p *Problem) TakeOff(s *Surplus) {
 	if s != nil {
 		p.taken = s
@@ -231,7 +231,7 @@ func (t *Surplus) Unbalanced() string {
 		"%.6g is taken off the source at each point, so that there is a solution", t.Relative, t.Amount)
 }
 
-// lessTaken takes off values of the source what TakeOff has been given.
+// lessTaken subtracts what TakeOff was given from values of the source.
 func (p *Problem) lessTaken(values []float64) {
 	if p.taken == nil {
 		return

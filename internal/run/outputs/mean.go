@@ -11,16 +11,16 @@ import (
 	"jacobi/solver"
 )
 
-// centred is the field of a loose problem, whose constant cycles leave open, less its mean: the solution that has the
-// mean 0. The mean is that of results, added exactly, so it is the same for any number of ranks. Checkpoints keep the
-// field as cycles have it.
+// centred is the field of a loose problem minus its mean: the solution with the mean 0, as cycles do not determine the
+// constant. The mean is added exactly, so it is the same for any number of ranks. Checkpoints keep the field as cycles
+// have it.
 type centred struct {
 	solver.Rows
 	problem *problem.Problem
 	mean    float64
 }
 
-// center has the field lack its mean as it is now. All ranks call it.
+// center finds the present mean of the field, which CopyRows subtracts from then on. All ranks call it.
 func (o *Outputs) center(ctx context.Context) error {
 	f := o.centred
 	if f == nil {
