@@ -10,8 +10,8 @@ func (p *Problem) copiesFix() bool {
 		p.drawing == nil && p.fixed.picture == nil && p.regions.list == nil
 }
 
-// eachCopy adds to dst the points of row iy, a canonical row, that the array fixes only at a copy, and calls f with each
-// of them and the place of its first such copy. dst has the points that the array fixes themselves.
+// eachCopy adds to dst the points of row iy, a canonical row, that the array fixes only at a copy, and calls f with
+// each of them and the place of its first such copy. dst has the points that the array fixes themselves.
 func (p *Problem) eachCopy(iy int, dst []bool, f func(ix, copyY, copyX int)) error {
 	rows, n := []int{iy}, len(dst)
 	if p.mesh.PeriodicRows() {
