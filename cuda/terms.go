@@ -316,9 +316,10 @@ func (s deepShape) divide(c capacity, p *pass) (division, bool) {
 	if pipes == 0 {
 		return division{}, false
 	}
-	width := (warpSize - 2*stale) * s.columns // the columns of the outer lanes are stale after the last sweep
+	overlap := 2 * stale * s.columns // of two strips: columns beside the cut are stale after the last sweep
+	width := warpSize*s.columns - overlap
 	l := line{
-		strips: (int(p.nx) + width - 1) / width,
+		strips: max((int(p.nx)-overlap+width-1)/width, 1),
 		groups: p.groups(),
 		seam:   (2*sweeps + 6*solver.GroupRows) / solver.GroupRows,
 		edge:   s.edge,

@@ -3,17 +3,21 @@
 #include "deep_levels.cuh"
 #include "shares.cuh"
 
-// Strips is how a pass is cut into strips of 32*W columns. The outer `pad` lanes of a strip only feed the others: after
-// T sweeps, T columns on each side are stale. Strips overlap by as much.
+// Strips is how a pass is cut into strips of 32*W columns. After T sweeps, T columns beside a cut are stale: strips
+// overlap by twice as much, and the outer `pad` lanes at a cut only feed the others. Nothing goes stale at the ends of
+// a row, so the first strip begins with column 0, and the last one reaches the last column. No other has fixed columns.
 template <int W> struct Strips {
   int pad, lane;
   __device__ __forceinline__ Strips(int sweeps, int lane) : pad((sweeps + W - 1) / W), lane(lane) {}
   __device__ __forceinline__ int width() const { return (kWarp - 2 * pad) * W; }
-  __device__ __forceinline__ int count(int nx) const { return (nx + width() - 1) / width(); }
-  // x returns the first column of this lane; it is negative in the pad of strip 0.
-  __device__ __forceinline__ int x(int strip) const { return (strip * (kWarp - 2 * pad) - pad + lane) * W; }
-  // right says whether this lane's columns are in the mesh and come out right.
-  __device__ __forceinline__ bool right(int x, int nx) const { return lane >= pad && lane < kWarp - pad && x < nx; }
+  __device__ __forceinline__ int count(int nx) const { return max((nx - 2 * pad * W + width() - 1) / width(), 1); }
+  // x returns the first column of this lane.
+  __device__ __forceinline__ int x(int strip) const { return (strip * (kWarp - 2 * pad) + lane) * W; }
+  // right says whether this lane's columns, of which x is the first, are in the mesh and come out right.
+  __device__ __forceinline__ bool right(int x, int nx) const {
+    const int first = x - lane * W;
+    return (lane >= pad || first == 0) && (lane < kWarp - pad || first + kWarp * W >= nx) && x < nx;
+  }
 };
 
 // Part is rows [top, bottom) of a strip, which a pipeline makes in one go, as one of its warps sees it.

@@ -25,11 +25,11 @@
 //     compiler. The delay (S+B)*w is a multiple of 8 plus a rest: the multiple shifts a warp's first row, and the rest
 //     is waited for once, before the first row of all.
 //
-// The outer columns of a strip and the outer rows of a part go stale on the way: strips and parts overlap. There are as
-// many pipelines as the GPU holds, and each does an equal share of all strips (shares.cuh). A share may end one strip
-// and begin the next: the rows of the next part follow those of the last without a gap, and the rows that mix are not
-// needed by either. Pipelines of one block advance evenly; pipelines of several blocks on a multiprocessor do not, and
-// some would end early.
+// Columns beside another strip and the outer rows of a part go stale on the way: strips and parts overlap. There are
+// as many pipelines as the GPU holds, and each does an equal share of all strips (shares.cuh). A share may end one
+// strip and begin the next: the rows of the next part follow those of the last without a gap, and the rows that mix are
+// not needed by either. Pipelines of one block advance evenly; pipelines of several blocks on a multiprocessor do not,
+// and some would end early.
 //
 // Registers are scarce: the plain loop of sweep_f32 just fits into 80 of them, 24 warps a multiprocessor, and spilling
 // costs a fifth of the speed. After a change, look at the compiler's report, for LDL in the loop, and for BRA.DIV:
