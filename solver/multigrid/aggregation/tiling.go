@@ -13,8 +13,9 @@ package aggregation
 import "jacobi/solver"
 
 // Tiling divides the interior points of a mesh into tiles, of which each set of points has its own. A tile has 2 x 2
-// points, or 4 in one direction where their faces are the larger ones by a factor of at least 4. Tiles are counted from
-// point 0, from point 1 in a periodic direction, where a tile that goes on beyond the seam is cut.
+// points, or 4 in one direction where their faces are the larger ones by a factor of at least 4. The first tile begins
+// with point 0 of a direction, or with point 1 if that is periodic, where the last tile is cut at the seam, or if the
+// tile has one point in the direction and point 0 is no unknown.
 type Tiling struct {
 	mesh  solver.Mesh
 	ratio float64
@@ -43,11 +44,13 @@ func shapeOf(ratio float64) (s shape, next float64) {
 
 // origin returns the first row and the first column of the first tile.
 func (t Tiling) origin() (row, column int) {
-	if t.mesh.PeriodicRows() {
-		row = 1
+	row = t.mesh.Interior().Lo
+	column, _ = t.mesh.InteriorColumns()
+	if !t.mesh.PeriodicRows() {
+		row -= row % t.shape.rows
 	}
-	if t.mesh.PeriodicColumns() {
-		column = 1
+	if !t.mesh.PeriodicColumns() {
+		column -= column % t.shape.columns
 	}
 	return row, column
 }

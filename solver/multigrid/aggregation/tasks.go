@@ -1,0 +1,147 @@
+package aggregation
+
+// begin does the first sweep for the right-hand side a, from 0.
+func begin(t *task, lo, hi int) {
+	b, inverse, to := t.a[lo:hi], t.Inverse[lo:hi], t.to[lo:hi]
+	for i, v := range b {
+		to[i] = weight * float64(inverse[i]*v)
+	}
+}
+
+// sweep does a sweep from a for the right-hand side b.
+func sweep(t *task, lo, hi int) {
+	x := t.a
+	for i := lo; i < hi; i++ {
+		t.to[i] = x[i] + float64(weight*float64(t.Inverse[i]*t.residual(i, t.b[i], x)))
+	}
+}
+
+// residual returns b - A x of an unknown.
+func (l *Level) residual(i int, b float64, x []float64) float64 {
+	begin, end, own := l.Begin[i], l.Begin[i+1], x[i]
+	r := b - float64(float64(l.Excess[i])*own)
+	faces := l.Face[begin:end]
+	for k, j := range l.Neighbour[begin:end] {
+		r += float64(float64(faces[k]) * (x[j] - own))
+	}
+	return r
+}
+
+// restrict adds the residuals of a for the right-hand side b over the sets of the next level, and does the first sweep
+// there.
+func restrict(t *task, lo, hi int) {
+	y, inverse := t.next.y, t.next.Inverse
+	for i := lo; i < hi; i++ {
+		sum := 0.0
+		for _, m := range t.Members[t.First[i]:t.First[i+1]] {
+			sum += t.residual(int(m), t.b[m], t.a)
+		}
+		t.to[i] = sum
+		y[i] = weight * float64(inverse[i]*sum)
+	}
+}
+
+// correct adds the solution a of the next level.
+func correct(t *task, lo, hi int) {
+	to := t.to[lo:hi]
+	for i, set := range t.Set[lo:hi] {
+		if set >= 0 {
+			to[i] += t.a[set]
+		}
+	}
+}
+
+// product sets v[i-lo] to A x.
+func (l *Level) product(v, x []float64, lo int) {
+	for i := range v {
+		v[i] = 0 - l.residual(lo+i, 0, x)
+	}
+}
+
+// firstStep sets to to A a, and sums to those of a A a, a b and b b.
+func firstStep(t *task, lo, hi int) {
+	a, b, v := t.a[lo:hi], t.b[lo:hi], t.to[lo:hi]
+	t.product(v, t.a, lo)
+	t.sums[0][lo/chunk], t.sums[1][lo/chunk], t.sums[2][lo/chunk] = dot(a, v), dot(a, b), dot(b, b)
+}
+
+// reduce sets r to a - p b, sums to that of r r, and does the first sweep for r.
+func reduce(t *task, lo, hi int) {
+	r, b, y, inverse := t.to[lo:hi], t.b[lo:hi], t.y[lo:hi], t.Inverse[lo:hi]
+	for i, a := range t.a[lo:hi] {
+		r[i] = a - float64(t.p*b[i])
+		y[i] = weight * float64(inverse[i]*r[i])
+	}
+	t.sums[0][lo/chunk] = dot(r, r)
+}
+
+// secondStep sets to to A a, and sums to those of a A a, a v and a b.
+func secondStep(t *task, lo, hi int) {
+	a, b, v := t.a[lo:hi], t.b[lo:hi], t.to[lo:hi]
+	t.product(v, t.a, lo)
+	t.sums[0][lo/chunk], t.sums[1][lo/chunk], t.sums[2][lo/chunk] = dot(a, v), dot(a, t.v[lo:hi]), dot(a, b)
+}
+
+// scale multiplies by p.
+func scale(t *task, lo, hi int) {
+	to := t.to[lo:hi]
+	for i := range to {
+		to[i] *= t.p
+	}
+}
+
+// combine sets to to p to + q a.
+func combine(t *task, lo, hi int) {
+	to := t.to[lo:hi]
+	for i, a := range t.a[lo:hi] {
+		to[i] = float64(t.p*to[i]) + float64(t.q*a)
+	}
+}
+
+// multiply sets to to the product of a matrix and b.
+func multiply(t *task, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		sum := 0.0
+		for j, v := range t.a[i*t.n : (i+1)*t.n] {
+			sum += float64(v * t.b[j])
+		}
+		t.to[i] = sum
+	}
+}
+
+// A scalar product is added in chunks of unknowns. A chunk has lanes partial sums, of every lanes'th product in
+// ascending order from +0; they are halved until one is left, the first half plus the second one. The sums of chunks
+// are added in the same way.
+const chunk, lanes = 1024, 256
+
+// dot returns the sum of a chunk.
+func dot(a, b []float64) float64 {
+	var part [lanes]float64
+	for len(a) > 0 {
+		n := min(len(a), lanes)
+		to, u, v := part[:n], a[:n], b[:n]
+		for i := range to {
+			to[i] += float64(u[i] * v[i])
+		}
+		a, b = a[n:], b[n:]
+	}
+	return halve(&part)
+}
+
+// total returns the sum of the sums of chunks.
+func total(sums []float64) float64 {
+	var part [lanes]float64
+	for i, v := range sums {
+		part[i%lanes] += v
+	}
+	return halve(&part)
+}
+
+func halve(part *[lanes]float64) float64 {
+	for n := lanes / 2; n > 0; n /= 2 {
+		for i := range n {
+			part[i] += part[i+n]
+		}
+	}
+	return part[0]
+}
