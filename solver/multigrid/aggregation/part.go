@@ -24,8 +24,16 @@ type Part struct {
 	strips         []strip   // by row of tiles that is owned
 }
 
-// rounding is the excess of a point, as a part of its diagonal, that rounding of the diagonal and the faces may leave.
+// rounding is by how much, as a part of its diagonal, rounding may make that of a point exceed the sum of its faces.
 const rounding = 0x1p-49
+
+// Screening returns what the diagonal of a point has besides its faces to the west, east, north and south.
+func Screening(diagonal, w, e, n, s float64) float64 {
+	if k := diagonal - ((w + e) + (n + s)); k > float64(rounding*diagonal) {
+		return k
+	}
+	return 0
+}
 
 // Aggregate computes a part on the given number of threads. Covered and owned are rows of tiles; the owned ones and the
 // ones beside them are covered. read reads a row of the mesh, also one of a fixed wall; of the rows of tiles that are
@@ -178,9 +186,7 @@ func (r *reader) fill(rows int) {
 				if east < nx {
 					e = here.East[x]
 				}
-				if excess = c - ((w + e) + (n + s)); !(excess > float64(rounding*c)) {
-					excess = 0
-				}
+				excess = Screening(c, w, e, n, s)
 				lead := func(f, neighbour float64, to int) {
 					if !(neighbour > 0) {
 						excess += f
