@@ -120,6 +120,44 @@ func TestDirectStrangers(t *testing.T) {
 	}
 }
 
+// TestDirectUnused closes connections after the hello, as the second end closes those that lost a race. They are no
+// strangers.
+func TestDirectUnused(t *testing.T) {
+	for name, read := range map[string]int64{"answer read": 64, "answer not read": 1} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			client, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			verified := make(chan error, 1)
+			go func() { verified <- VerifyHello(server) }()
+			hello := append([]byte("JDIR\x01\x00\x01\x00"), make([]byte, HelloSize-8)...)
+			if _, err := client.Write(hello); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.CopyN(io.Discard, client, read); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-verified; !errors.Is(err, ErrUnused) {
+				t.Errorf("got %v, want %v", err, ErrUnused)
+			}
+		})
+	}
+}
+
 // zeros reads as zero bytes without end.
 type zeros struct{}
 

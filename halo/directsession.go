@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -330,6 +331,12 @@ func (p *prover) confirm() error {
 // errUnused reports a connection that the second end closed because it uses another one.
 var errUnused = errors.New("the second end uses another connection")
 
+// isClosed reports whether err says that the other end has closed the connection. A close resets a connection of which
+// not all has been read.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
 // verifyHello is the first end's part. It returns what the connection is for.
 func verifyHello(conn net.Conn, key []byte, streams int) (hello, error) {
 	p, err := newProver(conn, key)
@@ -349,12 +356,14 @@ func verifyHello(conn net.Conn, key []byte, streams int) (hello, error) {
 	h := hello{stream: int(msg[5]), streams: int(msg[6]), session: binary.LittleEndian.Uint64(msg[8:])}
 	p.hellos = msg
 	mine := p.nonce()
-	if _, err := conn.Write(append(mine, p.proof("first")...)); err != nil {
-		return hello{}, err
+	_, err = conn.Write(append(mine, p.proof("first")...))
+	if err == nil {
+		err = p.check("second")
 	}
-	if err := p.check("second"); errors.Is(err, io.EOF) {
+	switch {
+	case isClosed(err):
 		return hello{}, errUnused
-	} else if err != nil {
+	case err != nil:
 		return hello{}, err
 	}
 	if h.streams != streams || h.stream >= streams {

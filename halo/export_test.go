@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"net"
 
@@ -100,6 +101,15 @@ func ConnectByHand(e End, offer json.RawMessage) (net.Conn, error) {
 		err = p.confirm()
 	}
 	return conn, err
+}
+
+// ErrUnused is what VerifyHello returns for a connection that its second end does not use.
+var ErrUnused = errUnused
+
+// VerifyHello is what the first end does with a connection of a link with one socket.
+func VerifyHello(conn net.Conn) error {
+	_, err := verifyHello(conn, make([]byte, sha256.Size), 1)
+	return err
 }
 
 // DirectStrays returns what the end facing e could send by mistake, by why e must refuse it.
