@@ -39,5 +39,6 @@ field() { awk '/SHA-256/ {print $NF}' "$1"; }
 	"$bin/launcher" -np $((gpus > 1 ? gpus - 1 : 1)) $common --restart >resumed.txt 2>&1 || tail -3 resumed.txt
 	"$bin/launcher" -np "$gpus" $common >whole.txt 2>&1 || tail -3 whole.txt
 }
-[ -n "$(field whole.txt)" ] && [ "$(field resumed.txt)" = "$(field whole.txt)" ] || { echo 'the fields differ'; exit 1; }
+whole=$(field whole.txt)
+[ -n "$whole" ] && [ "$(field resumed.txt)" = "$whole" ] || { echo 'the fields differ'; exit 1; }
 echo "one rank less has gone on from the checkpoint: the same field"
