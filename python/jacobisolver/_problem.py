@@ -52,7 +52,8 @@ class Problem:
     initial: u at the start, and at the fixed points; by default 0, which also stands for NaN at free points.
     fixed: points that keep `initial`: a condition in x and y, or an array of truth values, or of 0 and 1 or 255.
     drawing: a picture whose colours say which areas are fixed, and which materials there are: a PNG, BMP or TIFF file,
-        or an array of uint8 of shape (rows, columns, 3). It covers the mesh from side to side.
+        or an array of uint8 of shape (rows, columns, 3). It covers the mesh from side to side. Edges may be smooth:
+        a pixel with a colour between two listed ones is divided between them.
     colours: what each colour of the drawing means, as in {"#b87333": {"name": "strip", "value": 1}, "#2e7d32":
         {"coefficient": 4.4}, "#ffffff": {}}: a name for Result.region, u, and a.
     regions: areas that keep u, by the names that Result.region takes, in the place of `fixed`: {"strip": {"where":

@@ -99,7 +99,7 @@ func (p *Problem) readCells(q *part, m solver.Mesh, truth bool) (err error) {
 				}
 			}
 		}
-		r := &raster{newGrid(m.NX, m.NY, marks, across, down, bytes.Equal), n.blocks}
+		r := &raster{newGrid(m.NX, m.NY, marks, across, down, bytes.Equal), n.blocks, nil}
 		q.node = r.condition([]bool{false, true})
 		return nil
 	}
@@ -131,7 +131,7 @@ func valuesOf(cells *grid[float64]) node {
 				return anything(true)
 			}
 			out, first, n := bounds{lo: math.Inf(1), hi: math.Inf(-1)}, 0.0, 0
-			cells.each(b, func(v float64) bool {
+			cells.each(b, func(v float64, _, _ int) bool {
 				if n++; n == 1 {
 					first = v
 				}

@@ -27,9 +27,9 @@ var errChanged = errors.New("the file was changed while the run needs it")
 
 func newBlocks(n int) *blocks { return &blocks{sums: make([]uint64, n)} }
 
-// oneBlock returns the hash of a picture of a width that is in memory.
-func oneBlock(width int, data []byte) *blocks {
-	return &blocks{sums: []uint64{sumOf(fmt.Sprint(width), data)}}
+// oneBlock returns the hash of a picture that is in memory.
+func oneBlock(title string, data []byte) *blocks {
+	return &blocks{sums: []uint64{sumOf(title, data)}}
 }
 
 // sumOf returns the hash of a block of values of a type. It is never 0.

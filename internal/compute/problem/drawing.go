@@ -2,7 +2,7 @@ package problem
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"slices"
@@ -55,60 +55,39 @@ func openDrawing(ctx context.Context, def configs.Problem, m solver.Mesh) (*draw
 
 // open reads the picture.
 func (d *drawing) open(ctx context.Context, m solver.Mesh) error {
-	img, bytes, err := readPicture(ctx, d.text)
+	img, bytes, lossy, err := readPicture(ctx, d.text)
 	if err != nil {
 		return err
 	}
 	defer forget(bytes)
-	size := img.Bounds().Size()
-	d.bytes = bytes + int64(size.X)*int64(size.Y)
-	pixels, err := d.read(ctx, img)
-	across, down := axes(m)
-	if err == nil {
-		d.raster = newRaster(size.X, size.Y, pixels, across, down)
+	if lossy {
+		return errors.New("JPEG does not keep colours; save the picture as PNG, BMP or TIFF")
 	}
-	return err
+	mix := d.mixture(img, m)
+	if err := mix.read(ctx); err != nil {
+		return err
+	}
+	d.bytes = bytes + mix.bytes()
+	d.raster = newRaster(mix)
+	return nil
 }
 
-// read finds the colour of each pixel.
-func (d *drawing) read(ctx context.Context, img image.Image) (pixels []uint8, err error) {
-	values, size := values8(img)
-	width, height := img.Bounds().Dx(), img.Bounds().Dy()
-	pixels = make([]uint8, width*height)
-	places := map[[3]uint8]uint8{}
-	for i, c := range d.colours {
-		places[c.RGB] = uint8(i)
+// mixture returns what finds the colours of an image.
+func (d *drawing) mixture(img image.Image, m solver.Mesh) *mixture {
+	across, down := axes(m)
+	mix := &mixture{image: img, across: across, down: down}
+	for _, c := range d.colours {
+		mix.listed = append(mix.listed, c.RGB)
 	}
-	var place uint8
-	var value, last uint32 // of the pixel before, which mostly is of the same colour
-	known := false
-	for y := range height {
-		if err := ended(ctx); err != nil {
-			return nil, err
-		}
-		line := values[y*width*size:]
-		for x := range width {
-			if value = uint32(line[x*size]); size == 4 {
-				value = binary.LittleEndian.Uint32(line[4*x:])
-			}
-			if !known || value != last {
-				r, g, b, a := img.At(x, y).RGBA()
-				if a != 0xffff {
-					return nil, fmt.Errorf("the pixel at column %d, row %d is transparent; all must be opaque", x, y)
-				}
-				rgb := [3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)}
-				var ok bool
-				place, ok = places[rgb]
-				last, known = value, true
-				if !ok {
-					return nil, fmt.Errorf("%v at column %d, row %d is not in problem.colours",
-						configs.Colour{RGB: rgb}, x, y)
-				}
-			}
-			pixels[y*width+x] = place
-		}
+	mix.colour = func(x, y int) (c [3]uint8, opaque bool) {
+		r, g, b, a := img.At(x, y).RGBA()
+		return [3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8)}, a == 0xffff
 	}
-	return pixels, nil
+	mix.other = func(c [3]uint8, x, y int) (uint8, error) {
+		return 0, fmt.Errorf("%v at column %d, row %d is not in problem.colours, nor between two of them at an edge, "+
+			"where one of the two lies within %d pixels", configs.Colour{RGB: c}, x, y, reach)
+	}
+	return mix
 }
 
 // values8 returns the bytes of a picture of 8 bits, in rows without gaps, and the number of them for each pixel; nil
@@ -135,14 +114,15 @@ func values8(img image.Image) (values []uint8, size int) {
 // values touch.
 func (d *drawing) look(m solver.Mesh) {
 	d.pointless = slices.Repeat([]bool{true}, len(d.colours))
-	if d.width < m.NX && d.height < m.NY { // each pixel has points
-		for _, c := range d.pixels {
-			d.pointless[c] = false
-		}
-	} else {
-		across, down := d.across.crossed(d.width, m.NX), d.down.crossed(d.height, m.NY)
-		for y, on := range down {
-			for x, c := range d.row(y) {
+	across, down := d.across.crossed(d.width, m.NX), d.down.crossed(d.height, m.NY)
+	for y, on := range down {
+		for x, c := range d.row(y) {
+			both := [2]uint8{c, c}
+			if c == divided {
+				e := d.division(x, y)
+				both = [2]uint8{e.before, e.beyond}
+			}
+			for _, c := range both {
 				if on && across[x] || (on || across[x]) && d.colours[c].Value != nil {
 					d.pointless[c] = false
 				}
@@ -152,9 +132,21 @@ func (d *drawing) look(m solver.Mesh) {
 	d.touching = d.touch()
 }
 
-// touch names a place of the picture where colours of two values touch; "" if none do.
+// neighbours are the pixels beside one, with those of its corners that they touch, in the order in which they are read.
+var neighbours = []struct {
+	x, y          int
+	right, bottom float64
+}{{1, 0, 1, 0}, {1, 0, 1, 1}, {-1, 1, 0, 1}, {0, 1, 0, 1}, {0, 1, 1, 1}, {1, 1, 1, 1}}
+
+// clash reports whether two colours have two values.
+func clash(one, other *configs.Colour) bool {
+	return one != nil && other != nil && one != other && one.Value != nil && other.Value != nil &&
+		(*one.Value != *other.Value || one.Floating != nil || other.Floating != nil)
+}
+
+// touch names a place of the picture where colours of two values touch, as corners of pixels show; "" if none do.
 func (d *drawing) touch() string {
-	at := func(x, y int) (c *configs.Colour, ok bool) {
+	at := func(x, y int, right, bottom float64) (c *configs.Colour) {
 		if d.across.periodic {
 			x = (x + d.width) % d.width
 		}
@@ -162,20 +154,32 @@ func (d *drawing) touch() string {
 			y %= d.height
 		}
 		if x < 0 || x >= d.width || y >= d.height {
-			return nil, false
+			return nil
 		}
-		c = &d.colours[d.row(y)[x]]
-		return c, c.Value != nil
+		n := d.row(y)[x]
+		if n == divided {
+			e := d.division(x, y)
+			n = e.corner(right, bottom)
+		}
+		return &d.colours[n]
 	}
 	for y := range d.height {
-		for x := range d.width {
-			here, ok := at(x, y)
-			for _, n := range [][2]int{{x + 1, y}, {x - 1, y + 1}, {x, y + 1}, {x + 1, y + 1}} {
-				if other, also := at(n[0], n[1]); ok && also && other != here &&
-					(*other.Value != *here.Value || other.Floating != nil || here.Floating != nil) {
-					return fmt.Sprintf("%s and %s touch at column %d, row %d of the picture", here.Title(),
-						other.Title(), x, y)
+		for x, c := range d.row(y) {
+			one, other := (*configs.Colour)(nil), (*configs.Colour)(nil)
+			if c == divided {
+				e := d.division(x, y)
+				one, other = &d.colours[e.before], &d.colours[e.beyond]
+			}
+			for _, n := range neighbours {
+				if clash(one, other) {
+					break
 				}
+				one = at(x, y, n.right, n.bottom)
+				other = at(x+n.x, y+n.y, n.right-float64(n.x), n.bottom-float64(n.y))
+			}
+			if clash(one, other) {
+				return fmt.Sprintf("%s and %s touch at column %d, row %d of the picture", one.Title(),
+					other.Title(), x, y)
 			}
 		}
 	}

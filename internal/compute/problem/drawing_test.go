@@ -143,8 +143,12 @@ func TestWrongDrawings(t *testing.T) {
 		change func(*configs.Config)
 		want   string
 	}{
-		"a colour": {drawn("......", "..x...", "......"), nil,
-			`problem.drawing "F": #b87334 at column 2, row 1 is not in problem.colours`},
+		"a colour": {drawn("......", "..y...", "......"), nil, `problem.drawing "F": #010203 at column 2, row 1 is ` +
+			`not in problem.colours, nor between two of them at an edge, where one of the two lies within 2 pixels`},
+		"a colour far from edges": {drawn("cxxxxx"), nil, `problem.drawing "F": #b87334 at column 3, row 0 is ` +
+			`not in problem.colours, nor between two of them at an edge, where one of the two lies within 2 pixels`},
+		"JPEG": {good, func(c *configs.Config) { c.Problem.Drawing = encoded(t, "a.jpeg", good) },
+			`problem.drawing "F": JPEG does not keep colours; save the picture as PNG, BMP or TIFF`},
 		"transparent": {drawn("......", ".....t", "......"), nil,
 			`problem.drawing "F": the pixel at column 5, row 1 is transparent; all must be opaque`},
 		"no colours": {good, func(c *configs.Config) { c.Problem.Colours = "" },
@@ -177,6 +181,9 @@ func TestWrongDrawings(t *testing.T) {
 			file := cfg.Problem.Drawing
 			if c.change != nil {
 				c.change(&cfg)
+			}
+			if cfg.Problem.Drawing != "" && c.change != nil {
+				file = cfg.Problem.Drawing
 			}
 			_, err := New(t.Context(), cfg)
 			want := strings.NewReplacer(`"F"`, `"`+file+`"`, `"I"`, `"`+cfg.Problem.Initial+`"`).Replace(c.want)

@@ -154,7 +154,7 @@ func TestFixedPoints(t *testing.T) {
 // A picture covers the mesh from side to side. A point is fixed if a black pixel touches it.
 func TestPictureOfAnotherSize(t *testing.T) {
 	const b, w = 0, 255
-	path := pngFile(t, gray([]byte{b, w}, []byte{w, 127}, []byte{w, 128}))
+	path := encoded(t, "mask.png", gray([]byte{b, w}, []byte{w, b}, []byte{w, w}))
 	p := open(t, config(5, 6, "float32", configs.Problem{Fixed: path}))
 	if got, want := marks(t, p), "###..\n###..\n..###\n..###\n.....\n.....\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

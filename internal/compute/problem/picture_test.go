@@ -36,14 +36,14 @@ func TestPicturesHeedTheirContext(t *testing.T) {
 	cancel(errors.New("enough"))
 	file := pngFile(t, gray([]byte{0, 255}, []byte{255, 255}))
 	const want = "problem: working out its values: enough"
-	if _, _, err := readPicture(ctx, file); err == nil || err.Error() != want {
+	if _, _, _, err := readPicture(ctx, file); err == nil || err.Error() != want {
 		t.Errorf("read: error %v, want %s", err, want)
 	}
 	img := image.NewGray(image.Rect(0, 0, 2, 2))
-	if _, err := newPicture(ctx, img, 4, solver.Mesh{NX: 3, NY: 3}); err == nil || err.Error() != want {
+	if _, err := newPicture(ctx, img, 4, false, solver.Mesh{NX: 3, NY: 3}); err == nil || err.Error() != want {
 		t.Errorf("black and white: error %v, want %s", err, want)
 	}
-	if _, err := new(drawing).read(ctx, img); err == nil || err.Error() != want {
+	if err := new(drawing).mixture(img, solver.Mesh{NX: 3, NY: 3}).read(ctx); err == nil || err.Error() != want {
 		t.Errorf("colours: error %v, want %s", err, want)
 	}
 }

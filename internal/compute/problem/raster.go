@@ -24,12 +24,14 @@ func newGrid[T comparable](width, height int, pixels []T, across, down axis, equ
 // raster is a picture. Its pixels are the numbers of their colours.
 type raster struct {
 	*grid[uint8]
-	*blocks // one
+	*blocks                    // one
+	divisions map[int]division // of the pixels that are divided, by their numbers
 }
 
-// newRaster returns the picture with these pixels.
-func newRaster(width, height int, pixels []uint8, across, down axis) *raster {
-	return &raster{newGrid(width, height, pixels, across, down, bytes.Equal), oneBlock(width, pixels)}
+// newRaster returns the picture that a mixture has read.
+func newRaster(m *mixture) *raster {
+	equal := func(a, b []uint8) bool { return bytes.Equal(a, b) && bytes.IndexByte(a, divided) < 0 }
+	return &raster{newGrid(m.width, m.height, m.pixels, m.across, m.down, equal), m.block(), m.divisions}
 }
 
 func (r *grid[T]) row(y int) []T { return r.pixels[y*r.width:][:r.width] }
@@ -55,14 +57,15 @@ func (a axis) crossed(n, points int) []bool {
 	return marks
 }
 
-// each calls f with the values of the pixels that a box touches, until it returns false.
-func (r *grid[T]) each(b box, f func(value T) bool) {
+// each calls f with the values of the pixels that a box touches, until it returns false, and with their numbers across
+// and down, which go on beyond periodic ends.
+func (r *grid[T]) each(b box, f func(value T, x, y int) bool) {
 	left, right := r.across.touched(b.left, b.right, r.width)
 	top, bottom := r.down.touched(b.top, b.bottom, r.height)
 	for y := top; y <= bottom; y++ {
 		row := r.row((y + r.height) % r.height)
 		for x := left; x <= right; x++ {
-			if !f(row[(x+r.width)%r.width]) {
+			if !f(row[(x+r.width)%r.width], x, y) {
 				return
 			}
 		}
@@ -74,6 +77,40 @@ func (r *grid[T]) at(s *spot) T {
 	_, x := r.across.touched(s.x, s.x, r.width)
 	_, y := r.down.touched(s.y, s.y, r.height)
 	return r.row((y + r.height) % r.height)[(x+r.width)%r.width]
+}
+
+// each calls f with the colours that a box touches, until it returns false.
+func (r *raster) each(b box, f func(colour uint8) bool) {
+	r.grid.each(b, func(c uint8, x, y int) bool {
+		if c != divided {
+			return f(c)
+		}
+		e := r.division(x, y)
+		return e.each(box{r.across.within(b.left, r.width, x), r.across.within(b.right, r.width, x),
+			r.down.within(b.top, r.height, y), r.down.within(b.bottom, r.height, y)}, f)
+	})
+}
+
+// division returns the division of a pixel that has one.
+func (r *raster) division(x, y int) division {
+	return r.divisions[(y+r.height)%r.height*r.width+(x+r.width)%r.width]
+}
+
+// within returns where a place lies in a pixel, of n: from 0, at its beginning or before it, to 1.
+func (a axis) within(place float64, n, pixel int) float64 {
+	return min(max(place*float64(n)/a.intervals-float64(pixel), 0), 1)
+}
+
+// at returns the colour at a place, the last one that touches it.
+func (r *raster) at(s *spot) (colour uint8) {
+	if len(r.divisions) == 0 {
+		return r.grid.at(s)
+	}
+	r.each(box{s.x, s.x, s.y, s.y}, func(c uint8) bool {
+		colour = c
+		return true
+	})
+	return colour
 }
 
 // last returns the last of the chosen colours that touch a place, and whether there is one.
