@@ -11,6 +11,7 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
+	"jacobi/solver/multigrid/aggregation"
 )
 
 // Levels implements multigrid.Device. All its work is in one stream, in the order of the calls; Sum and the copies wait
@@ -214,6 +215,11 @@ func (v *Levels) launchDown(level int) error {
 		return v.weighted.down(level, false)
 	}
 	return v.levels[level].down.launch(v.stream)
+}
+
+// Aggregate implements multigrid.Device.
+func (v *Levels) Aggregate(context.Context, multigrid.Layout, *aggregation.Part) error {
+	return errors.New("cuda levels: no aggregates on GPUs yet")
 }
 
 // Sum implements multigrid.Device.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"jacobi/solver"
+	"jacobi/solver/multigrid/aggregation"
 )
 
 // Layout describes what a device holds. Of a level finer than Agglomerated it holds the rows of its stripe and, where
@@ -26,8 +27,8 @@ const (
 	Unknowns  Array = iota // u: the field on level 0, a correction in float32 on all others
 	RightSide              // b; on level 0 the source, if there is one
 
-	// Of the levels of a weighted operator but the finest one, in float64, while they are set up: the diagonal, the
-	// couplings, and the scaling g. See Grid.SetUp.
+	// Of the levels of a weighted operator, in float64, of all but the finest one while they are set up: the diagonal,
+	// the couplings, and the scaling g. See Grid.SetUp.
 	Centre
 	East
 	South
@@ -94,7 +95,16 @@ type Device interface {
 	// Complete computes what cycles need of the levels: couplings, transfers, and all of the levels that the rank holds
 	// as a whole. The arrays from Centre on are not used any more.
 	Complete(ctx context.Context) error
-	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type.
+	// Aggregate replaces all levels but the finest one by aggregates, for good: the layout is that of a plan with
+	// Aggregates, and the part has the sets of the points that this rank restricts or corrects. The field stays as it
+	// is. From then on, with E the magnitude and C of the point, all in float64,
+	//
+	//	Down(0) restricts r = (C d) 2^-E: b of a set is the sum of r of its points, from row to row and from left to
+	//	right, beginning with +0. Agglomerate solves with aggregation.Solver. Up(0) adds 2^E u of the set to a point.
+	Aggregate(ctx context.Context, l Layout, part *aggregation.Part) error
+	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type. Of
+	// level 0 of a weighted operator there are Centre, East and South, too: C, 0 at points that no sweep updates, and
+	// the couplings, in all rows that the device holds. Several goroutines may copy these at once.
 	CopyRows(ctx context.Context, level int, a Array, s solver.Stripe, dst []byte) error
 	// SetRows sets rows [s.Lo, s.Hi) of an array that the device holds.
 	SetRows(ctx context.Context, level int, a Array, s solver.Stripe, src []byte) error

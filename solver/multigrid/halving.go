@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"jacobi/solver"
+	"jacobi/solver/multigrid/aggregation"
 )
 
 // Halving is one direction of the transfer of a weighted operator between a level and the next coarser one. Every other
@@ -105,7 +106,8 @@ func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	}
 	w := mesh.Walls
 	x0, y0 := solver.Intervals(mesh.NX, w.Left), solver.Intervals(mesh.NY, w.Top)
-	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice(op.Contrast), Loose: op.Loose}
+	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice(op.Contrast), Loose: op.Loose,
+		Tiling: aggregation.NewTiling(mesh, ratio)}
 	for x, y := x0, y0; ; {
 		fx, fy := float64(x0)/float64(x), float64(y0)/float64(y)
 		rho := float64(ratio*float64(fx*fx)) / float64(fy*fy)

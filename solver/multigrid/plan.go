@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"jacobi/solver"
+	"jacobi/solver/multigrid/aggregation"
 )
 
 // Plan is the levels of a mesh. It follows from the mesh and its operator alone, so it is the same on all ranks.
@@ -24,6 +25,10 @@ type Plan struct {
 	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice
 	// (see Times). NewPlan sets it.
 	Twice int
+	// Tiling divides the mesh of a weighted operator into the tiles of aggregates, and Aggregates are those: nil unless
+	// they take the place of the coarser levels (see Grid.Aggregate). Their unknowns are in float64.
+	Tiling     aggregation.Tiling
+	Aggregates *aggregation.Levels
 
 	next solver.Operator // of level 1, in float64
 }
@@ -251,6 +256,9 @@ func (p *Plan) Times(level int) int {
 // Below returns the rows of the next coarser level that belong to stripes of the given one.
 func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
 	l := p.Levels[level]
+	if p.Aggregates != nil {
+		return p.divideAggregates(stripes)
+	}
 	if p.Weighted {
 		return l.HalveY.divide(stripes)
 	}

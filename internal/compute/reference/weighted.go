@@ -18,7 +18,8 @@ type Weighted struct {
 	stencils []*stencil
 	levels   []*weightedLevel
 	factors  *multigrid.Factors
-	scaling  float64 // 2^E
+	coarse   *aggregates // in the place of all levels but the finest; nil before Aggregate
+	scaling  float64     // 2^E
 }
 
 // weightedLevel is what a sweep and the transfers read.
@@ -161,7 +162,21 @@ func (m *Weighted) cycle(level int) (sum solver.Sum) {
 			sum = m.finest.sumOf(d)
 		}
 	}
-	m.restrict(level)
+	if m.coarse != nil {
+		m.correctByAggregates()
+	} else {
+		m.correctBy(next)
+	}
+	slices.Reverse(weights[:])
+	for _, w := range weights {
+		l.sweep(w)
+	}
+	return sum
+}
+
+// correctBy adds the correction from the next level to the level before it.
+func (m *Weighted) correctBy(next int) {
+	m.restrict(next - 1)
 	below := m.levels[next]
 	clear(below.field)
 	if next == len(m.levels)-1 {
@@ -171,12 +186,7 @@ func (m *Weighted) cycle(level int) (sum solver.Sum) {
 			m.cycle(next)
 		}
 	}
-	m.correct(level)
-	slices.Reverse(weights[:])
-	for _, w := range weights {
-		l.sweep(w)
-	}
-	return sum
+	m.correct(next - 1)
 }
 
 // value returns the value of a point of the field, which may be one of a fixed wall.
@@ -236,11 +246,15 @@ func (l *weightedLevel) defect() []float64 {
 	return d
 }
 
-// Defect returns C d of a field of the finest mesh, with or without the source.
+// Defect returns C d of a field of the finest mesh, with or without the source; with aggregates, its residual by
+// differences.
 func (m *Weighted) Defect(v []float64, source bool) []float64 {
 	l := *m.levels[0]
 	if l.field = v; !source {
 		l.b = make([]float64, len(v))
+	}
+	if m.coarse != nil {
+		return l.residual()
 	}
 	d := l.defect()
 	for i := range d {
@@ -333,11 +347,17 @@ func (m *Weighted) solve(l *weightedLevel) {
 
 // Rows returns rows [s.Lo, s.Hi) of the unknowns of a level, dense, little-endian.
 func (m *Weighted) Rows(level int, s solver.Stripe) []byte {
+	if m.coarse != nil && level > 0 {
+		return columnOf(m.coarse.x, s)
+	}
 	return m.levels[level].rows(m.levels[level].field, s)
 }
 
 // RightSide returns rows [s.Lo, s.Hi) of the right-hand side of a level. Only interior points count.
 func (m *Weighted) RightSide(level int, s solver.Stripe) []byte {
+	if m.coarse != nil && level > 0 {
+		return columnOf(m.coarse.b, s)
+	}
 	return m.levels[level].rows(m.levels[level].b, s)
 }
 

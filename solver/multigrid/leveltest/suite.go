@@ -213,28 +213,36 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 		return fmt.Errorf("set-up: %w", err)
 	}
 	for k := range cycles {
-		if err := ranks.down(ctx); err != nil {
+		if err := ranks.cycle(ctx, oracle); err != nil {
 			return fmt.Errorf("cycle %d: %w", k, err)
 		}
-		if err := ranks.compare(ctx, 0, multigrid.Unknowns, oracle.Rows); err != nil {
-			return fmt.Errorf("cycle %d: after the way down: %w", k, err)
+	}
+	return nil
+}
+
+// cycle does a cycle and compares its levels with the oracle.
+func (r *ranks) cycle(ctx context.Context, oracle oracle) error {
+	if err := r.down(ctx); err != nil {
+		return err
+	}
+	if err := r.compare(ctx, 0, multigrid.Unknowns, oracle.Rows); err != nil {
+		return fmt.Errorf("after the way down: %w", err)
+	}
+	want := oracle.Cycle()
+	for l := 1; l <= r.agglomerated; l++ {
+		if err := r.compare(ctx, l, multigrid.RightSide, oracle.RightSide); err != nil {
+			return err
 		}
-		want := oracle.Cycle()
-		for l := 1; l <= ranks.agglomerated; l++ {
-			if err := ranks.compare(ctx, l, multigrid.RightSide, oracle.RightSide); err != nil {
-				return fmt.Errorf("cycle %d: %w", k, err)
-			}
-		}
-		if got, err := ranks.sum(ctx); err != nil || got != want {
-			return fmt.Errorf("cycle %d: sum %v (%w), want %v", k, got, err, want)
-		}
-		if err := ranks.up(ctx); err != nil {
-			return fmt.Errorf("cycle %d: %w", k, err)
-		}
-		for l := ranks.agglomerated; l >= 0; l-- {
-			if err := ranks.compare(ctx, l, multigrid.Unknowns, oracle.Rows); err != nil {
-				return fmt.Errorf("cycle %d: %w", k, err)
-			}
+	}
+	if got, err := r.sum(ctx); err != nil || got != want {
+		return fmt.Errorf("sum %v (%w), want %v", got, err, want)
+	}
+	if err := r.up(ctx); err != nil {
+		return err
+	}
+	for l := r.agglomerated; l >= 0; l-- {
+		if err := r.compare(ctx, l, multigrid.Unknowns, oracle.Rows); err != nil {
+			return err
 		}
 	}
 	return nil

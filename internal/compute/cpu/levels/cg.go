@@ -68,7 +68,7 @@ func (s *CG) Keep(context.Context) error {
 // Products implements multigrid.CG.
 func (s *CG) Products(context.Context) (total multigrid.Products, err error) {
 	s.each(s.level.own, func(k *lane, rows solver.Stripe) {
-		if s.level.points != nil && k.f64 != nil {
+		if s.level.points != nil && s.level.aggregates == nil && k.f64 != nil {
 			s.multiplyPoints(k, rows)
 		} else {
 			s.multiply(k, rows)
@@ -149,6 +149,10 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 		l.read(&x, s.row(s.x, north), s.x.at(y), s.row(s.x, south), y)
 		z.b, p.b = nil, nil
 		for i, v := range []*stencil[float64]{&z, &p, &x} {
+			if l.aggregates != nil {
+				residuals(k.d[i], v)
+				continue
+			}
 			defects(&k.engine, k.d[i], v)
 			s.weigh(k, k.d[i], y)
 		}

@@ -176,7 +176,7 @@ func (d *Device) Down(ctx context.Context, level int) error {
 	for _, p := range d.finest.pipes {
 		p.sum.Reset()
 	}
-	d.finest.down(d.finest.u, d.coarse[0].b)
+	d.finest.down(d.finest.u, d.next().b)
 	d.sum = solver.Sum{}
 	for _, p := range d.finest.pipes {
 		d.sum.Merge(p.sum.Total())
@@ -206,10 +206,21 @@ func (d *Device) Up(ctx context.Context, level int) error {
 	if level > 0 {
 		d.coarse[level-1].up(d.coarse[level].u)
 	} else {
-		d.finest.up(d.coarse[0].u)
+		d.finest.up(d.next().u)
 	}
 	return nil
 }
+
+// next returns level 1, without arrays if it has aggregates.
+func (d *Device) next() *level[float32] {
+	if d.aggregates() != nil {
+		return &level[float32]{}
+	}
+	return d.coarse[0]
+}
+
+// aggregates returns those of the device; nil if it has none.
+func (d *Device) aggregates() *aggregates { return d.finest.aggregates }
 
 // up does the sweeps of Up, with the correction u.
 func (l *level[F]) up(u array[float32]) {
@@ -236,6 +247,9 @@ func (l *level[F]) each(rows solver.Stripe, run func(p *pipe[F], rows solver.Str
 
 // Agglomerate implements multigrid.Device.
 func (d *Device) Agglomerate(ctx context.Context) error {
+	if a := d.aggregates(); a != nil {
+		return a.Solve(ctx, a.x, a.b)
+	}
 	return d.cycles(ctx, d.layout.Agglomerated)
 }
 
@@ -285,12 +299,20 @@ func (d *Device) CopyRows(_ context.Context, level int, a multigrid.Array, s sol
 	if level == 0 {
 		return d.finest.copyRows(a, s, dst)
 	}
+	if g := d.aggregates(); g != nil {
+		values, err := g.values(a, s, len(dst))
+		copy(dst, bytesOf(values))
+		return err
+	}
 	return d.coarse[level-1].copyRows(a, s, dst)
 }
 
 // SetRows implements multigrid.Device.
 func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, src []byte) error {
 	if a > multigrid.RightSide {
+		if level == 0 {
+			return errArray
+		}
 		rows, err := d.setUp(level, a, s, len(src))
 		if err != nil {
 			return err
@@ -300,6 +322,11 @@ func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solv
 	}
 	if level == 0 {
 		return d.finest.setRows(a, s, src)
+	}
+	if g := d.aggregates(); g != nil {
+		values, err := g.values(a, s, len(src))
+		copy(bytesOf(values), src)
+		return err
 	}
 	return d.coarse[level-1].setRows(a, s, src)
 }
@@ -366,6 +393,9 @@ func (l *level[F]) set(a array[F], y int, src []byte) {
 
 // Bytes implements multigrid.Device.
 func (d *Device) Bytes() int64 {
+	if a := d.aggregates(); a != nil {
+		return 3*arrayBytes(d.layout, 0) + pointBytes(d.layout, 0, 0) + a.bytes()
+	}
 	return MemoryBytes(d.layout)
 }
 

@@ -31,6 +31,22 @@ func TestDevice(t *testing.T) {
 	}
 }
 
+// TestAggregates runs the conformance suite of aggregates with all kernels of this machine.
+func TestAggregates(t *testing.T) {
+	for i, name := range kernel.Names() {
+		t.Run(name, func(t *testing.T) {
+			needThreads(t, i)
+			leveltest.RunAggregates(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
+				d, err := New(l, threads(i), name)
+				if err != nil {
+					return nil, nil, err
+				}
+				return d, NewCG(d), nil
+			})
+		})
+	}
+}
+
 // TestCG runs the conformance suite of conjugate gradients with all kernels of this machine.
 func TestCG(t *testing.T) {
 	for i, name := range kernel.Names() {

@@ -18,14 +18,16 @@ type level[F float] struct {
 	h, q    F
 	points  *couplings[F] // those of a weighted operator; nil for one with h and q
 	halves  *halves       // the transfers of a weighted operator
-	weights [multigrid.Sweeps]F
-	scale   F // of the correction from the next level; the defect of this one is divided by it
-	columns *columns
-	rows    *slopes // the restriction between rows
-	pipes   []*pipe[F]
-	arrays  int // that newArrayOf has allocated
-	engine  engine
-	fixed   multigrid.FixedRuns
+	// aggregates, if there are any, take their place on level 0.
+	aggregates *aggregates
+	weights    [multigrid.Sweeps]F
+	scale      F // of the correction from the next level; the defect of this one is divided by it
+	columns    *columns
+	rows       *slopes // the restriction between rows
+	pipes      []*pipe[F]
+	arrays     int // that newArrayOf has allocated
+	engine     engine
+	fixed      multigrid.FixedRuns
 }
 
 // fixedIn returns the fixed points of row y.

@@ -231,6 +231,11 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	l.read(k, p.row(w, last, north), p.row(w, last, y), p.row(w, last, south), y)
 	switch d := any(p.d).(type) {
 	case []float64:
+		if l.aggregates != nil {
+			residuals(d, any(k).(*stencil[float64]))
+			l.aggregates.restrict(y, d, 1/float64(l.scale))
+			return
+		}
 		defects(&p.engine, p.d, k)
 		if l.points != nil {
 			times(&p.engine, p.d, k.points.centre)
@@ -270,6 +275,12 @@ func (p *pipe[F]) corrected(u array[float32], y int) []F {
 	in := l.reach(solver.Stripe{Lo: y, Hi: y + 1})
 	if in.Rows() == 0 {
 		return from
+	}
+	if f, ok := any(from).([]float64); ok && l.aggregates != nil {
+		d := p.rings[0][y&3]
+		l.aggregates.correct(y, any(d).([]float64), f, float64(l.scale))
+		repeat(d, l.Mesh)
+		return d
 	}
 	lo, hi := l.Mesh.InteriorColumns()
 	if l.halves != nil {

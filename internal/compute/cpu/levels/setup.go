@@ -39,13 +39,19 @@ func (d *Device) newEquations() []*equations {
 	return all
 }
 
-// setUp returns an array of a level that is being set up. It fails unless the array holds rows s and their dense length
-// is bytes.
+// setUp returns an array of a level that is being set up, or of the finest one. It fails unless the array holds rows s
+// and their dense length is bytes.
 func (d *Device) setUp(level int, a multigrid.Array, s solver.Stripe, bytes int) (array[float64], error) {
-	if level < 1 || level >= len(d.equations) || a > multigrid.Scaling {
-		return array[float64]{}, errArray
+	var rows array[float64]
+	switch {
+	case level == 0 && d.finest.points != nil && a <= multigrid.South:
+		c := d.finest.points
+		rows = [...]array[float64]{c.centre, c.east, c.south}[a-multigrid.Centre]
+	case level < 1 || level >= len(d.equations) || a > multigrid.Scaling:
+		return rows, errArray
+	default:
+		rows = d.equations[level].array(a)
 	}
-	rows := d.equations[level].array(a)
 	return rows, rows.check(s, bytes)
 }
 

@@ -1,0 +1,151 @@
+package multigrid
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+
+	"jacobi/solver"
+	"jacobi/solver/multigrid/aggregation"
+)
+
+// Grid.Aggregate replaces the levels of a weighted operator by aggregates: sets of points that strong faces connect,
+// whose equations package aggregation solves. They suit coefficients for which Galerkin levels do not
+// (docs/methods.md).
+
+// trial is the number of cycles after which a run may go over to aggregates, and switchRate the factor by which each
+// cycle must have divided the norm for it to stay (docs/notebook/aggregation.md).
+const (
+	trial      = 5
+	switchRate = 3
+)
+
+// pace tells by the norms of a run whether its cycles are too slow.
+type pace struct {
+	norms         int // added
+	largest, last float64
+	factor        float64 // switchRate to the power of the cycles done
+}
+
+// add takes the norm of the field after the next cycle; the first is the one before all cycles. Norms may grow at
+// first, so the largest one counts.
+func (p *pace) add(norm float64) {
+	if p.norms++; p.norms == 1 {
+		p.factor = 1
+	} else {
+		p.factor *= switchRate
+	}
+	p.largest, p.last = max(p.largest, norm), norm
+}
+
+// slow reports whether a run that has done at least trial cycles has done more than a faster one would need.
+func (p *pace) slow() bool { return p.norms > trial && float64(p.last*p.factor) > p.largest }
+
+// Aggregate sets up the aggregates of a weighted operator, whose finest level is loaded, and returns the Grid with
+// them in place of the coarser levels. The field stays as it is, and so do its halos. All ranks call it.
+func (g *Grid) Aggregate(ctx context.Context) (Grid, error) {
+	t, own := g.Layout.Plan.Tiling, g.Layout.Stripes[0]
+	part, err := t.Aggregate(ctx, g.points(ctx), t.Covering(LeftRows(own, g.Layout.Neighbour)), t.Owned(own),
+		runtime.GOMAXPROCS(0))
+	if err != nil {
+		return Grid{}, fmt.Errorf("aggregates: %w", err)
+	}
+	parts, err := g.allParts(ctx, part.Bytes())
+	if err != nil {
+		return Grid{}, fmt.Errorf("parts of aggregates: %w", err)
+	}
+	levels, err := aggregation.New(t, parts, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return Grid{}, fmt.Errorf("aggregates: %w", err)
+	}
+	a := *g
+	a.Layout.Plan = g.Layout.Plan.aggregated(levels)
+	a.Layout.Agglomerated, a.Layout.Stripes, a.Stripes = 1, g.Layout.Stripes[:1], g.Stripes[:min(1, len(g.Stripes))]
+	if err := g.Device.Aggregate(ctx, a.Layout, part); err != nil {
+		return Grid{}, fmt.Errorf("aggregates: %w", err)
+	}
+	return a, nil
+}
+
+// points returns a function that reads the equations of a row of points.
+func (g *Grid) points(ctx context.Context) func(y int, to aggregation.Row) error {
+	return func(y int, to aggregation.Row) error {
+		row := make([]byte, g.Layout.Plan.RowBytes(0, Centre))
+		for a, values := range map[Array][]float64{Centre: to.Diagonal, East: to.East, South: to.South} {
+			if err := g.Device.CopyRows(ctx, 0, a, solver.Stripe{Lo: y, Hi: y + 1}, row); err != nil {
+				return err
+			}
+			solver.Float64.Decode(values, row)
+		}
+		return nil
+	}
+}
+
+// aggregated returns the plan with aggregates as the second and last level: a column with a row for each unknown.
+func (p *Plan) aggregated(levels *aggregation.Levels) *Plan {
+	a := *p
+	a.Aggregates = levels
+	const open = solver.Neumann // every row counts
+	a.Levels = []Level{p.Levels[0], {Mesh: solver.Mesh{NX: 1, NY: int(levels.First[len(levels.First)-1]),
+		DType: solver.Float64, Walls: solver.Walls{Left: open, Right: open, Top: open, Bottom: open}}}}
+	return &a
+}
+
+// divideAggregates returns the unknowns of level 1 that belong to ranks with the given stripes of level 0.
+func (p *Plan) divideAggregates(stripes []solver.Stripe) []solver.Stripe {
+	unknowns := make([]solver.Stripe, len(stripes))
+	for r, s := range stripes {
+		tiles := p.Tiling.Owned(s)
+		unknowns[r] = solver.Stripe{Lo: int(p.Aggregates.First[tiles.Lo]), Hi: int(p.Aggregates.First[tiles.Hi])}
+	}
+	return unknowns
+}
+
+// allParts returns the parts of all ranks.
+func (g *Grid) allParts(ctx context.Context, own []byte) ([][]byte, error) {
+	if g.Exchange == nil {
+		return [][]byte{own}, nil
+	}
+	ranks := len(g.Stripes[0])
+	sizes := newPieces(g.Rank, make([]int, ranks), binary.LittleEndian.AppendUint64(nil, uint64(len(own))))
+	for r := range sizes.bytes {
+		sizes.bytes[r] = 8
+	}
+	if err := g.Exchange.Gather(ctx, sizes); err != nil {
+		return nil, err
+	}
+	bytes := make([]int, ranks)
+	for r, b := range sizes.all {
+		bytes[r] = int(binary.LittleEndian.Uint64(b))
+	}
+	parts := newPieces(g.Rank, bytes, own)
+	return parts.all, g.Exchange.Gather(ctx, parts)
+}
+
+// pieces implements solver.BlockRows for bytes that ranks hold in common.
+type pieces struct {
+	rank  int
+	bytes []int
+	own   []byte
+	all   [][]byte // by rank
+}
+
+func newPieces(rank int, bytes []int, own []byte) *pieces {
+	return &pieces{rank: rank, bytes: bytes, own: own, all: make([][]byte, len(bytes))}
+}
+
+// BlockBytes implements solver.BlockRows.
+func (p *pieces) BlockBytes() []int { return p.bytes }
+
+// CopyBlock implements solver.BlockRows.
+func (p *pieces) CopyBlock(_ context.Context, dst []byte) error {
+	copy(dst, p.own)
+	return nil
+}
+
+// SetBlock implements solver.BlockRows.
+func (p *pieces) SetBlock(_ context.Context, rank int, src []byte) error {
+	p.all[rank] = append([]byte(nil), src...)
+	return nil
+}
