@@ -68,6 +68,7 @@ const (
 	StepReduce       // Reducer.Post and Reducer.Wait
 	StepCG           // a part of a step of conjugate gradients
 	StepCycle
+	StepAggregate // the set-up of aggregates
 	stepKinds
 )
 
@@ -112,7 +113,7 @@ const (
 // Share returns the part of Times to which steps of this kind are added.
 func (k StepKind) Share() Share {
 	switch k {
-	case StepEdges, StepInterior, StepSums, StepDown, StepAgglomerated, StepUp, StepNorm, StepCG:
+	case StepEdges, StepInterior, StepSums, StepDown, StepAgglomerated, StepUp, StepNorm, StepCG, StepAggregate:
 		return ShareCompute
 	case StepPost, StepWait, StepHalos, StepGather:
 		return ShareHaloWait

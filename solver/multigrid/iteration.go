@@ -13,15 +13,22 @@ import (
 // Options are the parameters of an Iteration, the same on all ranks.
 type Options struct {
 	Cycles int // that the loaded field has been through
-	CG     CG  // for conjugate gradients; nil for plain cycles
+	// Aggregates is the number of cycles after which aggregates took over; 0 where the grid has none.
+	Aggregates int
+	CG         CG // for conjugate gradients; nil for plain cycles
 	// Settle, if not nil, waits until no other rank needs the memory of this one. It is called when all else is done.
 	Settle func(ctx context.Context) error
+	// Keeps is set where a device of the run has no aggregates yet: its cycles keep their levels.
+	Keeps bool
 }
 
 // Iteration is a solver.Iteration whose iterations are cycles. The norm of a field is the L2 norm of the update of one
 // Jacobi sweep; the first sweep of the next cycle yields it. So a pass runs from the middle of a cycle to the middle of
 // the next. When a run ends, half a cycle has begun that does not count, and the field does not have it. Leave
 // completes that half as far as level 1, for Correction.
+//
+// Where the first cycles of a weighted operator divide the norm too little, the others have aggregates in place of the
+// coarser levels (see Grid.Aggregate). That follows from norms, so all ranks change in the same cycle.
 type Iteration struct {
 	Options
 	vcycle
@@ -53,6 +60,11 @@ func (it *Iteration) Begin(ctx context.Context) (solver.Pass, error) {
 
 // Advance implements solver.Iteration. It does one cycle, from the middle of one to the middle of the next.
 func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error) {
+	if it.Layout.Plan.Weighted && it.Aggregates == 0 && !it.Keeps && it.plateau.slow() {
+		if err := it.aggregate(ctx); err != nil {
+			return solver.Pass{}, it.fault(err)
+		}
+	}
 	if err := it.change(ctx); err != nil {
 		return solver.Pass{}, it.fault(err)
 	}
@@ -62,6 +74,20 @@ func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error)
 		return it.begin(ctx, it.descend)
 	}
 	return it.begin(ctx, it.down)
+}
+
+// aggregate goes over to aggregates and does the first half of the present cycle with them.
+func (it *Iteration) aggregate(ctx context.Context) error {
+	var g Grid
+	err := it.watch.Do(solver.Step{Kind: solver.StepAggregate}, func() (err error) {
+		g, err = it.Aggregate(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	it.vcycle, it.Aggregates = newVcycle(g, it.watch), it.cycles
+	return it.descend(ctx)
 }
 
 // begin does the first half of a cycle, which down does, and returns the pass that has its norm.
@@ -155,18 +181,18 @@ const wave = 64
 // noise times the least one, and all norms until they have fallen to a tenth of the first one, count a tenth: beside
 // fixed points norms may grow at first. The patience doubles with each stall.
 type plateau struct {
+	pace
 	patience     int
 	first, least float64
 	since        int // tenths of norms since the least one, or since the last stall
-	norms        int // added
-	at           int // of them, before the least one
+	at           int // norms before the least one
 }
 
 const tenths = 10
 
 // Add implements solver.Stall.
 func (p *plateau) Add(norm float64) bool {
-	p.norms++
+	p.add(norm)
 	switch {
 	case p.norms == 1:
 		p.first, p.least = norm, norm

@@ -36,6 +36,7 @@ type Report struct {
 	Method            string  `json:"method"`                  // solver.method, or what auto took
 	MethodReason      string  `json:"method_reason,omitempty"` // why auto took Method
 	Accelerated       bool    `json:"accelerated,omitempty"`   // by conjugate gradients
+	Aggregates        int     `json:"aggregates,omitempty"`    // cycles after which aggregates took over
 	Sweeps            int     `json:"sweeps"`                  // of Jacobi's method; cycles of multigrid
 	MaxIterations     int     `json:"max_iterations"`
 	NormEvery         int     `json:"norm_every,omitempty"` // solver.norm_every, if it is not 1

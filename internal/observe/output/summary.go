@@ -131,7 +131,11 @@ func (r Report) answer() (lines [][2]string) {
 	if r.Results != nil {
 		lines = append(lines, r.Results.Lines()...)
 	}
-	row(r.steps(), "%d of at most %d", r.Sweeps, r.MaxIterations)
+	cycles := ""
+	if r.Aggregates > 0 {
+		cycles = fmt.Sprintf(", with aggregates after the first %d", r.Aggregates)
+	}
+	row(r.steps(), "%d of at most %d%s", r.Sweeps, r.MaxIterations, cycles)
 	row("Time", "%.4f s in the %ss (set-up %.4f s, output %.4f s)", r.Times.Sweeps, r.step(), r.Times.Setup,
 		r.Times.Output)
 	if r.ResumedAfter > 0 {

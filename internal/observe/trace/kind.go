@@ -71,6 +71,7 @@ var kinds = map[kind]struct {
 	kind(solver.StepReduce):       {"norm", false, ofSum},
 	kind(solver.StepCG):           {"conjugate gradients", false, ""},
 	kind(solver.StepCycle):        {"cycle", false, ofCycle},
+	kind(solver.StepAggregate):    {"set up aggregates", false, ""},
 	kindPass:                      {"pass", false, ofSweeps},
 	kindSend:                      {"send", false, ofExchange},
 	kindReceive:                   {"receive", false, ofExchange},

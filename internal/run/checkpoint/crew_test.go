@@ -60,6 +60,8 @@ type crew struct {
 	logs    *observer.ObservedLogs // of all ranks
 	bucket  *nats.Conn             // to the server of the bucket; nil if the test uses none
 	log     *zap.Logger
+	// aggregates is that of the states to be saved.
+	aggregates int
 }
 
 func newCrew(t *testing.T, ranks, depth int, periodic bool) *crew {
@@ -113,7 +115,8 @@ func (c *crew) try(f func(rank int) error) error {
 // saver opens the Saver of a rank with these rows.
 func (c *crew) saver(r int, store Store, rows solver.Rows, keep int) (*Saver, error) {
 	return NewSaver(c.t.Context(), SaverOptions{Comm: c.comms[r], Store: store, Layout: c.layouts[r],
-		Stripes: c.stripes, Rows: rows, Keep: keep, RunID: c.t.Name(), Program: "test", Problem: same, Log: c.log})
+		Stripes: c.stripes, Rows: rows, Keep: keep, RunID: c.t.Name(), Program: "test", Problem: same, Log: c.log,
+		Aggregates: func() int { return c.aggregates }})
 }
 
 func (c *crew) savers(store Store, keep int) []*Saver {
@@ -179,7 +182,8 @@ func (c *crew) resume(place string, s configs.Solver) (*State, error) {
 		if err := state.Field.Close(); err != nil {
 			c.t.Error(err)
 		}
-		if r > 0 && (state.Set != states[0].Set || !slices.Equal(state.Start.Norms, states[0].Start.Norms)) {
+		if r > 0 && (state.Set != states[0].Set || !slices.Equal(state.Start.Norms, states[0].Start.Norms) ||
+			state.Aggregates != states[0].Aggregates) {
 			c.t.Errorf("rank %d goes on from %+v, rank 0 from %+v", r, state, states[0])
 		}
 	}

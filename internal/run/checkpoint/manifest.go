@@ -28,7 +28,11 @@ type Manifest struct {
 	Magnitude solver.Magnitude `json:"magnitude"`
 	// Arrays is the number of arrays in a part of rows, one after the other: the field, and the direction of conjugate
 	// gradients if it is 2. It is absent for 1.
-	Arrays  int       `json:"arrays,omitempty"`
+	Arrays int `json:"arrays,omitempty"`
+	// Aggregates is the number of cycles after which multigrid went over to aggregates; absent if it has not, and in
+	// earlier versions.
+	Aggregates int `json:"aggregates,omitempty"`
+
 	RunID   string    `json:"run_id"`
 	Program string    `json:"program"` // version of the program
 	Created time.Time `json:"created"`
@@ -129,6 +133,8 @@ func (m *Manifest) check() error {
 			m.NormStride, m.NormFirst)
 	case m.Arrays != 0 && m.Arrays != 2:
 		return fmt.Errorf("manifest: %d arrays", m.Arrays)
+	case m.Aggregates < 0 || m.Aggregates >= m.Sweeps:
+		return fmt.Errorf("manifest: aggregates after %d of %d cycles", m.Aggregates, m.Sweeps)
 	}
 	if want := m.normsPart(); m.Norms.File != want.File || m.Norms.Lo != 0 || m.Norms.Hi != want.Hi ||
 		m.Norms.Bytes != want.Bytes {

@@ -82,6 +82,8 @@ func TestManifestRefusesWhatNoRunWrites(t *testing.T) {
 		{func(m *Manifest) { m.Mesh.DType = 5 }, "mesh of 5 x 20 DType(5)"},
 		{func(m *Manifest) { m.Sweeps = 0 }, "serial 7, 0 sweeps"},
 		{func(m *Manifest) { m.Serial = math.MaxInt }, "serial 9223372036854775807, 3 sweeps"},
+		{func(m *Manifest) { m.Aggregates = 3 }, "aggregates after 3 of 3 cycles"},
+		{func(m *Manifest) { m.Aggregates = -1 }, "aggregates after -1 of 3 cycles"},
 		{func(m *Manifest) { m.Norms.Bytes++ }, "manifest: norms"},
 		{func(m *Manifest) { m.Parts[0].File = "../x" }, "manifest: part 0"},
 		{func(m *Manifest) { m.Parts[1].Lo = 7 }, "manifest: part 1"},

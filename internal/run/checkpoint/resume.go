@@ -35,6 +35,8 @@ type State struct {
 	Start solver.Start // for solver.Options
 	Norms []float64    // of all sweeps before the checkpoint; on rank 0 only
 	First float64      // the first of them; 0 if there is none
+	// Aggregates is that of the manifest.
+	Aggregates int
 }
 
 // offer is rank 0's message to the other ranks: a checkpoint for all of them to inspect.
@@ -167,7 +169,7 @@ func (o *ResumeOptions) inspect(ctx context.Context, store Store, f Found, start
 	if err != nil {
 		return nil, where(err)
 	}
-	return &State{Set: f.Set, Field: field, Start: start, First: first}, nil
+	return &State{Set: f.Set, Field: field, Start: start, First: first, Aggregates: f.Aggregates}, nil
 }
 
 func verifyPart(ctx context.Context, store Store, f Found, p Part) error {

@@ -252,3 +252,18 @@ func TestFullDiskCostsACheckpoint(t *testing.T) {
 		t.Errorf("%+v, want two written", s)
 	}
 }
+
+// All ranks go on with the aggregates of the state that they load, and without any where it had none.
+func TestAggregatesGoOn(t *testing.T) {
+	for name, want := range map[string]int{"none": 0, "after seven cycles": 7} {
+		t.Run(name, func(t *testing.T) {
+			c, place := newCrew(t, 2, 1, false), t.TempDir()
+			c.aggregates = want
+			c.save(c.savers(NewDir(place), 1), 10)
+			state, err := newCrew(t, 3, 1, false).resume(place, endless)
+			if err != nil || state.Aggregates != want {
+				t.Errorf("%+v (%v), want aggregates after %d cycles", state, err, want)
+			}
+		})
+	}
+}

@@ -35,15 +35,17 @@ type SaverOptions struct {
 	Layout  solver.Layout
 	Stripes []solver.Stripe // of all ranks
 	Rows    solver.Rows
-	Arrays  int           // see Manifest
-	Every   time.Duration // 0: no checkpoints by the clock
-	Keep    int           // how many of the newest checkpoints to keep
-	RunID   string
-	Program string
-	Problem Problem
-	Norms   []float64      // of the sweeps before this run; on rank 0 only
-	Base    float64        // as in Manifest
-	Cadence solver.Cadence // which sweeps have a norm
+	Arrays  int // see Manifest
+	// Aggregates returns that of the manifest, for the present state.
+	Aggregates func() int
+	Every      time.Duration // 0: no checkpoints by the clock
+	Keep       int           // how many of the newest checkpoints to keep
+	RunID      string
+	Program    string
+	Problem    Problem
+	Norms      []float64      // of the sweeps before this run; on rank 0 only
+	Base       float64        // as in Manifest
+	Cadence    solver.Cadence // which sweeps have a norm
 	// OnSaved, if not nil, is called when this rank has written a state, or failed to. Rank 0 has sealed it, too.
 	OnSaved func(sweeps int, start time.Time, took time.Duration)
 	Log     *zap.Logger
@@ -53,17 +55,18 @@ type SaverOptions struct {
 // goroutine seals the checkpoint after all ranks have written and all norms are known. A checkpoint that fails is only
 // a warning.
 type Saver struct {
-	o      SaverOptions
-	rows   []byte       // anonymous memory outside the Go heap
-	unpin  func() error // called before rows is unmapped
-	ctx    context.Context
-	cancel context.CancelFunc
-	jobs   chan int // number of sweeps of the state in rows
-	ended  chan struct{}
-	busy   atomic.Bool
-	idle   chan struct{} // holds a token after a job
-	last   int           // sweeps of the newest state copied; 0 if there is none
-	copied time.Time     // time of the newest copy, or of the start of the run
+	o          SaverOptions
+	rows       []byte       // anonymous memory outside the Go heap
+	unpin      func() error // called before rows is unmapped
+	ctx        context.Context
+	cancel     context.CancelFunc
+	jobs       chan int // number of sweeps of the state in rows
+	ended      chan struct{}
+	busy       atomic.Bool
+	idle       chan struct{} // holds a token after a job
+	last       int           // sweeps of the newest state copied; 0 if there is none
+	aggregates int           // Aggregates of that state
+	copied     time.Time     // time of the newest copy, or of the start of the run
 
 	mu        sync.Mutex
 	norms     []float64
@@ -167,7 +170,7 @@ func (s *Saver) Save(ctx context.Context, sweeps int) error {
 	if err := s.o.Rows.CopyRows(ctx, s.o.Layout.Stripe, s.rows); err != nil {
 		return err
 	}
-	s.last = sweeps
+	s.last, s.aggregates = sweeps, s.o.Aggregates()
 	s.busy.Store(true)
 	s.jobs <- sweeps
 	return nil
@@ -304,7 +307,7 @@ func (s *Saver) save(sweeps int) {
 func (s *Saver) manifest(sweeps int) *Manifest {
 	m := &Manifest{Serial: s.serial + 1, Sweeps: sweeps, Problem: s.o.Problem, Mesh: s.o.Layout.Mesh,
 		Magnitude: s.o.Layout.Magnitude, NormStride: s.o.Cadence.Stride, NormFirst: s.o.Cadence.First,
-		Arrays: s.o.Arrays, Base: s.o.Base,
+		Arrays: s.o.Arrays, Aggregates: s.aggregates, Base: s.o.Base,
 		RunID: s.o.RunID, Program: s.o.Program, Created: time.Now().UTC().Truncate(time.Second)}
 	m.Norms = m.normsPart()
 	for r, stripe := range s.o.Stripes {

@@ -22,6 +22,8 @@ type cycles struct {
 	gpu         *cuda.Levels        // Device, if that is a *cuda.Levels
 	gpuExchange *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
 	search      multigrid.CG        // nil for plain cycles
+	aggregates  int                 // what Begin was given
+	iteration   *multigrid.Iteration
 }
 
 func openCycles(ctx context.Context, o Options) (*cycles, error) {
@@ -82,9 +84,16 @@ func (c *cycles) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) erro
 	return c.Device.CopyRows(ctx, 0, multigrid.Unknowns, s, dst)
 }
 
-// Begin implements Method. It sets up the levels of a weighted operator. The search goes on with a direction.
-func (c *cycles) Begin(ctx context.Context, direction solver.RowSource) error {
-	if err := c.grid.SetUp(ctx); err != nil {
+// Begin implements Method. It sets up the levels of a weighted operator, or its aggregates. The search goes on with a
+// direction.
+func (c *cycles) Begin(ctx context.Context, direction solver.RowSource, aggregates int) error {
+	var err error
+	if c.aggregates = aggregates; aggregates > 0 {
+		c.grid, err = c.grid.Aggregate(ctx)
+	} else {
+		err = c.grid.SetUp(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if c.search != nil {
@@ -112,6 +121,14 @@ func (c state) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error 
 		return err
 	}
 	return c.search.CopyRows(ctx, s, dst[len(dst)/2:])
+}
+
+// Aggregates implements Method.
+func (c *cycles) Aggregates() int {
+	if c.iteration == nil {
+		return c.aggregates
+	}
+	return c.iteration.Aggregates
 }
 
 // FirstSum implements Method.
@@ -150,11 +167,17 @@ func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
 
 // Iteration implements Method.
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
-	o := multigrid.Options{Cycles: start, CG: c.search}
+	o := multigrid.Options{Cycles: start, CG: c.search, Aggregates: c.aggregates, Keeps: c.anyGPU()}
 	if c.gpuExchange != nil {
 		o.Settle = c.gpuExchange.Settle // the other ranks' memory goes when they end
 	}
-	return multigrid.New(c.grid, sums, o), nil
+	c.iteration = multigrid.New(c.grid, sums, o)
+	return c.iteration, nil
+}
+
+// anyGPU reports whether a rank of the run computes on a GPU.
+func (c *cycles) anyGPU() bool {
+	return slices.ContainsFunc(c.o.Comm.Groups(), func(g roster.Group) bool { return g.First.Device == "cuda" })
 }
 
 // Memory implements Method.

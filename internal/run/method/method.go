@@ -21,10 +21,13 @@ type Method interface {
 	// Load loads the field, which CopyRows reads.
 	Load(ctx context.Context, rows solver.RowSource) error
 	solver.Rows
-	// Begin prepares a run whose field is loaded. direction is what else State has; nil at the start of a run.
-	Begin(ctx context.Context, direction solver.RowSource) error
+	// Begin prepares a run whose field is loaded. direction is what else State has, and aggregates what Aggregates had
+	// returned; nil and 0 at the start of a run.
+	Begin(ctx context.Context, direction solver.RowSource, aggregates int) error
 	// State is what a checkpoint keeps, in a number of arrays as in checkpoint.Manifest.
 	State() (rows solver.Rows, arrays int)
+	// Aggregates returns the number of cycles after which aggregates took over; 0 as long as they have not.
+	Aggregates() int
 	// FirstSum updates the loaded field once and returns the sum of this rank.
 	FirstSum(ctx context.Context) (solver.Sum, error)
 	// Connect opens the exchange of rows with the neighbours, over links or, where there are windows, peer memory. all
@@ -113,7 +116,10 @@ func openSweeps(o Options) (*Sweeps, error) {
 }
 
 // Begin implements Method.
-func (*Sweeps) Begin(context.Context, solver.RowSource) error { return nil }
+func (*Sweeps) Begin(context.Context, solver.RowSource, int) error { return nil }
+
+// Aggregates implements Method.
+func (*Sweeps) Aggregates() int { return 0 }
 
 // State implements Method. The backend may be a checkpoint.Pinner.
 func (s *Sweeps) State() (rows solver.Rows, arrays int) { return s.Backend, 0 }

@@ -62,7 +62,7 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 		if err := r.method.Load(ctx, initial); err != nil {
 			return nil, r.onGPU(fmt.Errorf("load the initial field: %w", err))
 		}
-		return &checkpoint.State{}, r.onGPU(r.method.Begin(ctx, nil))
+		return &checkpoint.State{}, r.onGPU(r.method.Begin(ctx, nil, 0))
 	}
 	ctx, cancel := r.withFileTimeout(ctx)
 	defer cancel()
@@ -82,7 +82,7 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 	if err := r.method.Load(ctx, state.Field); err != nil {
 		return nil, r.onGPU(fmt.Errorf("load the field of %s: %w", state.Set, err))
 	}
-	if err := r.method.Begin(ctx, state.Field.Direction()); err != nil {
+	if err := r.method.Begin(ctx, state.Field.Direction(), state.Aggregates); err != nil {
 		return nil, r.onGPU(fmt.Errorf("load the direction of %s: %w", state.Set, err))
 	}
 	if r.id.Rank == 0 {
@@ -173,7 +173,8 @@ func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	rows, arrays := r.method.State()
 	options := checkpoint.SaverOptions{
 		Comm: r.comm, Store: store, Layout: r.layout, Stripes: r.Stripes, Rows: rows, Arrays: arrays,
-		Every: c.Every.Time, Keep: c.Keep,
+		Aggregates: r.method.Aggregates,
+		Every:      c.Every.Time, Keep: c.Keep,
 		RunID: r.id.RunID, Program: version.String(), Problem: identity,
 		Norms: r.resumed.Norms, Base: r.goal.Base, Log: r.Log,
 		Cadence: r.layout.Norms, OnSaved: r.tracer.OnSaved(),

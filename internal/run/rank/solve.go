@@ -55,7 +55,7 @@ func (r *run) solve(ctx context.Context) error {
 		return r.onGPU(err)
 	}
 	reporter.Finish(result)
-	r.result = result
+	r.result, r.outputs.Report.Aggregates = result, r.method.Aggregates()
 	return nil
 }
 

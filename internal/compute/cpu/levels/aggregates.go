@@ -93,10 +93,11 @@ func residuals(dst []float64, s *stencil[float64]) {
 			dst[x] = 0
 			continue
 		}
-		v, west, east, north, south := u[x+1], faces[x], faces[x+1], p.north[x], p.south[x]
-		row := float64(west*(u[x]-v)) + float64(east*(u[x+2]-v))
-		column := float64(north*(s.north[x]-v)) + float64(south*(s.south[x]-v))
-		held := float64(aggregation.Screening(c, west, east, north, south) * v)
+		v, fw, fe, fn, fs := u[x+1], faces[x], faces[x+1], p.north[x], p.south[x]
+		row := float64(fw*(u[x]-v)) + float64(fe*(u[x+2]-v))
+		column := float64(fn * (s.north[x] - v))
+		column += float64(fs * (s.south[x] - v))
+		held := float64(aggregation.Screening(c, fw, fe, fn, fs) * v)
 		dst[x] = (b[x] + (row + column)) - held
 	}
 	s.zero(dst)

@@ -1,0 +1,42 @@
+package multigrid
+
+import (
+	"math"
+	"testing"
+)
+
+// A run is slow from the first norm on, the sixth at the earliest, that is above the largest one divided by the power
+// of switchRate.
+func TestPace(t *testing.T) {
+	falling := func(rate float64, n int) (norms []float64) {
+		for k := range n {
+			norms = append(norms, math.Pow(rate, -float64(k)))
+		}
+		return norms
+	}
+	for _, c := range []struct {
+		name  string
+		norms []float64
+		want  int // norms that were added when it was slow; 0 for never
+	}{
+		{"faster", falling(switchRate+0.01, 40), 0},
+		{"slower", falling(switchRate-0.01, 40), 6},
+		{"as fast, in exact powers", []float64{243, 81, 27, 9, 3, 1}, 0},
+		{"slow at first only", []float64{1, 1, 1, 1, 1, 1e-4, 1e-5, 1e-6}, 0},
+		{"grows at first", []float64{1, 100, 10, 1, 0.4, 0.4, 0.1}, 0},
+		{"the largest one counts", []float64{1, 100, 100, 10, 1, 0.42}, 6},
+		{"slower later", append(falling(10, 6), 1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5), 12},
+		{"a norm of 0", []float64{0, 0, 0, 0, 0, 0, 0}, 0},
+	} {
+		var p pace
+		got := 0
+		for i, norm := range c.norms {
+			if p.add(norm); p.slow() && got == 0 {
+				got = i + 1
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: slow after %d norms, want %d", c.name, got, c.want)
+		}
+	}
+}
