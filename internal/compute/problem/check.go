@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"jacobi/configs"
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
@@ -36,7 +37,8 @@ func (p *Problem) Check(ctx context.Context) error {
 		return err
 	}
 	// A sample may miss the largest value, so a small value in the sample does not mean that the problem is too small.
-	if low, _ := p.magnitudes(); p.initial.constant() && p.source.constant() || largest+added >= low {
+	if low, _ := p.magnitudes(); p.initial.constant() && p.source.constant() && !(p.weighted && p.known()) ||
+		largest+added >= low {
 		if err := p.CheckMagnitude(largest, added); err != nil {
 			return err
 		}
@@ -124,10 +126,13 @@ func (p *Problem) maxSample(ctx context.Context) (free, fixed float64, err error
 }
 
 // sampleSource returns the largest absolute value of the source among the samples of the interior and at Neumann walls.
-// A weighted problem has no samples: all of it is read for its islands.
+// All of a weighted problem is read, for its islands, unless it can have none and has allowed values everywhere.
 func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 	if !p.sourced() {
 		return 0, nil
+	}
+	if p.weighted && p.known() {
+		return p.sampleRows(ctx)
 	}
 	if p.weighted {
 		s, err := p.survey(ctx, 0, p.mesh.NY, &parts{})
@@ -180,6 +185,42 @@ func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 		largest = max(largest, m)
 	}
 	return largest, nil
+}
+
+// known reports whether a weighted problem is known to have no islands, and coefficients, screenings and sources that
+// are allowed, from bounds of their expressions.
+func (p *Problem) known() bool {
+	whole := box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)}
+	within := func(q part, least, most float64) bool {
+		if !q.covers() {
+			return false
+		}
+		b := q.node.limit(whole)
+		return !b.nan && b.lo >= least && b.hi <= most
+	}
+	return !p.mayFloat() && p.sameSides(solver.Neumann) &&
+		within(p.coefficient, configs.LeastCoefficient, configs.MostCoefficient) &&
+		within(p.screening, 0, math.MaxFloat64) && within(p.source, -math.MaxFloat64, math.MaxFloat64)
+}
+
+// sampleRows returns the largest absolute value of the source of a weighted operator in rows that are spread.
+func (p *Problem) sampleRows(ctx context.Context) (largest float64, err error) {
+	rows := spread(p.mesh.Interior())
+	most := make([]float64, len(rows))
+	err = parallel.Each(len(rows), func(i int) error {
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		st, err := p.stencil(rows[i])
+		if err == nil {
+			most[i] = p.largestOfRow(st)
+		}
+		return err
+	})
+	for _, v := range most {
+		largest = max(largest, v)
+	}
+	return largest, err
 }
 
 // spread returns at most samples of the numbers of s, evenly spread and including the first and the last.
