@@ -23,6 +23,8 @@ func TestError(t *testing.T) {
 		{"no order yet", 3, 2, 1, 2, 3},
 		{"growing", 7, 3, 1, 2, 12},
 		{"to and fro", 1, -1, 2, 2, 9},
+		{"a little to and fro", 10, 10.5, 9.75, 2, 0.5},
+		{"less to and fro", 10, 10.25, 8.75, 2, 0.75},
 		{"one coarser mesh", 5, 3, nan, 2, 6},
 		{"the same by chance", 1, 1, 4, 2, 0.25},
 		{"exact", 5, 5, 5, 2, 0},
