@@ -179,6 +179,7 @@ type report struct {
 	Idle         string               `json:"idle"`
 	Balance      string               `json:"balance"`
 	ResumedAfter int                  `json:"resumed_after"`
+	Aggregates   int                  `json:"aggregates"`
 	Series       *seriesReport        `json:"series"`
 	Probed       map[string][]float64 `json:"probed"`
 	Ranks        []rankReport         `json:"ranks"`

@@ -119,15 +119,35 @@ func TestSourceBesideFixedPoints(t *testing.T) {
 	}
 }
 
-// A comb of channels takes hundreds of cycles, whose norms fall in waves.
-func TestCombConverges(t *testing.T) {
+// A comb of channels, which takes Galerkin levels hundreds of cycles, takes few with aggregates. Ranks, transports and
+// restarts before and after the change of levels give the same bits.
+func TestAggregatesGiveTheSameBits(t *testing.T) {
 	t.Parallel()
-	got, r := solve(t, onRanks(1, cycling("grid.nx=161", "grid.ny=161", "problem.preset=dirichlet", "problem.left=1",
+	keys := cycling("grid.nx=161", "grid.ny=161", "problem.preset=dirichlet", "problem.left=1",
 		"problem.right=0", "problem.top=neumann(0)", "problem.bottom=neumann(0)", "problem.coefficient="+
-			"(mod(ix,8)==3 and iy>4) or (mod(ix,8)==7 and iy<ny-5) ? 0 : 1")...)...)
+			"(mod(ix,8)==3 and iy>4) or (mod(ix,8)==7 and iy<ny-5) ? 0 : 1")
+	want, r := solve(t, onRanks(1, keys...)...)
 	left, right := *r.Results.Flux["left"], *r.Results.Flux["right"]
-	if got.reason != "converged" || !(math.Abs(left+right) < 1e-3*left) {
-		t.Errorf("%s after %d cycles, fluxes %v and %v", got.reason, got.sweeps, left, right)
+	if want.reason != "converged" || want.sweeps > 20 || r.Aggregates < 5 || r.Aggregates >= want.sweeps ||
+		!(math.Abs(left+right) < 1e-3*left) {
+		t.Fatalf("%s after %d cycles, aggregates after %d, fluxes %v and %v", want.reason, want.sweeps, r.Aggregates,
+			left, right)
+	}
+	for _, w := range [][2]string{{"2", "p2p"}, {"3", "nats"}, {"8", "p2p"}} {
+		got, other := solve(t, onRanks(w[0], with(keys, "halo.transport="+w[1])...)...)
+		if same(t, got, want, w); other.Aggregates != r.Aggregates {
+			t.Errorf("%v: aggregates after %d cycles, want %d", w, other.Aggregates, r.Aggregates)
+		}
+	}
+	for _, end := range []int{r.Aggregates, r.Aggregates + 1, r.Aggregates + 3} {
+		dir := filepath.Join(t.TempDir(), "checkpoints")
+		solve(t, onRanks(3, with(keys, "checkpoint.every=100", "checkpoint.dir="+dir,
+			"solver.max_iterations="+strconv.Itoa(end))...)...)
+		got, other := solve(t, append(onRanks(2, keys...), "--resume", dir)...)
+		if same(t, got, want, "resumed after", end); other.Aggregates != r.Aggregates || other.ResumedAfter != end {
+			t.Errorf("resumed after %d cycles, want %d; aggregates after %d, want %d", other.ResumedAfter, end,
+				other.Aggregates, r.Aggregates)
+		}
 	}
 }
 

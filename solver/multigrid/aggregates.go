@@ -18,7 +18,7 @@ import (
 // cycle must have divided the norm for it to stay (docs/notebook/aggregation.md).
 const (
 	trial      = 5
-	switchRate = 3
+	switchRate = 2.5
 )
 
 // pace tells by the norms of a run whether its cycles are too slow.

@@ -21,11 +21,11 @@ func TestPace(t *testing.T) {
 	}{
 		{"faster", falling(switchRate+0.01, 40), 0},
 		{"slower", falling(switchRate-0.01, 40), 6},
-		{"as fast, in exact powers", []float64{243, 81, 27, 9, 3, 1}, 0},
+		{"as fast, in exact powers", []float64{97.65625, 39.0625, 15.625, 6.25, 2.5, 1}, 0},
 		{"slow at first only", []float64{1, 1, 1, 1, 1, 1e-4, 1e-5, 1e-6}, 0},
 		{"grows at first", []float64{1, 100, 10, 1, 0.4, 0.4, 0.1}, 0},
-		{"the largest one counts", []float64{1, 100, 100, 10, 1, 0.42}, 6},
-		{"slower later", append(falling(10, 6), 1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5), 12},
+		{"the largest one counts", []float64{1, 100, 100, 10, 1, 1.03}, 6},
+		{"slower later", append(falling(10, 6), 1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5, 1e-5), 14},
 		{"a norm of 0", []float64{0, 0, 0, 0, 0, 0, 0}, 0},
 	} {
 		var p pace

@@ -131,7 +131,7 @@ var kinds = []kind{
 	{"checkerboard of 16 x 16", func(n int, c float64) material { return checkerboard(n, 16, c) }, [2]int{7, 7}},
 	{"checkerboard of 3 x 3 points", func(n int, c float64) material {
 		return newMaterial(n, func(y, x int) float64 { return choose((x/3+y/3)%2 == 1, c) })
-	}, [2]int{8, 16}},
+	}, [2]int{8, 17}},
 	{"60 inclusions", inclusions, [2]int{6, 6}},
 	{"layers along rows", func(n int, c float64) material {
 		return newMaterial(n, func(y, _ int) float64 { return choose(y/5%2 == 1, c) })
