@@ -74,8 +74,10 @@ func (m *mixture) read(ctx context.Context) error {
 				if row[x], err = m.other(c, x, y); err != nil {
 					return err
 				}
-			case p.a == p.b:
+			case p.share == 1:
 				row[x] = p.a
+			case p.share == 0:
+				row[x] = p.b
 			case len(m.divisions) == mostDivided:
 				return fmt.Errorf("more than %d pixels have colours between two listed ones; draw sharp edges, or "+
 					"fewer pixels", mostDivided)

@@ -119,6 +119,8 @@ func TestColoursOfSmoothEdges(t *testing.T) {
 			{0, 0, 0}}, "#000000", "", 1},
 		{"a small part", "#000000 value=1; #ffffff", [3][3]uint32{{0, 0, 0}, {0, 0x020202, 0}, {0, 0, 0xffffff}},
 			"#000000", "#ffffff", 253.0 / 255},
+		{"beyond a listed colour", "#ffffff; #020202 value=1", [3][3]uint32{{0x020202, 0x020202, 0xffffff},
+			{0x020202, 0, 0xffffff}, {0x020202, 0x020202, 0xffffff}}, "#020202", "", 1},
 		{"where three meet", "#ff0000 value=1; #00ff00 coefficient=2; #ffffff", [3][3]uint32{{red, red, red},
 			{0xffffff, 0x999933, green}, {0xffffff, 0x80ff80, green}}, "#ff0000", "#00ff00", 0.5},
 		{"a line thinner than a pixel", "#000000 value=1; #ffffff", [3][3]uint32{{0xffffff, 0xffffff, 0xffffff},
