@@ -151,19 +151,19 @@ func (x *LevelExchange) Wait(ctx context.Context, r solver.HaloRows) error {
 
 // Gather implements solver.Exchange. Each rank writes its block into the windows of all others.
 func (x *LevelExchange) Gather(ctx context.Context, r solver.BlockRows) error {
-	if len(x.all) == 0 {
-		return x.host.Gather(ctx, r)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	b, ok := r.(*multigrid.Blocks)
-	if !ok {
-		return fmt.Errorf("cuda levels: %T is not of a level", r)
+	if len(x.all) == 0 || !ok {
+		return x.host.Gather(ctx, r)
 	}
 	v, err := x.on(b.Device)
 	if err != nil {
 		return err
+	}
+	if v.weighted != nil && v.weighted.sets != nil { // for whose unknowns the windows have no room
+		return x.host.Gather(ctx, r)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	blocks := b.Rows
 	whole := solver.Stripe{Lo: blocks[0].Lo, Hi: blocks[len(blocks)-1].Hi}

@@ -11,7 +11,6 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
-	"jacobi/solver/multigrid/aggregation"
 )
 
 // Levels implements multigrid.Device. All its work is in one stream, in the order of the calls; Sum and the copies wait
@@ -217,11 +216,6 @@ func (v *Levels) launchDown(level int) error {
 	return v.levels[level].down.launch(v.stream)
 }
 
-// Aggregate implements multigrid.Device.
-func (v *Levels) Aggregate(context.Context, multigrid.Layout, *aggregation.Part) error {
-	return errors.New("cuda levels: no aggregates on GPUs yet")
-}
-
 // Sum implements multigrid.Device.
 func (v *Levels) Sum(ctx context.Context) (solver.Sum, error) {
 	if err := v.dev.await(ctx, v.arrived); err != nil {
@@ -238,6 +232,9 @@ func (v *Levels) Agglomerate(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail, Level: last}).end()
+		if v.weighted.sets != nil {
+			return v.weighted.sets.solve(ctx)
+		}
 		return v.weighted.cycles(v.layout.Agglomerated)
 	}
 	for i := v.layout.Agglomerated; i < last; i++ {
@@ -265,7 +262,7 @@ func (v *Levels) Up(ctx context.Context, level int) error {
 	}
 	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkUp, Level: level}).end()
 	if v.weighted != nil {
-		return v.weighted.points[level].up.launch(v.stream)
+		return v.weighted.up(level)
 	}
 	return v.levels[level].up.launch(v.stream)
 }
@@ -296,6 +293,9 @@ func (v *Levels) array(level int, a multigrid.Array, s solver.Stripe, bytes int)
 
 // CopyRows implements multigrid.Device.
 func (v *Levels) CopyRows(ctx context.Context, level int, a multigrid.Array, s solver.Stripe, dst []byte) error {
+	if level == 0 && a > multigrid.RightSide && a <= multigrid.South && v.weighted != nil {
+		return v.weighted.copyEquations(ctx, a, s, dst)
+	}
 	f, err := v.array(level, a, s, len(dst))
 	if err != nil {
 		return err
@@ -308,7 +308,7 @@ func (v *Levels) read(ctx context.Context, f field, level, width int, s solver.S
 	for lo, chunk := s.Lo, len(v.dev.staging.Bytes())/width; lo < s.Hi; lo += chunk {
 		n := min(chunk, s.Hi-lo)
 		m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkToHost, Level: level, Rows: n})
-		if err := v.stream.Copy2D(v.dev.staging.Rows(0, width), f.at(lo).Rows(f.pitch), width, n); err != nil {
+		if err := v.copyRows(v.dev.staging.Rows, f.at(lo).Rows, f.pitch, width, n, false); err != nil {
 			return err
 		}
 		m.end()
@@ -318,6 +318,20 @@ func (v *Levels) read(ctx context.Context, f field, level, width int, s solver.S
 		copy(dst[(lo-s.Lo)*width:], v.dev.staging.Bytes()[:n*width])
 	}
 	return nil
+}
+
+// copyRows copies rows between the host, where they are dense, and the device. Rows that are dense there, too, are
+// copied as one.
+func (v *Levels) copyRows(host func(offset, pitch int) driver.Rows, device func(pitch int) driver.Rows, pitch, width,
+	n int, toDevice bool) error {
+	if pitch == width {
+		pitch, width, n = n*width, n*width, 1
+	}
+	to, from := host(0, width), device(pitch)
+	if toDevice {
+		to, from = from, to
+	}
+	return v.stream.Copy2D(to, from, width, n)
 }
 
 // SetRows implements multigrid.Device.
@@ -331,7 +345,7 @@ func (v *Levels) SetRows(ctx context.Context, level int, a multigrid.Array, s so
 		n := min(chunk, s.Hi-lo)
 		copy(v.dev.staging.Bytes(), src[(lo-s.Lo)*width:(lo-s.Lo+n)*width])
 		m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkFromHost, Level: level, Rows: n})
-		if err := v.stream.Copy2D(f.at(lo).Rows(f.pitch), v.dev.staging.Rows(0, width), width, n); err != nil {
+		if err := v.copyRows(v.dev.staging.Rows, f.at(lo).Rows, f.pitch, width, n, true); err != nil {
 			return err
 		}
 		m.end()

@@ -34,15 +34,20 @@ func withWeights[F float32 | float64](a weightedArg[F], reversed bool) weightedA
 // prepareFinest prepares the cycles of level 0.
 func (w *weighted) prepareFinest() error {
 	l, p := w.levels[0], w.points[0]
-	restricts := w.restricts(w.levels[1])
 	down := withWeights(argOf[float64](w, 0), false)
 	down.from, down.to, down.scale = l.u.origin(), l.v.origin(), 1/down.scale
-	down.coarseLo, down.coarseHi = int32(restricts.Lo), int32(restricts.Hi)
+	if w.sets == nil {
+		restricts := w.restricts(w.levels[1])
+		down.coarseLo, down.coarseHi = int32(restricts.Lo), int32(restricts.Hi)
+	}
 	c, err := w.pipe("weighted_down_f64", down, l.left(), pipeSideDown)
 	if err != nil {
 		return err
 	}
 	p.down, p.again = []call{c}, []call{c}
+	if w.sets != nil {
+		p.down = append(p.down, w.sets.restrict)
+	}
 	up := withWeights(argOf[float64](w, 0), true)
 	up.from, up.to = l.v.origin(), l.u.origin()
 	p.up, err = w.pipe("weighted_up_f64", up, l.own, pipeSideUp)
@@ -116,6 +121,9 @@ func (w *weighted) productsOf(s *CG) (call, error) {
 	l := w.levels[0]
 	a := &productArg{level: argOf[float64](w, 0), u: l.u.origin(), x: s.x.origin(), p: s.p.origin(), sums: s.sums,
 		unitShift: dotShift(w.layout.Magnitude), unitBits: multigrid.DotBits}
+	if w.products = a; w.sets != nil {
+		a.differences = 1
+	}
 	a.level.lo, a.level.hi = int32(l.own.Lo), int32(l.own.Hi)
 	strips, blocks, part := w.partsOf(l.own, weightedProductStep)
 	a.level.strips, a.level.blockRows = int32(strips), int32(part)
@@ -131,6 +139,16 @@ func (w *weighted) down(level int, fromU bool) error {
 		return launchAll(w.stream, p.again)
 	}
 	return launchAll(w.stream, p.down)
+}
+
+// up does Up on a level.
+func (w *weighted) up(level int) error {
+	if w.sets != nil {
+		if err := w.sets.correct.launch(w.stream); err != nil {
+			return err
+		}
+	}
+	return w.points[level].up.launch(w.stream)
 }
 
 // cycles does the cycle of a level that is held as a whole, and does it twice where the plan has it.

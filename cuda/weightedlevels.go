@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -28,6 +29,13 @@ type weighted struct {
 	h      driver.DevicePtr
 	pieces []driver.DevicePtr // all memory that goes after the set-up
 	setUp  bool               // and is there
+
+	coarse []driver.DevicePtr // all memory that goes when aggregates come
+	few    int                // the most unknowns of a level of aggregates that one block does
+
+	sets         *aggregates  // in the place of all levels but the finest; nil before Aggregate
+	products     *productArg  // of conjugate gradients; nil without
+	equationRows equationRows // that Aggregate's caller reads
 }
 
 // levelPoints is what a level has besides, and its work in cycles.
@@ -101,7 +109,7 @@ const wideArrays = int64(multigrid.Scaling - multigrid.Centre + 1)
 
 // openWeighted allocates the levels of a weighted operator and prepares their cycles.
 func (v *Levels) openWeighted() error {
-	w := &weighted{Levels: v, functions: map[string]*driver.Function{}, setUp: true}
+	w := &weighted{Levels: v, functions: map[string]*driver.Function{}, setUp: true, few: fewUnknowns}
 	v.weighted = w
 	for _, name := range weightedKernels {
 		f, err := v.dev.module.Function(name)
@@ -128,6 +136,7 @@ func (v *Levels) openWeighted() error {
 		}
 	}
 	v.dev.onClose(w.release)
+	v.dev.onClose(func() error { return w.free(&w.coarse) })
 	if err := w.allocateSetUp(); err != nil {
 		return fmt.Errorf("to set up levels: %w", err)
 	}
@@ -155,7 +164,11 @@ func (v *Levels) openWeighted() error {
 
 // allocate allocates the arrays of a level that stay.
 func (w *weighted) allocate(i int, l *level) error {
-	if err := w.Levels.allocate(l); err != nil {
+	alloc := w.dev.alloc
+	if i > 0 {
+		alloc = w.piece(&w.coarse)
+	}
+	if err := w.zero(l.arrays(), alloc); err != nil {
 		return err
 	}
 	var next *level
@@ -164,7 +177,12 @@ func (w *weighted) allocate(i int, l *level) error {
 	}
 	p := newLevelPoints(l, next)
 	w.points = append(w.points, p)
-	return w.zero(p.arrays(i, len(w.levels)-1), w.dev.alloc)
+	arrays := p.arrays(i, len(w.levels)-1)
+	if i == 0 { // the transfers come last
+		last := len(arrays) - 1
+		return errors.Join(w.zero(arrays[:last], alloc), w.zero(arrays[last:], w.piece(&w.coarse)))
+	}
+	return w.zero(arrays, alloc)
 }
 
 // argOf returns the argument of kernels for a level.
@@ -273,6 +291,8 @@ type productArg struct {
 	level               weightedArg[float64]
 	u, x, p, sums       driver.DevicePtr
 	unitShift, unitBits int32
+	differences         int32 // not 0: with aggregates
+	_                   int32
 }
 
 // The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_setup.cuh, weighted_pipe.cuh,

@@ -55,3 +55,27 @@ func TestWeightedLevelsOnFibers(t *testing.T) {
 	}
 	weightedLevels(t, d, Options{}, some)
 }
+
+// aggregatesOn compares aggregates with the definitions, with all levels in one block and with few in it.
+func aggregatesOn(t *testing.T, d *driver.Driver, o Options) {
+	open := accelerated(d, o)
+	leveltest.RunAggregates(t, open)
+	leveltest.RunAggregates(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
+		v, s, err := open(l)
+		if err == nil {
+			v.(*Levels).weighted.few = 300
+		}
+		return v, s, err
+	})
+}
+
+// Aggregates pass the conformance suite, as machine code and as PTX.
+func TestAggregates(t *testing.T) {
+	d := need(t)
+	for _, ptx := range []bool{false, true} {
+		aggregatesOn(t, d, Options{PTX: ptx})
+	}
+}
+
+// And on the CPU.
+func TestAggregatesOnFibers(t *testing.T) { aggregatesOn(t, emulatedAlone(t), Options{}) }

@@ -169,14 +169,7 @@ func (w *weighted) complete(level int) error {
 
 // allocateSetUp allocates what the set-up needs.
 func (w *weighted) allocateSetUp() error {
-	piece := func(n int64) (driver.DevicePtr, error) {
-		p, err := w.dev.context.Alloc(n)
-		if err == nil {
-			w.dev.bytes += n
-			w.pieces = append(w.pieces, p)
-		}
-		return p, err
-	}
+	piece := w.piece(&w.pieces)
 	most := int64(0)
 	w.wide = make([][]field, len(w.levels))
 	for i, l := range w.levels[1:] {
@@ -195,14 +188,32 @@ func (w *weighted) allocateSetUp() error {
 	return err
 }
 
-// release frees what the set-up needs.
-func (w *weighted) release() error {
+// piece returns a function that allocates memory, which it adds to all.
+func (w *weighted) piece(all *[]driver.DevicePtr) func(int64) (driver.DevicePtr, error) {
+	return func(n int64) (driver.DevicePtr, error) {
+		p, err := w.dev.context.Alloc(n)
+		if err == nil {
+			w.dev.bytes += n
+			*all = append(*all, p)
+		}
+		return p, err
+	}
+}
+
+// free frees pieces of memory.
+func (w *weighted) free(all *[]driver.DevicePtr) error {
 	var errs []error
-	for _, p := range w.pieces {
+	for _, p := range *all {
 		errs = append(errs, w.dev.context.Free(p))
 	}
-	w.pieces, w.wide, w.setUp = nil, nil, false
+	*all = nil
 	return errors.Join(errs...)
+}
+
+// release frees what the set-up needs.
+func (w *weighted) release() error {
+	w.wide, w.setUp = nil, false
+	return w.free(&w.pieces)
 }
 
 // equations returns those of a level while it is set up.

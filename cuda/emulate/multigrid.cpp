@@ -90,6 +90,13 @@ Kernel kernels[] = {
     WEIGHTED_SWEEPS(up_f64, double, kPipeThreads, PipeRings),
     WEIGHTED_SWEEPS(down_f32, float, kTileThreads, WeightedTile),
     WEIGHTED_SWEEPS(up_f32, float, kTileThreads, WeightedTile),
+    {"sets_restrict_points", run<PointSets, sets_restrict_points>, sizeof(PointSets), kPointThreads, 0},
+    {"sets_correct_points", run<PointSets, sets_correct_points>, sizeof(PointSets), kPointThreads, 0},
+#define SETS_KERNEL(name) {"sets_" #name, run<Sets, sets_##name>, sizeof(Sets), kSetThreads, 0}
+    SETS_KERNEL(begin), SETS_KERNEL(restrict), SETS_KERNEL(correct), SETS_KERNEL(sweep), SETS_KERNEL(first),
+    SETS_KERNEL(reduce), SETS_KERNEL(second), SETS_KERNEL(total_first), SETS_KERNEL(total_reduced),
+    SETS_KERNEL(total_second), SETS_KERNEL(combine),
+    {"sets_few", run<FewSets, sets_few>, sizeof(FewSets), kFewThreads, 0},
     {"weighted_coarsest", run<Factors, weighted_coarsest>, sizeof(Factors), kWarp, 0},
     {"weighted_products", run<ProductArg, weighted_products>, sizeof(ProductArg), kProductThreads,
      sizeof(ProductRings)},

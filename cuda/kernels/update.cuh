@@ -34,3 +34,17 @@ __device__ __forceinline__ Real defect(Real h, Real q, Real b, Real centre, Real
                                        Real south) {
   return update(h, q, b, west, east, north, south) - centre;
 }
+
+// screening is aggregation.Screening.
+__device__ __forceinline__ double screening(double diagonal, double w, double e, double n, double s) {
+  const double k = diagonal - ((w + e) + (n + s));
+  return k > 0x1p-49 * diagonal ? k : 0;
+}
+
+// residual_by_differences is the residual of a point with the value v, whose diagonal is c.
+__device__ __forceinline__ double residual_by_differences(double b, double c, double v, double w, double e, double n,
+                                                          double s, double west, double east, double north,
+                                                          double south) {
+  const double row = w * (west - v) + e * (east - v), column = n * (north - v) + s * (south - v);
+  return (b + (row + column)) - screening(c, w, e, n, s) * v;
+}

@@ -103,7 +103,7 @@ template <class Real> struct WeightedArg {
   Real *centre, *east, *south, *southEast, *southWest;  // C, or q, and the couplings of sweeps
   Nine<float> transfer;
   float* coarseB;
-  const float* coarseU;
+  const float* coarseU;  // null: no correction
   Equations own, next;  // while levels are set up
   const unsigned* fixed;     // a bit for each point, from row rowLo on; null: none
   unsigned long long* sums;  // of squares, see sum.cuh

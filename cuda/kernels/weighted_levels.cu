@@ -4,6 +4,7 @@
 #include "weighted_down.cuh"
 #include "weighted_pipe.cuh"
 #include "weighted_products.cuh"
+#include "weighted_sets.cuh"
 #include "weighted_setup.cuh"
 #include "weighted_tile.cuh"
 
@@ -32,3 +33,21 @@ KERNEL(kTileThreads, kTileBlocks) weighted_up_f32(const __grid_constant__ Weight
 
 KERNEL(kWarp, 1) weighted_coarsest(const __grid_constant__ Factors f) { FactorWarp(f, threadIdx.x).solve(); }
 KERNEL(kProductThreads, 2) weighted_products(const __grid_constant__ ProductArg a) { add_products(a); }
+
+KERNEL(kPointThreads, 1) sets_restrict_points(const __grid_constant__ PointSets a) { restrict_points(a); }
+KERNEL(kPointThreads, 1) sets_correct_points(const __grid_constant__ PointSets a) { correct_point(a); }
+
+#define SETS(name) KERNEL(kSetThreads, 1) name(const __grid_constant__ Sets a)
+
+SETS(sets_begin) { begin_sets(a); }
+SETS(sets_restrict) { restrict_sets(a); }
+SETS(sets_correct) { correct_sets(a); }
+SETS(sets_sweep) { sweep_sets(a); }
+SETS(sets_first) { sum_chunk(a.level, FirstTerms{a.level}, kSetSums); }
+SETS(sets_reduce) { sum_chunk(a.level, ReduceTerms{a.level, a.step->t}, 1); }
+SETS(sets_second) { sum_chunk(a.level, SecondTerms{a.level}, kSetSums); }
+SETS(sets_total_first) { total_sets<0>(a); }
+SETS(sets_total_reduced) { total_sets<1>(a); }
+SETS(sets_total_second) { total_sets<2>(a); }
+SETS(sets_combine) { combine_sets(a); }
+KERNEL(kFewThreads, 1) sets_few(const __grid_constant__ FewSets a) { solve_few(a); }

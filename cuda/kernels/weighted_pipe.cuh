@@ -130,7 +130,7 @@ struct CoarseTerms {
       const int row = k / 2 ? y.next : y.coarse, column = k % 2 ? x.next : x.coarse;
       const int dy = y.next == kNone ? 0 : 1 - k / 2 * 2, dx = x.next == kNone ? 0 : 1 - k % 2 * 2;
       const ptrdiff_t i = (ptrdiff_t)row * a.coarse.pitch + column;
-      counts[k] = y.at != kNone && x.at != kNone && row != kNone && column != kNone;
+      counts[k] = a.coarseU && y.at != kNone && x.at != kNone && row != kNone && column != kNone;
       p[k] = counts[k] ? a.transfer.of(4 + 3 * dy + dx)[i] : 0;
       u[k] = counts[k] ? a.coarseU[i] : 0;
     }

@@ -2,7 +2,7 @@
 // a thread for each.
 #pragma once
 #include "dot.cuh"
-#include "weighted_level.cuh"
+#include "weighted_sets.cuh"
 
 constexpr int kWeightedProducts = 5;
 constexpr int kProductThreads = 256;                       // of a block
@@ -16,6 +16,7 @@ struct ProductArg {
   const double *u, *x, *p;   // the fields after and before the cycle, the direction
   unsigned long long* sums;  // kDotWords for each of zz, zp, pp, zx, px; the kernel adds to them
   DotUnit unit;
+  int differences;           // not 0: residuals are those by differences
 };
 
 __device__ __forceinline__ double down_by(double v, int lanes) { return __shfl_down_sync(kAll, v, lanes); }
@@ -103,7 +104,11 @@ __device__ __forceinline__ void add_products(const ProductArg& a) {
       z[i] = change(i, 0), p[i] = value(R::kP, i, 0), before[i] = value(R::kX, i, 0), s[i] = value(R::kSouth, i, 0);
       const double c = swept ? value(R::kCentre, at, 0) : 0, inverse = c > 0 ? 1 / c : 0;
       const double w = value(R::kEast, at, west), e = value(R::kEast, at, 0);
-      const auto product = [&](const double* v, double before, double behind, double source) {
+      const auto product = [&](const double* v, double before, double behind, double source) -> double {
+        if (a.differences) {
+          if (!(c > 0)) return 0;
+          return residual_by_differences(source, c, v[at], w, e, s[above], s[at], before, behind, v[above], v[i]);
+        }
         double t = fused(s[above], v[above], fused(s[at], v[i], source));
         t = fused(w, before, fused(e, behind, t));
         return c > 0 ? c * fused(inverse, t, -v[at]) : 0;

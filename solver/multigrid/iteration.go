@@ -18,8 +18,6 @@ type Options struct {
 	CG         CG // for conjugate gradients; nil for plain cycles
 	// Settle, if not nil, waits until no other rank needs the memory of this one. It is called when all else is done.
 	Settle func(ctx context.Context) error
-	// Keeps is set where a device of the run has no aggregates yet: its cycles keep their levels.
-	Keeps bool
 }
 
 // Iteration is a solver.Iteration whose iterations are cycles. The norm of a field is the L2 norm of the update of one
@@ -60,7 +58,7 @@ func (it *Iteration) Begin(ctx context.Context) (solver.Pass, error) {
 
 // Advance implements solver.Iteration. It does one cycle, from the middle of one to the middle of the next.
 func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error) {
-	if it.Layout.Plan.Weighted && it.Aggregates == 0 && !it.Keeps && it.plateau.slow() {
+	if it.Layout.Plan.Weighted && it.Aggregates == 0 && it.plateau.slow() {
 		if err := it.aggregate(ctx); err != nil {
 			return solver.Pass{}, it.fault(err)
 		}

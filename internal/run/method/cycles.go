@@ -167,17 +167,12 @@ func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
 
 // Iteration implements Method.
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
-	o := multigrid.Options{Cycles: start, CG: c.search, Aggregates: c.aggregates, Keeps: c.anyGPU()}
+	o := multigrid.Options{Cycles: start, CG: c.search, Aggregates: c.aggregates}
 	if c.gpuExchange != nil {
 		o.Settle = c.gpuExchange.Settle // the other ranks' memory goes when they end
 	}
 	c.iteration = multigrid.New(c.grid, sums, o)
 	return c.iteration, nil
-}
-
-// anyGPU reports whether a rank of the run computes on a GPU.
-func (c *cycles) anyGPU() bool {
-	return slices.ContainsFunc(c.o.Comm.Groups(), func(g roster.Group) bool { return g.First.Device == "cuda" })
 }
 
 // Memory implements Method.

@@ -40,7 +40,7 @@ func (l *Levels) NewSolver(threads int) *Solver {
 		if i > 0 { // those of level 1 are the caller's
 			of = append(of, &w.b, &w.x)
 		}
-		if s.accelerates(i) {
+		if l.Accelerates(i) {
 			of = append(of, &w.v, &w.r, &w.second)
 			for k := range w.sums {
 				w.sums[k] = make([]float64, ceilDiv(n, chunk))
@@ -57,9 +57,9 @@ func (l *Levels) NewSolver(threads int) *Solver {
 	return s
 }
 
-// accelerates reports whether a level has steps of conjugate gradients: levels 1, 3, 5, .. of those that have a coarser
-// one.
-func (s *Solver) accelerates(i int) bool { return i%2 == 0 && i+1 < len(s.work) }
+// Accelerates reports whether Levels[i] has steps of conjugate gradients: levels 1, 3, 5, .. of those that have a
+// coarser one.
+func (l *Levels) Accelerates(i int) bool { return i%2 == 0 && i+1 < len(l.Levels) }
 
 // Bytes returns the bytes of memory that the solver takes beside that of the levels.
 func (s *Solver) Bytes() (bytes int64) {
@@ -107,7 +107,7 @@ func (s *Solver) solve(ctx context.Context, i int) error {
 		s.run(n, task{do: multiply, vectors: w, a: s.levels.Inverse, b: w.b, to: w.x})
 		return nil
 	}
-	if err := s.cycle(ctx, i, w.b, w.x); err != nil || !s.accelerates(i) {
+	if err := s.cycle(ctx, i, w.b, w.x); err != nil || !s.levels.Accelerates(i) {
 		return err
 	}
 	s.run(n, task{do: firstStep, vectors: w, a: w.x, b: w.b, to: w.v})

@@ -109,10 +109,13 @@ func multiply(t *task, lo, hi int) {
 	}
 }
 
+// Chunk is the number of unknowns of a chunk.
+const Chunk = 1024
+
 // A scalar product is added in chunks of unknowns. A chunk has lanes partial sums, of every lanes'th product in
 // ascending order from +0; they are halved until one is left, the first half plus the second one. The sums of chunks
 // are added in the same way.
-const chunk, lanes = 1024, 256
+const chunk, lanes = Chunk, 256
 
 // dot returns the sum of a chunk.
 func dot(a, b []float64) float64 {

@@ -12,6 +12,15 @@ package aggregation
 
 import "jacobi/solver"
 
+// Shape is the columns and rows of a tile of points, and where the first one begins.
+type Shape struct{ Columns, Rows, FirstColumn, FirstRow int }
+
+// Shape returns the shape of the tiles.
+func (t Tiling) Shape() Shape {
+	row, column := t.origin()
+	return Shape{Columns: t.shape.columns, Rows: t.shape.rows, FirstColumn: column, FirstRow: row}
+}
+
 // Tiling divides the interior points of a mesh into tiles, of which each set of points has its own. A tile has 2 x 2
 // points, or 4 in one direction where their faces are the larger ones by a factor of at least 4. The first tile begins
 // with point 0 of a direction, or with point 1 if that is periodic, where the last tile is cut at the seam, or if the
