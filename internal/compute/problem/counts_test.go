@@ -1,10 +1,12 @@
 package problem
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 
 	"jacobi/configs"
+	"jacobi/internal/compute/results"
 )
 
 // TestCheckSamples counts the pieces of rows that the check before a run works out: of all rows where islands or values
@@ -46,5 +48,38 @@ func TestCheckSamples(t *testing.T) {
 		if most := 12 * samples; (pieces > most) != c.all {
 			t.Errorf("%s: %d pieces of %d rows were worked out", c.name, pieces, ny)
 		}
+	}
+}
+
+// TestFiguresShareRows counts the pieces of rows that the figures of a field work out: of each row the coefficient and
+// the source once, for its part in the results and in the residual alike.
+func TestFiguresShareRows(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the count is the same in each run
+	const ny = 129
+	cfg := configs.Default()
+	cfg.Grid.NX, cfg.Grid.NY, cfg.Problem.Coefficient = 33, ny, "1+x*y"
+	p, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := 0
+	p.OnWork(func() { pieces++ })
+	stripe := p.Mesh().Interior()
+	tally := results.New(p, stripe)
+	tally.Beside(func(iy int, above [2][]float64, row []float64) error {
+		if above[0] == nil {
+			return nil
+		}
+		_, err := p.Residual(iy-1, above[0], above[1], row)
+		return err
+	})
+	rows := results.NewRows(p, stripe, tally)
+	err = rows.AddRows(stripe.Lo, make([]byte, stripe.Rows()*p.Mesh().RowBytes()))
+	if err := errors.Join(err, rows.End(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if want := ny + stripe.Rows() + 2; pieces != want {
+		t.Errorf("%d pieces were worked out, want %d: %d rows of the coefficient, %d of the source and 2 walls", pieces,
+			want, ny, stripe.Rows())
 	}
 }

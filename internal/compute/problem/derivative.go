@@ -1,6 +1,8 @@
 package problem
 
 import (
+	"slices"
+
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
 )
@@ -63,41 +65,47 @@ func (p *Problem) Given() solver.FixedRows {
 
 type given struct{ p *Problem }
 
-// FixedRow implements solver.FixedRows.
-func (g given) FixedRow(iy int, dst []bool) error { return g.p.GivenRow(iy, dst) }
-
-// Faces implements results.Materials.
-func (p *Problem) Faces(iy int, dst *results.Faces) error {
-	clear(dst.LiftEast)
-	clear(dst.LiftNorth)
-	if !p.weighted {
-		for ix := range dst.East {
-			dst.East[ix], dst.North[ix] = p.a, p.a
-		}
-		return nil
+// FixedRow implements solver.FixedRows. Who reads it wants the faces of the row, too, which take its fixed points.
+func (g given) FixedRow(iy int, dst []bool) error {
+	if !g.p.weighted {
+		return g.p.GivenRow(iy, dst)
 	}
-	f, err := p.faces(iy)
-	if err != nil {
-		return err
-	}
-	copy(dst.East, f.east)
-	copy(dst.LiftEast, f.liftX)
-	dst.PinEast = f.pinX
-	if iy == 0 {
-		clear(dst.North)
-		return nil
-	}
-	above, err := p.above(iy)
+	iy, _ = g.p.mesh.Canonical(iy)
+	m, err := g.p.material(iy)
 	if err == nil {
-		copy(dst.North, above.south)
-		copy(dst.LiftNorth, above.liftY)
-		dst.PinNorth = above.pinY
+		copy(dst, m.fixed)
 	}
 	return err
 }
 
+// Faces implements results.Materials.
+func (p *Problem) Faces(iy int) (dst results.Faces, err error) {
+	if !p.weighted {
+		a := slices.Repeat([]float64{p.a}, p.mesh.NX)
+		return results.Faces{East: a, North: a}, nil
+	}
+	f, err := p.faces(iy)
+	if err != nil {
+		return dst, err
+	}
+	dst = results.Faces{East: f.east, LiftEast: f.liftX, PinEast: f.pinX}
+	if iy == 0 {
+		dst.North = make([]float64, p.mesh.NX)
+		return dst, nil
+	}
+	above, err := p.above(iy)
+	if err == nil {
+		dst.North, dst.LiftNorth, dst.PinNorth = above.south, above.liftY, above.pinY
+	}
+	return dst, err
+}
+
 // Screenings implements results.Materials. Outside the material a screening need not be finite.
 func (p *Problem) Screenings(iy int, dst []float64) error {
+	if p.screening.zero() {
+		clear(dst)
+		return nil
+	}
 	if err := p.values(p.screening, iy, dst); err != nil {
 		return err
 	}

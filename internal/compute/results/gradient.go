@@ -68,8 +68,9 @@ func (g *Gradient) footing(iy int, values []float64) (*footing, error) {
 		errs = append(errs, given.FixedRow(iy, f.keeps))
 	}
 	if materials := g.problem.Materials(); materials != nil {
-		f.ground = &ground{Faces: newFaces(nx)}
-		errs = append(errs, materials.Faces(iy, &f.ground.Faces), materials.OutsideRow(iy, f.outside))
+		faces, err := materials.Faces(iy)
+		f.ground = &ground{Faces: faces}
+		errs = append(errs, err, materials.OutsideRow(iy, f.outside))
 	}
 	interior, w := g.mesh.Interior(), g.mesh.Walls
 	for ix := range f.keeps {

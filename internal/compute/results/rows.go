@@ -10,7 +10,7 @@ import (
 
 // RowUser works something out from the rows of a finished field. A Tally is one.
 type RowUser interface {
-	// Add gets the next rows of the mesh, which begin at row iy. The last of them stays as it is until the next call
+	// Add gets the next rows of the mesh, which begin at row iy. The newest two stay as they are until the next call
 	// has returned. own is false for the row of another rank. Fixed walls beside the stripe are the rank's own.
 	Add(iy int, rows [][]float64, own bool) error
 }
@@ -35,7 +35,7 @@ type Rows struct {
 
 // NewRows returns Rows of a stripe for users.
 func NewRows(p Walled, stripe solver.Stripe, users ...RowUser) *Rows {
-	return &Rows{problem: p, mesh: p.Mesh(), stripe: stripe, users: users}
+	return &Rows{problem: p, mesh: p.Mesh(), stripe: stripe, users: users, newest: 1}
 }
 
 // AddRows adds dense rows of the mesh, which begin at row lo. It ignores rows outside the stripe.
@@ -103,12 +103,15 @@ func (r *Rows) add(iy int, rows []byte, own bool) error {
 	return err
 }
 
-// buffers returns n rows to fill, other ones than the newest row.
+// buffers returns n rows to fill, other ones than the newest two.
 func (r *Rows) buffers(n int) [][]float64 {
-	for len(r.batch) < n+1 {
+	for len(r.batch) < n+2 {
 		r.batch = append(r.batch, make([]float64, r.mesh.NX))
 	}
-	r.batch[0], r.batch[r.newest] = r.batch[r.newest], r.batch[0]
-	r.newest = n
-	return r.batch[1 : n+1]
+	for i := range 2 {
+		at := r.newest - 1 + i
+		r.batch[i], r.batch[at] = r.batch[at], r.batch[i]
+	}
+	r.newest = n + 1
+	return r.batch[2 : n+2]
 }

@@ -64,8 +64,8 @@ const (
 
 // Materials yields the coefficient a and the screening k2 of the points of a problem.
 type Materials interface {
-	// Faces sets the faces between the points of row iy and their neighbours.
-	Faces(iy int, dst *Faces) error
+	// Faces returns the faces between the points of row iy and their neighbours. They are not to be changed.
+	Faces(iy int) (Faces, error)
 	// Screenings writes k2 at the points of row iy to dst.
 	Screenings(iy int, dst []float64) error
 	// OutsideRow sets dst[ix] for the points of row iy that lie outside the material.
@@ -76,15 +76,9 @@ type Materials interface {
 type Faces struct {
 	East, North []float64 // the coefficients; 0 where there is none
 	// LiftEast and LiftNorth are added to the steps of the field, to the next column and from the row above: the edge
-	// of a fixed area may have another value than the point behind it.
+	// of a fixed area may have another value than the point behind it. They are nil for none.
 	LiftEast, LiftNorth []float64
 	PinEast, PinNorth   []*Pin // areas between the points of faces without coefficient; nil for none
-}
-
-// newFaces returns faces of n points.
-func newFaces(n int) Faces {
-	all := make([]float64, 4*n)
-	return Faces{East: all[:n], North: all[n : 2*n], LiftEast: all[2*n : 3*n], LiftNorth: all[3*n:]}
 }
 
 // The walls in the order of solver.Walls.
@@ -113,6 +107,8 @@ type Tally struct {
 	plain     bool      // f and k2 are 0
 	areas     bool      // see Problem.Areas
 	windows   [2]window // of the two newest rows, by their parity
+
+	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }
 
 // line is a row of the field with the regions of its points.
@@ -158,14 +154,14 @@ func (g *ground) toNorth(ix int) float64 {
 
 // liftEast and liftNorth return what is added to the steps beside a point.
 func (g *ground) liftEast(ix int) float64 {
-	if g == nil {
+	if g == nil || g.LiftEast == nil {
 		return 0
 	}
 	return g.LiftEast[ix]
 }
 
 func (g *ground) liftNorth(ix int) float64 {
-	if g == nil {
+	if g == nil || g.LiftNorth == nil {
 		return 0
 	}
 	return g.LiftNorth[ix]
@@ -180,12 +176,13 @@ func (t *Tally) groundOf(iy int) (*ground, error) {
 		return nil, nil
 	}
 	n := t.mesh.NX
-	g := &ground{newFaces(n), make([]float64, n), make([]bool, n), nil}
 	iy, _ = t.mesh.Canonical(iy)
-	err := cmp.Or(t.materials.Faces(iy, &g.Faces), t.materials.Screenings(iy, g.screening),
-		t.materials.OutsideRow(iy, g.outside))
-	if _, ok := t.problem.Axis(); ok {
+	faces, err := t.materials.Faces(iy)
+	g := &ground{faces, make([]float64, n), make([]bool, n), nil}
+	err = cmp.Or(err, t.materials.Screenings(iy, g.screening), t.materials.OutsideRow(iy, g.outside))
+	if _, ok := t.problem.Axis(); ok && err == nil {
 		g.turn = slices.Repeat([]float64{1}, n)
+		g.East, g.North = slices.Clone(g.East), slices.Clone(g.North)
 		t.problem.Turn(iy, East, g.East)
 		t.problem.Turn(iy, North, g.North)
 		g.PinEast, g.PinNorth = t.turnPins(iy, East, g.PinEast), t.turnPins(iy, North, g.PinNorth)
@@ -210,6 +207,11 @@ func New(p Problem, stripe solver.Stripe) *Tally {
 	return t
 }
 
+// Beside has f called for each row that Add gets, beside the work on it: f finds what the problem keeps of the row.
+// above are the two rows above it, the nearest one last; nil where these were not added. Several goroutines call f at
+// once.
+func (t *Tally) Beside(f func(iy int, above [2][]float64, row []float64) error) { t.beside = f }
+
 // Part returns the rank's part of the results. It is called once, after the last row.
 func (t *Tally) Part() Part {
 	list, place := t.labels.numbered()
@@ -229,12 +231,7 @@ func (t *Tally) Part() Part {
 func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	sums, lines := make([]rowSums, len(rows)), make([]line, len(rows))
 	err := parallel.Each(len(rows), func(i int) (err error) {
-		above := t.now.values
-		if i > 0 {
-			above = rows[i-1]
-		} else if t.now.iy != iy-1 {
-			above = nil
-		}
+		above := t.above(iy, rows, i-1)
 		l := &lines[i]
 		l.iy, l.values = iy+i, rows[i]
 		if l.ground, err = t.groundOf(l.iy); err != nil {
@@ -249,7 +246,10 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 		if own {
 			sums[i].source, sums[i].absorbed, err = t.free(*l)
 		}
-		return err
+		if t.beside == nil || err != nil {
+			return err
+		}
+		return t.beside(l.iy, [2][]float64{t.above(iy, rows, i-2), above}, rows[i])
 	})
 	if err != nil {
 		return err
@@ -259,6 +259,19 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 		t.old, t.now = t.now, l
 		if err := t.addLine(sums[i], own); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// above returns row i of rows, which begin at row iy and follow the newest two; nil for one that was not added.
+func (t *Tally) above(iy int, rows [][]float64, i int) []float64 {
+	if i >= 0 {
+		return rows[i]
+	}
+	for _, l := range [...]line{t.now, t.old} {
+		if l.iy == iy+i {
+			return l.values
 		}
 	}
 	return nil

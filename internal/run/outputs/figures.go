@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/compute/results"
@@ -24,7 +23,8 @@ type figures struct {
 	tally *results.Tally
 	near  *accuracy.Tally
 	rows  *results.Rows
-	fault error // why this rank has no part in them
+	sums  []problem.Residual // of the rows of the stripe, of a weighted operator
+	fault error              // why this rank has no part in them
 }
 
 // figuresPart is what one rank contributes.
@@ -51,6 +51,10 @@ func (o *Outputs) newFigures() *figures {
 	}
 	f := &figures{Outputs: o, tally: results.New(o.Problem, o.Layout.Stripe),
 		near: accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())}
+	if o.Problem.Weighted() {
+		f.sums = make([]problem.Residual, o.Layout.Stripe.Rows())
+		f.tally.Beside(f.beside)
+	}
 	f.rows = results.NewRows(o.Problem, o.Layout.Stripe, f.tally, f.near)
 	return f
 }
@@ -79,7 +83,7 @@ func (f *figures) finish(ctx context.Context, s *source) (all found, err error) 
 		}
 	}
 	if f.Problem.Weighted() && f.fault == nil {
-		own.Residual, f.fault = s.residuals(ctx)
+		own.Residual, f.fault = f.residuals(ctx, s)
 	}
 	if f.fault != nil {
 		own = figuresPart{Fault: f.fault.Error()}
@@ -124,33 +128,32 @@ type residuals struct {
 	Hold    results.Sum `json:"hold"`
 }
 
-// residuals adds those of the rows of the stripe, which are read once more.
-func (s *source) residuals(ctx context.Context) (*residuals, error) {
-	total := new(residuals)
-	stripe, chunk := s.Layout.Stripe, max(1, arrayChunk/s.Layout.Mesh.RowBytes())
-	for lo := stripe.Lo; lo < stripe.Hi; lo += chunk {
-		hi := min(lo+chunk, stripe.Hi)
-		rows, err := s.field(ctx, lo-1, hi+1)
+// beside works out the residual of the row above row iy, if the tally has all rows that this needs.
+func (f *figures) beside(iy int, above [2][]float64, row []float64) (err error) {
+	if stripe := f.Layout.Stripe; iy-2 >= stripe.Lo && iy < stripe.Hi {
+		f.sums[iy-1-stripe.Lo], err = f.Problem.Residual(iy-1, above[0], above[1], row)
+	}
+	return err
+}
+
+// residuals adds those of all rows of the stripe. The first and the last one have neighbours of other ranks, or none.
+func (f *figures) residuals(ctx context.Context, s *source) (*residuals, error) {
+	stripe := f.Layout.Stripe
+	for _, iy := range []int{stripe.Lo, stripe.Hi - 1} {
+		rows, err := s.field(ctx, iy-1, iy+2)
 		if err != nil {
 			return nil, err
 		}
-		sums := make([]problem.Residual, hi-lo)
-		err = parallel.Each(len(sums), func(i int) (err error) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			sums[i], err = s.Problem.Residual(lo+i, rows[i], rows[i+1], rows[i+2])
-			return err
-		})
-		if err != nil {
+		if f.sums[iy-stripe.Lo], err = f.Problem.Residual(iy, rows[0], rows[1], rows[2]); err != nil {
 			return nil, fmt.Errorf("residual: %w", err)
 		}
-		for _, sum := range sums {
-			total.Squares.Add(sum.Squares)
-			total.Right.Add(sum.Right)
-			total.Sum.Add(sum.Sum)
-			total.Hold.Add(sum.Hold)
-		}
+	}
+	total := new(residuals)
+	for _, sum := range f.sums {
+		total.Squares.Add(sum.Squares)
+		total.Right.Add(sum.Right)
+		total.Sum.Add(sum.Sum)
+		total.Hold.Add(sum.Hold)
 	}
 	return total, nil
 }
