@@ -72,6 +72,10 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 	}
 	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos%s, %s available (%s)\n#\n", where, bytesText(p.BytesHere()),
 		pictures, bytesText(available), bound)
+	if bytes := p.AggregateBytes(); bytes > 0 {
+		fmt.Fprintf(&b, "# Hard coefficients: about %s more for each rank if the cycles go over to aggregates\n#\n",
+			bytesText(bytes))
+	}
 	table, err := rankTable(p)
 	if err != nil {
 		return err
