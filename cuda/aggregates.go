@@ -53,6 +53,7 @@ const (
 	setThreads = 256
 	fewThreads = 1024
 	setSums    = 3
+	fewLevels  = 64
 	stepBytes  = 56
 	stepWay    = 48 // what happens next
 	stepMore   = 4  // a second step
@@ -158,6 +159,9 @@ func (a *aggregates) open(l *aggregation.Levels) error {
 			return err
 		}
 		a.functions[name] = f
+	}
+	if len(l.Levels) > fewLevels {
+		return fmt.Errorf("%d levels, of which the GPU takes at most %d", len(l.Levels), fewLevels)
 	}
 	u := uploads{dev: a.dev}
 	a.few = len(l.Levels)
