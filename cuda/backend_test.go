@@ -24,7 +24,15 @@ var (
 	noGPU error
 )
 
+// Several ranks of a test share this process, and streams of one wait for those of another. A queue of the GPU that two
+// streams share stops at what waits, so there are more queues than a rank of a run asks for.
+const queues = "32"
+
 func TestMain(m *testing.M) {
+	if err := os.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if gpu, noGPU = driver.Open(); noGPU != nil {
 		fmt.Printf("NOT RUN, no GPU: all tests of jacobi/cuda that sweep (%v)\n", noGPU)
 	} else if err := holdContexts(gpu); err != nil {
