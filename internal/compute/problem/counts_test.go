@@ -83,3 +83,32 @@ func TestFiguresShareRows(t *testing.T) {
 			want, ny, stripe.Rows())
 	}
 }
+
+// TestSurveyCountsFixed compares the fixed points that a survey counts with those of CountFixed, over two stripes.
+func TestSurveyCountsFixed(t *testing.T) {
+	for _, c := range []struct{ fixed, coefficient, source string }{
+		{"hypot(x-0.5,y-0.5)<0.2", "1", "0"}, {"abs(x-0.5)<0.1", "1", "1"}, {"x<0.3 and y>0.6", "x<0.5?0:1+y", "0"},
+		{"false", "1+x", "0"},
+	} {
+		cfg := configs.Default()
+		cfg.Grid.NX, cfg.Grid.NY = 33, 201
+		cfg.Problem.Fixed, cfg.Problem.Coefficient, cfg.Problem.Source = c.fixed, c.coefficient, c.source
+		p, err := New(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rows := range [][2]int{{1, 90}, {90, 200}} {
+			s, err := p.Survey(t.Context(), rows[0], rows[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := p.CountFixed(t.Context(), rows[0], rows[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Fixed != want {
+				t.Errorf("%+v, rows %v: %d fixed points, want %d", c, rows, s.Fixed, want)
+			}
+		}
+	}
+}

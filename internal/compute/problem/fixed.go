@@ -137,7 +137,7 @@ func (p *Problem) CountFixed(ctx context.Context, lo, hi int) (int64, error) {
 				if err != nil {
 					return err
 				}
-				total.Add(int64(n))
+				total.Add(n)
 			}
 			return nil
 		})
@@ -149,9 +149,15 @@ func (p *Problem) CountFixed(ctx context.Context, lo, hi int) (int64, error) {
 }
 
 // countRow returns the fixed points among the interior columns of row iy. row is scratch.
-func (p *Problem) countRow(iy int, row []bool) (n int, err error) {
-	if err := p.GivenRow(iy, row); err != nil {
-		return 0, err
+func (p *Problem) countRow(iy int, row []bool) (int64, error) {
+	err := p.GivenRow(iy, row)
+	return p.countInner(row), err
+}
+
+// countInner returns how many points of a row are set in its interior columns; nil has none.
+func (p *Problem) countInner(row []bool) (n int64) {
+	if row == nil {
+		return 0
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	for _, fixed := range row[lo:hi] {
@@ -159,7 +165,7 @@ func (p *Problem) countRow(iy int, row []bool) (n int, err error) {
 			n++
 		}
 	}
-	return n, nil
+	return n
 }
 
 // checkFixed looks for a point that is free and, if the solution needs it, one that is fixed. It reads no more rows
@@ -181,8 +187,8 @@ func (p *Problem) checkFixed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fixed += int64(n)
-		free = free || n < hi-lo
+		fixed += n
+		free = free || n < int64(hi-lo)
 	}
 	return p.CheckFixed(fixed)
 }

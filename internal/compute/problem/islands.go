@@ -89,6 +89,7 @@ func (t *Tally) add(g *Part, leastHold float64) int32 {
 // Survey is what rows of a problem tell of the parts of the material.
 type Survey struct {
 	Maxima `json:"-"`
+	Fixed  int64 `json:"-"` // what CountFixed returns for the rows
 	Tally
 	Parts []Part `json:"parts,omitempty"` // those that may go on beyond the rows, and driven ones
 	// By run of the first row, and of the row below the last one: the place in Parts. There are no rows without Any.
@@ -114,13 +115,18 @@ func (p *Problem) Maxima(ctx context.Context, lo, hi int) (m Maxima, err error) 
 	return s.Maxima, err
 }
 
-// Survey works out the maxima of rows [lo, hi) and, if some may not be held, finds the parts of the material in them,
-// and where these lie. It adds up what drives a loose problem. It stops when ctx ends.
+// Survey works out the maxima of rows [lo, hi), counts their fixed points and, if some material may not be held, finds
+// the parts of it in them, and where these lie. It adds up what drives a loose problem. It stops when ctx ends.
 func (p *Problem) Survey(ctx context.Context, lo, hi int) (s Survey, err error) {
-	if p.mayFloat() {
+	switch {
+	case p.mayFloat():
 		s, err = p.survey(ctx, lo, hi, &parts{keep: true})
-	} else {
-		s.Maxima, err = p.Maxima(ctx, lo, hi)
+	case p.weighted:
+		s, err = p.survey(ctx, lo, hi, nil)
+	default:
+		if s.Source, err = p.MaxSource(ctx, lo, hi); err == nil {
+			s.Fixed, err = p.CountFixed(ctx, lo, hi)
+		}
 	}
 	if err == nil {
 		s.Totals, err = p.totals(ctx, lo, hi)
@@ -133,7 +139,8 @@ type surveyed struct {
 	iy int
 	Maxima
 	*stencil
-	runs []run
+	runs  []run
+	fixed int64
 }
 
 // survey is Survey of a weighted problem, which adds rows to found if that is not nil.
@@ -145,6 +152,7 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 		end++
 	}
 	var above surveyed
+	fixed := int64(0) // points of the row above
 	for from := lo; from < end; from += 64 {
 		rows := make([]surveyed, min(64, end-from))
 		err := parallel.Each(len(rows), func(i int) (err error) {
@@ -159,6 +167,11 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 			if r.stencil, err = p.stencil(r.iy); err != nil {
 				return err
 			}
+			here, err := p.material(r.iy)
+			if err != nil {
+				return err
+			}
+			r.fixed = p.countInner(here.fixed)
 			r.Maxima = p.maximaOf(r.iy, r.stencil)
 			if s.Any {
 				r.runs = p.runsOf(r.iy, r.stencil)
@@ -169,6 +182,12 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 			return s, err
 		}
 		for i, r := range rows {
+			if r.stencil == nil {
+				r.fixed = fixed
+			}
+			if fixed = r.fixed; from+i < hi {
+				s.Fixed += fixed
+			}
 			s.Maxima.add(r.Maxima)
 			switch own := from+i < hi; {
 			case !s.Any:
