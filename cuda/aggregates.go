@@ -124,12 +124,19 @@ func (w *weighted) copyEquations(ctx context.Context, a multigrid.Array, s solve
 	return nil
 }
 
-// Aggregate implements multigrid.Device.
+// Aggregate implements multigrid.Device. It may be called on another thread than the rest.
 func (v *Levels) Aggregate(ctx context.Context, layout multigrid.Layout, part *aggregation.Part) error {
-	w := v.weighted
-	if w == nil {
+	if v.weighted == nil {
 		return errors.New("cuda levels: aggregates of an operator that is not weighted")
 	}
+	if err := v.dev.context.Bind(); err != nil {
+		return err
+	}
+	return errors.Join(v.aggregate(ctx, layout, part), v.dev.context.Unbind())
+}
+
+func (v *Levels) aggregate(ctx context.Context, layout multigrid.Layout, part *aggregation.Part) error {
+	w := v.weighted
 	if err := v.await(ctx); err != nil {
 		return err
 	}
