@@ -68,9 +68,10 @@ func (l *weightedLevel) residual() []float64 {
 		var faces, flows [4]float64
 		for k, n := range around[:4] {
 			faces[k] = l.face(y, x, n[0], n[1])
-			flows[k] = faces[k] * (l.value(y+n[0], x+n[1]) - l.field[i])
+			flows[k] = float64(faces[k] * (l.value(y+n[0], x+n[1]) - l.field[i]))
 		}
-		held := aggregation.Screening(l.centre[i], faces[0], faces[1], faces[2], faces[3]) * l.field[i]
+		excess := aggregation.Screening(l.centre[i], faces[0], faces[1], faces[2], faces[3])
+		held := float64(excess * l.field[i])
 		r[i] = (l.b[i] + ((flows[0] + flows[1]) + (flows[2] + flows[3]))) - held
 	})
 	return r

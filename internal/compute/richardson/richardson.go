@@ -46,8 +46,8 @@ func OfDifferences(d1, d2, ratio float64) float64 {
 	case d1 == 0 && d2 == 0:
 		return 0
 	case p > mostOrder:
-		square := ratio * ratio
-		return d2 / (square * (square - 1))
+		square := float64(ratio * ratio)
+		return d2 / (float64(square*square) - square)
 	case p >= leastOrder:
 		return d1 / (math.Pow(ratio, p) - 1)
 	}
