@@ -56,14 +56,16 @@ func TestWeightedLevelsOnFibers(t *testing.T) {
 	weightedLevels(t, d, Options{}, some)
 }
 
-// aggregatesOn compares aggregates with the definitions, with all levels in one block and with few in it.
-func aggregatesOn(t *testing.T, d *driver.Driver, o Options) {
+// manyBlocks is a limit with which several blocks do the first levels of most cases.
+const manyBlocks = 300
+
+// aggregatesOn compares aggregates with the definitions. One block does all levels of at most few unknowns.
+func aggregatesOn(t *testing.T, d *driver.Driver, o Options, few int) {
 	open := accelerated(d, o)
-	leveltest.RunAggregates(t, open)
 	leveltest.RunAggregates(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
 		v, s, err := open(l)
 		if err == nil {
-			v.(*Levels).weighted.few = 300
+			v.(*Levels).weighted.few = few
 		}
 		return v, s, err
 	})
@@ -73,9 +75,10 @@ func aggregatesOn(t *testing.T, d *driver.Driver, o Options) {
 func TestAggregates(t *testing.T) {
 	d := need(t)
 	for _, ptx := range []bool{false, true} {
-		aggregatesOn(t, d, Options{PTX: ptx})
+		aggregatesOn(t, d, Options{PTX: ptx}, fewUnknowns)
+		aggregatesOn(t, d, Options{PTX: ptx}, manyBlocks)
 	}
 }
 
 // And on the CPU.
-func TestAggregatesOnFibers(t *testing.T) { aggregatesOn(t, emulatedAlone(t), Options{}) }
+func TestAggregatesOnFibers(t *testing.T) { aggregatesOn(t, emulatedAlone(t), Options{}, manyBlocks) }
