@@ -149,6 +149,13 @@ func TestAggregatesGiveTheSameBits(t *testing.T) {
 				other.Aggregates, r.Aggregates)
 		}
 	}
+	plain := with(keys, "solver.acceleration=none")
+	want, r = solve(t, onRanks(1, plain...)...)
+	if want.reason != "converged" || r.Aggregates < 5 {
+		t.Errorf("plain cycles: %s, aggregates after %d", want.reason, r.Aggregates)
+	}
+	got, _ := solve(t, onRanks(3, plain...)...)
+	same(t, got, want, "plain cycles")
 }
 
 // An initial field that is far larger than the solution hides updates from the norm, and no run that cannot know says

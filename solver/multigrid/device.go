@@ -97,10 +97,10 @@ type Device interface {
 	Complete(ctx context.Context) error
 	// Aggregate replaces all levels but the finest one by aggregates, for good: the layout is that of a plan with
 	// Aggregates, and the part has the sets of the points that this rank restricts or corrects. The field stays as it
-	// is. From then on, with E the magnitude and C of the point, all in float64,
-	//
-	//	Down(0) restricts r = (C d) 2^-E: b of a set is the sum of r of its points, from row to row and from left to
-	//	right, beginning with +0. Agglomerate solves with aggregation.Solver. Up(0) adds 2^E u of the set to a point.
+	// is. From then on, in float64, Down(0) restricts the residuals, which are C d worked out by differences, times
+	// 2^-E: b of a set is their sum over its points, from row to row and from left to right, beginning with +0.
+	// Agglomerate solves with aggregation.Solver. Up(0) adds 2^E u of the set to a point. docs/numerics.md defines the
+	// bits.
 	Aggregate(ctx context.Context, l Layout, part *aggregation.Part) error
 	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type. Of
 	// level 0 of a weighted operator there are Centre, East and South, too: C, 0 at points that no sweep updates, and

@@ -44,7 +44,11 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 		if c.search != nil && o.Operator.Weighted { // its first coarser mesh has other unknowns
 			return multigrid.Change(ctx, c.search, l)
 		}
-		return multigrid.Correction(ctx, c.Device, l)
+		now := c.grid.Layout
+		if c.iteration != nil { // it may have gone over to aggregates
+			now = c.iteration.Layout
+		}
+		return multigrid.Correction(ctx, c.Device, now)
 	}
 	return c, nil
 }

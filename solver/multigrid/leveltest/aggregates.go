@@ -34,12 +34,7 @@ func CheckAggregates(ctx context.Context, c Case, open CGFactory) error {
 	if err != nil {
 		return err
 	}
-	var accelerators []multigrid.CG
-	ranks, err := newRanks(ctx, c, plan, op, values, func(l multigrid.Layout) (multigrid.Device, error) {
-		d, s, err := open(l)
-		accelerators = append(accelerators, s)
-		return d, err
-	})
+	ranks, accelerators, err := acceleratedRanks(ctx, c, plan, op, values, open)
 	if err != nil {
 		return err
 	}

@@ -31,18 +31,25 @@ func runCG(t *testing.T, open CGFactory, cases []Case) {
 	}
 }
 
+// acceleratedRanks returns the ranks of a case with the CG of each.
+func acceleratedRanks(ctx context.Context, c Case, plan *multigrid.Plan, op solver.Operator, v values,
+	open CGFactory) (*ranks, []multigrid.CG, error) {
+	var accelerators []multigrid.CG
+	r, err := newRanks(ctx, c, plan, op, v, func(l multigrid.Layout) (multigrid.Device, error) {
+		d, s, err := open(l)
+		accelerators = append(accelerators, s)
+		return d, err
+	})
+	return r, accelerators, err
+}
+
 // CheckCG compares the ranks of a case with the definitions.
 func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 	plan, op, v, err := c.problem()
 	if err != nil {
 		return err
 	}
-	var accelerators []multigrid.CG
-	ranks, err := newRanks(ctx, c, plan, op, v, func(l multigrid.Layout) (multigrid.Device, error) {
-		d, s, err := open(l)
-		accelerators = append(accelerators, s)
-		return d, err
-	})
+	ranks, accelerators, err := acceleratedRanks(ctx, c, plan, op, v, open)
 	if err != nil {
 		return err
 	}
