@@ -59,7 +59,7 @@ func (it *Iteration) Begin(ctx context.Context) (solver.Pass, error) {
 // Advance implements solver.Iteration. It does one cycle, from the middle of one to the middle of the next.
 func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error) {
 	if it.Layout.Plan.Weighted && it.Aggregates == 0 && it.plateau.slow() {
-		if err := it.aggregate(ctx); err != nil {
+		if err := it.speedUp(ctx); err != nil {
 			return solver.Pass{}, it.fault(err)
 		}
 	}
@@ -72,6 +72,15 @@ func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error)
 		return it.begin(ctx, it.descend)
 	}
 	return it.begin(ctx, it.down)
+}
+
+// speedUp goes over to aggregates, unless rounding alone keeps the norms from falling.
+func (it *Iteration) speedUp(ctx context.Context) error {
+	floor, err := it.floor(ctx, 0)
+	if err != nil || it.plateau.last <= floor {
+		return err
+	}
+	return it.aggregate(ctx)
 }
 
 // aggregate goes over to aggregates and does the first half of the present cycle with them.
@@ -229,7 +238,8 @@ const floorFactor = 16
 const headroom = 33
 
 // floor returns the largest norm that rounding may leave of the present field, the same on all ranks; base
-// is that of the goal. A run needs it only where its norms no longer fall, so the field is copied to the host.
+// is that of the goal. A run needs it only where its norms fall slowly, or no longer, so the field is copied to the
+// host.
 func (it *Iteration) floor(ctx context.Context, base float64) (float64, error) {
 	e := it.Layout.Magnitude + headroom
 	read := func(s solver.Stripe, dst []byte) error { return it.Device.CopyRows(ctx, 0, Unknowns, s, dst) }
