@@ -71,7 +71,7 @@ run: build       ## solve configs/quickstart.yaml with 4 ranks
 TEST = $(GO) tool gotestsum --format pkgname-and-test-fails -- -vet=off
 TEST_FLAGS = -tags $(TAGS) -ldflags '-s -w'
 test: deps       ## every test but the race detector's; lists those that did not run
-	$(TEST) $(TEST_FLAGS) -timeout 30m -parallel 6 ./internal/e2e ./...
+	$(TEST) $(TEST_FLAGS) -timeout 60m -parallel 6 ./internal/e2e ./...
 	$(if $(HAS_CC),$(NVML_ENV) $(TEST) $(NVML) ./internal/compute/device)
 
 kernels:         ## compile the CUDA kernels to the PTX and the machine code that are embedded; needs nvcc

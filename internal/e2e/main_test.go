@@ -70,7 +70,7 @@ type outcome struct {
 }
 
 // limit bounds the time of every command. No command should come near it.
-const limit = 2 * time.Minute
+const limit = 6 * time.Minute
 
 // command prepares a program in dir. The only JACOBI_ variables in its environment make the CPU sweep gtc2019 in
 // float32 by Jacobi's method, unless a test says otherwise: the tests are the same with and without a GPU, and most of
