@@ -11,7 +11,6 @@ import (
 
 	"jacobi/internal/base/awake"
 	"jacobi/internal/base/ballast"
-	"jacobi/internal/base/pubsub"
 	"jacobi/solver"
 )
 
@@ -27,14 +26,21 @@ const (
 	ModeDirect Mode = "direct"
 )
 
+// Comm carries messages between ranks: whole, once and in the order of Send. Both calls wait for the other rank.
+type Comm interface {
+	Send(ctx context.Context, to int, tag string, data []byte) error
+	Recv(ctx context.Context, from int, tag string) ([]byte, error)
+}
+
 // Options are the arguments of Connect.
 type Options struct {
+	Comm    Comm // for the choice of transports; may be nil if no other rank is a neighbour
 	Rank    int
 	Members [2]Member // the neighbours, by side, as this rank sees them
 	Ends    [2]*End   // by side of this rank (see Ends); nil where there is no neighbour
 	Mode    Mode
 	Peers   []Peer      // direct transports, in order of preference
-	NATS    NATSOptions // of links over NATS; Conn also carries the negotiation, and Timeout bounds it
+	NATS    NATSOptions // of links over NATS; Timeout also bounds Connect
 }
 
 // Info names the transport of a side.
@@ -49,13 +55,12 @@ type Links struct {
 	Info [2]Info
 
 	meters  [2]Meter
-	subs    []pubsub.Subscription
 	ballast []byte // while rows arrive as messages of NATS, which become garbage
 }
 
 // Connect opens the links of this rank. Every rank must call it within the timeout. The two ends of a link agree on a
-// transport: the lower rank proposes one, and the higher rank tries it and answers. NATS.Conn may be nil if no other
-// rank is a neighbour and the mode is not ModeNATS.
+// transport: the lower rank proposes one, and the higher rank tries it and answers. NATS.Conn may be nil if no link is
+// over NATS.
 func Connect(ctx context.Context, o Options) (*Links, error) {
 	if o.NATS.Log == nil {
 		o.NATS.Log = zap.NewNop()
@@ -87,36 +92,22 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var handshakes [2]*handshake
-	var parts [2]func(context.Context) (Link, Info, error)
+	var wg sync.WaitGroup
+	var errs [2]error
 	for side, end := range o.Ends {
 		if end == nil {
 			continue
 		}
-		if o.NATS.Conn == nil {
-			return fmt.Errorf("halo: rank %d and rank %d need a connection to NATS to find a transport", o.Rank,
-				end.Neighbour)
+		if o.Comm == nil {
+			return fmt.Errorf("halo: rank %d and rank %d need a comm to find a transport", o.Rank, end.Neighbour)
 		}
 		h := &handshake{opts: o, end: *end, theirs: o.Members[side]}
-		handshakes[side], parts[side] = h, h.propose
+		part := h.propose
 		if o.Rank > end.Neighbour {
-			r := &responder{handshake: h, ctx: ctx, done: make(chan struct{})}
-			sub, err := r.listen()
-			if err != nil {
-				return err
-			}
-			links.subs = append(links.subs, sub)
-			parts[side] = r.wait
-		}
-	}
-	var wg sync.WaitGroup
-	var errs [2]error
-	for side, h := range handshakes {
-		if h == nil {
-			continue
+			part = h.respond
 		}
 		wg.Go(func() {
-			links.Link[side], links.Info[side], errs[side] = h.settle(ctx, parts[side])
+			links.Link[side], links.Info[side], errs[side] = h.settle(ctx, part)
 			if errs[side] != nil {
 				cancel(errs[side])
 			}
@@ -202,12 +193,6 @@ func (l *Links) DirectStats(side solver.Side) *DirectStats {
 // for rows again.
 func (l *Links) Close() error {
 	var errs []error
-	for _, s := range l.subs {
-		if err := s.Unsubscribe(); err != nil {
-			errs = append(errs, fmt.Errorf("halo: %w", err))
-		}
-	}
-	l.subs = nil
 	for _, link := range l.Link {
 		if link != nil {
 			errs = append(errs, link.Close())

@@ -100,11 +100,11 @@ func TestConnectDisagreement(t *testing.T) {
 	}
 }
 
-// proposals returns a function that waits for the next proposal of a rank.
+// proposals returns a function that waits for the next message to rank 1, which is or repeats a proposal.
 func proposals(t *testing.T, s testServer) (next func()) {
 	t.Helper()
 	nc := s.dial(t)
-	sub, err := nc.SubscribeSync("jacobi.*.link.*.*")
+	sub, err := nc.SubscribeSync("jacobi.*.post.1")
 	if err := errors.Join(err, nc.Flush()); err != nil {
 		t.Fatal(err)
 	}
@@ -205,9 +205,9 @@ func TestConnectWithoutNATS(t *testing.T) {
 		t.Error(err)
 	}
 	w = newWorld(t, s, ModeAuto, 2, true)
-	w.opts[0].NATS.Conn = nil
+	w.opts[0].Comm = nil
 	if _, err := Connect(t.Context(), w.opts[0]); err == nil {
-		t.Error("two ranks connected without NATS")
+		t.Error("two ranks connected without a comm")
 	}
 }
 

@@ -156,8 +156,12 @@ func (s *sockets) redial(addresses []string) {
 	}
 }
 
-// maxHandshakes bounds the connections that have not proved yet that they belong to the link. More are closed at once.
-const maxHandshakes = 16
+const (
+	// maxHandshakes bounds the connections that have not proved yet that they belong to the link. More are closed at
+	// once.
+	maxHandshakes = 16
+	acceptPause   = 20 * time.Millisecond // after an error of the listener
+)
 
 // assembly collects the connections of a session.
 type assembly struct {
@@ -181,7 +185,7 @@ func (s *sockets) accept() {
 				return
 			}
 			select { // for instance, there are too many open files
-			case <-time.After(pauseNeighbour):
+			case <-time.After(acceptPause):
 			case <-s.ctx.Done():
 			}
 			continue

@@ -11,6 +11,7 @@ import (
 
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/solver"
@@ -41,7 +42,30 @@ func newWorld(t testing.TB, s testServer, mode Mode, ranks int, periodic bool) *
 			Peers: []Peer{SharedMemory{SharedOptions{Timeout: halotest.Long}}},
 			NATS:  NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}})
 	}
+	w.join(t, run)
 	return w
+}
+
+// join gives the ranks the comm of their run.
+func (w *world) join(t testing.TB, run RunID) {
+	t.Helper()
+	errs := make([]error, len(w.opts))
+	var wg sync.WaitGroup
+	for r := range w.opts {
+		wg.Go(func() {
+			self := roster.Member{Identity: roster.Identity{RunID: run.String(), Rank: r, Size: len(w.opts), LocalSize: 1}}
+			comm, err := roster.Join(t.Context(), w.opts[r].NATS.Conn, self, halotest.Long)
+			if err == nil {
+				w.opts[r].Comm = comm
+				t.Cleanup(comm.Close)
+			}
+			errs[r] = err
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // separate takes away the memory that ranks a and b share.

@@ -82,6 +82,7 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 		peers = append(peers, direct)
 	}
 	links, err := halo.Connect(ctx, halo.Options{
+		Comm:    r.comm,
 		Rank:    r.id.Rank,
 		Members: members,
 		Ends:    halo.Ends(id, r.layout.Mesh, r.Stripes, r.layout.Depth, r.id.Rank),
