@@ -33,11 +33,7 @@ func TestNodes(t *testing.T) {
 			m.LocalRank = r // so that ranks of one node make a group
 			members = append(members, m)
 		}
-		groups, err := roster.GroupsOf(members)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := newNodes(groups, c.alone, c.each)
+		n := newNodes(roster.GroupsOf(members), c.alone, c.each)
 		if got := n.byLeader(); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: nodes %v, want %v", name, got, c.want)
 		}

@@ -84,12 +84,9 @@ func AgreeOn[T any](ctx context.Context, t *Comm, mine Share, fault error,
 		if a.United, err = unite(ctx, shares); err != nil {
 			return agreed[T]{Fault: clip(err.Error())}, nil
 		}
-		l, err := newList(members)
-		if err != nil {
-			return a, err
-		}
+		l := newList(members)
 		for _, s := range shares {
-			l.head.Whole.add(s.Part)
+			l.Whole.add(s.Part)
 		}
 		a.List, err = l.encode()
 		return a, err

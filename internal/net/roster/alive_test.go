@@ -67,16 +67,6 @@ func TestSilentRankIsNoticedByAll(t *testing.T) {
 	}
 }
 
-// listOf returns the roster of a run of size ranks.
-func listOf(t *testing.T, size int) *list {
-	t.Helper()
-	l, err := newList(all(size))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // hear gives w the beat of a rank.
 func (w *watch) hear(rank int, number uint64, sweeps int) {
 	w.receive(pubsub.Message{Data: fmt.Appendf(nil, `{"rank": %d, "number": %d, "sweeps": %d}`, rank, number, sweeps)})
@@ -85,7 +75,7 @@ func (w *watch) hear(rank int, number uint64, sweeps int) {
 // Silence is counted in ticks of the rank's own clock. A rank that was itself stopped, however long, blames no rank
 // whose beats came meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
-	w := (&Comm{self: member(1, 3), members: listOf(t, 3), conn: deafConn{}}).newWatch(time.Minute)
+	w := (&Comm{self: member(1, 3), members: newList(all(3)), conn: deafConn{}}).newWatch(time.Minute)
 	w.heard[0].at = time.Now().Add(-time.Hour)
 	own := uint64(0)
 	ticks := func(n int, when string) {
@@ -120,7 +110,7 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 func TestReplayedBeatsAreSilence(t *testing.T) {
 cases:
 	for _, stopped := range []int{0, 1} {
-		w := (&Comm{self: member(1, 2), members: listOf(t, 2), conn: deafConn{}}).newWatch(time.Minute)
+		w := (&Comm{self: member(1, 2), members: newList(all(2)), conn: deafConn{}}).newWatch(time.Minute)
 		beats := []uint64{7, 7}
 		for tick := range beatsPerLimit + 2 {
 			beats[1-stopped]++
@@ -159,7 +149,7 @@ func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 		{deafConn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
 		{faultyConn{}, " for 1m0s, since %s: no route to it"},
 	} {
-		w := (&Comm{self: member(0, 3), members: listOf(t, 3), conn: c.conn}).newWatch(time.Minute)
+		w := (&Comm{self: member(0, 3), members: newList(all(3)), conn: c.conn}).newWatch(time.Minute)
 		for n := range uint64(3) { // away and back, each time for less than the limit
 			w.hear(0, n+1, 0)
 			for i := range beatsPerLimit {
@@ -198,7 +188,7 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
 		ctx, cancel := context.WithCancelCause(awake.Start(t.Context(), held.Load))
-		comm := &Comm{self: member(0, 3), members: listOf(t, 3), conn: deafConn{}, ctx: ctx, cancel: cancel,
+		comm := &Comm{self: member(0, 3), members: newList(all(3)), conn: deafConn{}, ctx: ctx, cancel: cancel,
 			clock: awake.Of(ctx)}
 		held.Store(true)
 		go comm.keepAlive(comm.newWatch(10 * time.Second))

@@ -44,9 +44,8 @@ type collector struct {
 	processes map[string]*hello // all processes that said hello, by ID
 	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
 	differs   bool              // a rank differs from rank 0 in what must be equal: see problems
-	final     *verdict          // with an Error
-	encoded   []byte            // the list, once it is sent in place of an error
-	sent      time.Time         // when encoded was sent to all ranks
+	final     *verdict          // with an Error or a List
+	sent      time.Time         // when the list was sent to all ranks
 }
 
 func (t *Comm) collect(timeout time.Duration) (*list, error) {
@@ -71,7 +70,7 @@ func (t *Comm) collect(timeout time.Duration) (*list, error) {
 		}),
 	)
 	if err == nil {
-		err = t.fitsAsJSON("what a rank tells of itself", self)
+		err = t.fits("what a rank tells of itself", self)
 	}
 	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
@@ -129,41 +128,39 @@ func (c *collector) decide() (*list, error) {
 		problems = append(problems, missing)
 	}
 	v := verdict{Rank0: c.comm.self.String()}
+	c.final = &v
 	if len(problems) > 0 {
 		v.Error = clip(strings.Join(problems, "; "))
-	} else if l, data, err := c.roster(); err != nil {
-		v.Error = clip(err.Error())
+	} else if l, err := c.list(&v); err != nil {
+		v.List, v.Error = nil, clip(err.Error())
 	} else {
-		c.encoded, c.sent, c.limit = data, time.Now(), awake.Of(c.comm.ctx).Limit(c.timeout)
-		_ = c.comm.conn.Publish(rosterSubject(c.comm.self.RunID), data) // may be lost: a rank then asks again
+		c.sent, c.limit = time.Now(), awake.Of(c.comm.ctx).Limit(c.timeout)
+		c.tell(rosterSubject(c.comm.self.RunID), v)
 		c.mu.Unlock()
 		return l, nil
 	}
-	c.final = &v
 	for id := range c.processes {
 		c.answer(id, v)
 	}
 	c.mu.Unlock()
-	if err := c.comm.fitsAsJSON("the reason", v); err != nil { // too long to be sent to the other ranks
+	if err := c.comm.fits("the reason", v); err != nil { // too long to be sent to the other ranks
 		return nil, errors.New(v.Error)
 	}
 	c.waitAcks()
 	return nil, errors.Join(errors.New(v.Error), flush(c.comm.ctx, c.comm.conn, flushTimeout))
 }
 
-// roster returns the list of all ranks, and the same as it is sent.
-func (c *collector) roster() (*list, []byte, error) {
-	members := c.members()
-	l, err := newList(members)
-	if err != nil {
-		return nil, nil, err
+// list returns the list of all ranks, and puts it into v.
+func (c *collector) list(v *verdict) (l *list, err error) {
+	l = newList(c.members())
+	if v.List, err = l.encode(); err == nil {
+		err = c.comm.fits(fmt.Sprintf("the list of %d ranks", len(c.byRank)), v)
 	}
-	data, err := l.encode()
-	if err == nil {
-		err = c.comm.fits(fmt.Sprintf("the list of %d ranks", len(members)), data)
-	}
-	return l, data, err
+	return l, err
 }
+
+// begun reports whether the list was sent.
+func (c *collector) begun() bool { return c.final != nil && c.final.List != nil }
 
 // waitAcks waits, at most for ackGrace, until all processes have confirmed the verdict.
 func (c *collector) waitAcks() {
@@ -204,7 +201,7 @@ func (c *collector) receive(m pubsub.Message) {
 		v.Who, v.Left = true, max(time.Millisecond, c.limit.Left())
 		c.answer(h.ID, v)
 		return
-	case c.encoded != nil:
+	case c.begun():
 		v.Error = c.tooLate(h.Member)
 		c.answer(h.ID, v)
 		return
@@ -212,7 +209,7 @@ func (c *collector) receive(m pubsub.Message) {
 		c.admit(h)
 	}
 	switch {
-	case c.encoded != nil:
+	case c.begun():
 		c.sendAgain(h.ID)
 	case c.final != nil:
 		c.answer(h.ID, *c.final)
@@ -246,7 +243,7 @@ func (c *collector) sendAgain(id string) {
 		return
 	}
 	h.sent = time.Now()
-	_ = c.comm.conn.Publish(verdictSubject(c.comm.self.RunID, id), c.encoded) // may be lost: the rank then asks again
+	c.answer(id, *c.final)
 }
 
 // admit enters a process that says hello for the first time.
@@ -312,9 +309,12 @@ func (c *collector) missing() string {
 		min(time.Since(c.start).Round(10*time.Millisecond), c.timeout), formatRuns(here))
 }
 
-// answer sends v to the process id. It may be lost: the process then asks again.
-func (c *collector) answer(id string, v verdict) {
+// answer sends v to the process id.
+func (c *collector) answer(id string, v verdict) { c.tell(verdictSubject(c.comm.self.RunID, id), v) }
+
+// tell sends v. It may be lost: whoever misses it asks again.
+func (c *collector) tell(subject string, v verdict) {
 	if data, err := json.Marshal(v); err == nil {
-		_ = c.comm.conn.Publish(verdictSubject(c.comm.self.RunID, id), data)
+		_ = c.comm.conn.Publish(subject, data)
 	}
 }

@@ -147,10 +147,10 @@ func (t *Comm) Members() []Member {
 }
 
 // Whole returns the Parts of all ranks together.
-func (t *Comm) Whole() Part { return t.members.head.Whole }
+func (t *Comm) Whole() Part { return t.members.Whole }
 
 // TakeWhole replaces Whole by that of a stage of t, in which its ranks have agreed once more.
-func (t *Comm) TakeWhole(stage *Comm) { t.members.head.Whole = stage.Whole() }
+func (t *Comm) TakeWhole(stage *Comm) { t.members.Whole = stage.Whole() }
 
 // Conn returns the connection of this rank; nil for a run of one rank without a server.
 func (t *Comm) Conn() Conn { return t.conn }

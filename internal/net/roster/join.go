@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"jacobi/internal/base/awake"
@@ -34,13 +33,16 @@ type hello struct {
 	sent time.Time // on rank 0: when the process was sent the roster for itself
 }
 
-// verdict is rank 0's answer to a hello. It is final when Error is set. The other final answer is the roster, a list,
-// which goes to all ranks at once; a rank that has missed it gets it again when it repeats its hello.
+// verdict is rank 0's answer to a hello. It is final when Error or List is set. One with the list goes to all ranks at
+// once; a rank that has missed it gets it again when it repeats its hello.
 type verdict struct {
 	Rank0 string        `json:"rank0,omitempty"` // rank 0 in words, for messages
 	Left  time.Duration `json:"left,omitempty"`  // until rank 0 gives up
 	Who   bool          `json:"who,omitempty"`   // rank 0 does not know the ID, and wants the whole hello
 	Error string        `json:"error,omitempty"`
+	List  []byte        `json:"list,omitempty"` // as list.encode returns it
+
+	mine bool // it came to this process alone
 }
 
 // Join meets the other ranks of self's run. All ranks call it, in any order. Every rank gets the same roster, or every
@@ -65,7 +67,7 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 	case conn == nil:
 		alone := []Member{self}
 		agreeLocal(alone)
-		t.members, err = newList(alone)
+		t.members = newList(alone)
 	case self.Rank == 0:
 		t.members, err = t.collect(timeout)
 	default:
@@ -83,10 +85,10 @@ func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*
 
 // ask repeats hello to rank 0 until the verdict is final.
 func (t *Comm) ask(timeout time.Duration) (*list, error) {
-	answers, rosters := make(chan verdict, 16), make(chan receivedList, 1)
-	err := t.hear(answers, rosters)
+	answers := make(chan verdict, 16)
+	err := t.hear(answers)
 	if err == nil {
-		err = t.fitsAsJSON("what a rank tells of itself", hello{ID: t.id, Member: t.self})
+		err = t.fits("what a rank tells of itself", hello{ID: t.id, Member: t.self})
 	}
 	if err == nil {
 		err = flush(t.ctx, t.conn, timeout)
@@ -108,13 +110,18 @@ func (t *Comm) ask(timeout time.Duration) (*list, error) {
 				t.sayHello(t.self, true)
 				return nil, errors.Join(errors.New(v.Error), flush(t.ctx, t.conn, flushTimeout))
 			}
+			if v.List != nil {
+				// A process that is not in the list for all is told why when it says hello.
+				if l, err := t.readList(v.List); err == nil || v.mine {
+					return l, err
+				}
+				continue
+			}
 			if known = !v.Who; !known {
 				t.sayHello(t.self, false)
 			}
 			rank0 = v.Rank0
 			deadline.Reset(max(0, min(v.Left, time.Hour)) + joinGrace)
-		case r := <-rosters:
-			return r.list, r.err
 		case <-again.C:
 			wait = min(2*wait, last)
 			again.Reset(wait)
@@ -135,57 +142,34 @@ func (t *Comm) ask(timeout time.Duration) (*list, error) {
 	}
 }
 
-// receivedList is a roster that rank 0 has sent, or why it cannot be used.
-type receivedList struct {
-	list *list
-	err  error
-}
-
-// hear passes on what rank 0 says: answers to this process, and the first roster, which rosters has room for.
-func (t *Comm) hear(answers chan<- verdict, rosters chan<- receivedList) error {
-	var taken atomic.Bool
-	take := func(data []byte, mine bool) {
-		if taken.Load() {
-			return
-		}
-		l, err := t.readRoster(data)
-		// A process that is not in the roster for all is told why when it says hello.
-		if (err == nil || mine) && taken.CompareAndSwap(false, true) {
-			rosters <- receivedList{l, err}
+// hear passes on what rank 0 says to this process and to all.
+func (t *Comm) hear(answers chan<- verdict) error {
+	take := func(mine bool) func(pubsub.Message) {
+		return func(m pubsub.Message) {
+			v := verdict{mine: mine}
+			if json.Unmarshal(m.Data, &v) != nil {
+				return
+			}
+			select {
+			case answers <- v:
+			default: // too many at once: the next hello brings another
+			}
 		}
 	}
 	return errors.Join(
-		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
-			var v verdict
-			if isList(m.Data) {
-				take(m.Data, true)
-			} else if json.Unmarshal(m.Data, &v) == nil {
-				select {
-				case answers <- v:
-				default: // too many at once: the next hello brings another
-				}
-			}
-		}),
-		t.subscribe(rosterSubject(t.self.RunID), func(m pubsub.Message) { take(m.Data, false) }),
+		t.subscribe(verdictSubject(t.self.RunID, t.id), take(true)),
+		t.subscribe(rosterSubject(t.self.RunID), take(false)),
 	)
 }
 
-// fitsAsJSON returns an error if v as JSON is too large for one message.
-func (t *Comm) fitsAsJSON(what string, v any) error {
+// fits returns an error if v as JSON is too large for one message.
+func (t *Comm) fits(what string, v any) error {
 	data, err := json.Marshal(v)
-	if err == nil {
-		err = t.fits(what, data)
-	}
-	return err
-}
-
-// fits returns an error if data is too large for one message.
-func (t *Comm) fits(what string, data []byte) error {
-	if limit := t.conn.MaxPayload(); int64(len(data)) > limit {
-		return fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
+	if limit := t.conn.MaxPayload(); err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s takes %d bytes, and max_payload in the configuration of the NATS server is %d",
 			what, len(data), limit)
 	}
-	return nil
+	return err
 }
 
 // sayHello sends a hello with what this rank tells of itself, or nothing of it. It may fail or be lost: the caller
@@ -196,8 +180,8 @@ func (t *Comm) sayHello(self Member, heard bool) {
 	}
 }
 
-// readRoster reads a roster that rank 0 has sent.
-func (t *Comm) readRoster(data []byte) (*list, error) {
+// readList reads a list that rank 0 has sent.
+func (t *Comm) readList(data []byte) (*list, error) {
 	l, err := parseList(data, t.self.Size)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestNodeReadings(t *testing.T) {
 			`of its GPUs; allowed here is round-robin`},
 		{device.Coolest, 5, nil, `device.select "coolest": no rank on this node has local rank 0`},
 	} {
-		got, err := nodeReadings(test.policy, members[test.self], groupsOf(t, members))
+		got, err := nodeReadings(test.policy, members[test.self], roster.GroupsOf(members))
 		if !reflect.DeepEqual(got, test.want) || fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
 			t.Errorf("%s, rank %d: %v, %v; want %v, %s", test.policy, test.self, got, err, test.want, test.err)
 		}
@@ -64,16 +64,6 @@ func TestOnGPU(t *testing.T) {
 	if got := (devices{}).onGPU(fault); got != fault {
 		t.Errorf("on the CPU: %v, want %v", got, fault)
 	}
-}
-
-// groupsOf returns the groups of members, by rank.
-func groupsOf(t *testing.T, members []roster.Member) []roster.Group {
-	t.Helper()
-	groups, err := roster.GroupsOf(members)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return groups
 }
 
 // Each GPU that several ranks use is named once. The CPU is none.

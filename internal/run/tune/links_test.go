@@ -49,7 +49,7 @@ func TestLinksToMeasure(t *testing.T) {
 		{on("cpu", "", "", ""), halo.ModeAuto, true, [][2]int{{0, 1}, {1, 2}, {2, 0}}},
 		{mixed, halo.ModeAuto, false, [][2]int{{0, 1}}},
 	} {
-		if got := linksToMeasure(groupsOf(t, c.members), c.mode, c.periodic); !reflect.DeepEqual(got, c.want) {
+		if got := linksToMeasure(roster.GroupsOf(c.members), c.mode, c.periodic); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%d ranks, %s, periodic %t: %v, want %v", len(c.members), c.mode, c.periodic, got, c.want)
 		}
 	}

@@ -8,16 +8,6 @@ import (
 	"jacobi/solver"
 )
 
-// groupsOf returns the groups of members, by rank.
-func groupsOf(t *testing.T, members []roster.Member) []roster.Group {
-	t.Helper()
-	groups, err := roster.GroupsOf(members)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return groups
-}
-
 // The ranks divide the mesh by what all of their devices can do, which they find in their roster.
 func TestDepthAndPassesOfAllDevices(t *testing.T) {
 	for _, c := range []struct {
@@ -28,7 +18,7 @@ func TestDepthAndPassesOfAllDevices(t *testing.T) {
 		for _, depth := range c.depths {
 			members = append(members, roster.Member{Role: roster.Role{Depth: depth}})
 		}
-		if got := preferredDepth(groupsOf(t, members)); got != c.want {
+		if got := preferredDepth(roster.GroupsOf(members)); got != c.want {
 			t.Errorf("%v: %d, want %d", c.depths, got, c.want)
 		}
 	}
