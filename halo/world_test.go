@@ -53,8 +53,8 @@ func (w *world) join(t testing.TB, run RunID) {
 	var wg sync.WaitGroup
 	for r := range w.opts {
 		wg.Go(func() {
-			self := roster.Member{Identity: roster.Identity{RunID: run.String(), Rank: r, Size: len(w.opts), LocalSize: 1}}
-			comm, err := roster.Join(t.Context(), w.opts[r].NATS.Conn, self, halotest.Long)
+			id := roster.Identity{RunID: run.String(), Rank: r, Size: len(w.opts), LocalSize: 1}
+			comm, err := roster.Join(t.Context(), w.opts[r].NATS.Conn, roster.Member{Identity: id}, halotest.Long)
 			if err == nil {
 				w.opts[r].Comm = comm
 				t.Cleanup(comm.Close)
