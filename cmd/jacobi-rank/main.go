@@ -243,11 +243,11 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 const studyGC = 400
 
 // taskOf returns what the ranks do in place of solving; nil if they solve. A probe comes with its request.
-func taskOf(origin roster.Origin, request *probe.Request, printer *probe.Printer) (rank.Task, error) {
+func taskOf(origin roster.Origin, request probe.Request, printer *probe.Printer) (rank.Task, error) {
 	order := os.Getenv(roster.EnvSoak)
 	switch launched := origin.By == roster.ByLauncher; {
 	case request != nil:
-		return tasks.Probe(*request, printer.Add), nil
+		return tasks.Probe(request, printer.Add), nil
 	case launched && os.Getenv(roster.EnvExamine) != "":
 		node, err := examine.Here()
 		if err != nil {
@@ -284,30 +284,26 @@ func summarize(report output.Report, outputs *output.Held, toStdout bool) error 
 // probeFlags are the flags of a rank that measures its machine for a scheduler. They mean what the arguments and flags
 // of launcher probe mean.
 type probeFlags struct {
-	parts            string
-	json             bool
-	weight           int
-	expect, pictures string
+	parts, expect string
+	json          bool
 }
 
 func (p *probeFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&p.parts, "probe", "", "measure the machines instead of solving: `PARTS`, as in copies,peers, or all")
 	f.BoolVar(&p.json, "json", false, "with --probe: print one JSON object")
-	f.IntVar(&p.weight, "weight", 0, "with --probe: `STEPS` of the kernel of the part overlap (default: by time)")
 	f.StringVar(&p.expect, "expect", "", "with --probe: `FILE` with bounds of figures")
-	f.StringVar(&p.pictures, "pictures", "", "with --probe: `DIR` for pictures")
 }
 
 // request returns what to measure, nil if the rank is to solve, and what prints it.
-func (p probeFlags) request(origin roster.Origin) (*probe.Request, *probe.Printer, error) {
-	out := &probe.Printer{Out: os.Stdout, JSON: p.json, Pictures: p.pictures}
+func (p probeFlags) request(origin roster.Origin) (probe.Request, *probe.Printer, error) {
+	out := &probe.Printer{Out: os.Stdout, JSON: p.json}
 	var r probe.Request
 	var err error
 	switch env := os.Getenv(roster.EnvProbe); {
 	case origin.By == roster.ByLauncher && env != "":
 		r, err = probe.ParseRequest(env)
 	case p.parts != "":
-		r, err = probe.NewRequest(strings.Split(p.parts, ","), p.weight)
+		r, err = probe.NewRequest(strings.Split(p.parts, ","))
 	default:
 		return nil, out, nil
 	}
@@ -319,7 +315,7 @@ func (p probeFlags) request(origin roster.Origin) (*probe.Request, *probe.Printe
 			return nil, out, err
 		}
 	}
-	return &r, out, out.Check()
+	return r, out, nil
 }
 
 // watchSignals returns a context that ends with the first SIGINT or SIGTERM; its cause is a *rank.StopError. A second

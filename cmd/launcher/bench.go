@@ -28,7 +28,6 @@ import (
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
 	"jacobi/internal/run/plan"
-	"jacobi/internal/tools/probe/gpu"
 	"jacobi/internal/tools/scaling"
 )
 
@@ -140,7 +139,7 @@ func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) e
 // cases returns the plans of all runs that the flags ask for, by size and then by number of ranks. It fails if any of
 // them cannot run.
 func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(string)) ([]*plan.Plan, error) {
-	ranks := gpu.Counts(max(1, cfg.Run.Ranks))
+	ranks := doublings(max(1, cfg.Run.Ranks))
 	if o.rankList != "" {
 		var err error
 		if ranks, err = parseList("--ranks", o.rankList); err != nil {
@@ -169,6 +168,14 @@ func (o *benchOptions) cases(ctx context.Context, cfg configs.Config, say func(s
 		}
 	}
 	return cases, nil
+}
+
+// doublings returns 1, 2, 4... below n, and n.
+func doublings(n int) (list []int) {
+	for k := 1; k < n; k *= 2 {
+		list = append(list, k)
+	}
+	return append(list, n)
 }
 
 // benchConfig returns the configuration of one case: all sweeps from the initial field, and no files.

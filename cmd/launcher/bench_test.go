@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,5 +77,13 @@ func TestBenchmarkHasItsOwnConfiguration(t *testing.T) {
 		c.Solver.MaxIterations != 1000 ||
 		c.Output.Dir != "out" || c.Output.Field+c.Output.Picture+c.Output.History+c.Output.Report != "" {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestDoublings(t *testing.T) {
+	for n, want := range map[int][]int{1: {1}, 2: {1, 2}, 5: {1, 2, 4, 5}, 8: {1, 2, 4, 8}} {
+		if got := doublings(n); !slices.Equal(got, want) {
+			t.Errorf("up to %d: %v, want %v", n, got, want)
+		}
 	}
 }

@@ -31,7 +31,7 @@ Exit codes: 0 everything was measured that can be, and is as expected; 1 a part 
 expected.`
 
 const probeExamples = `  launcher probe
-  launcher probe copies peers --pictures pictures
+  launcher probe copies peers
   launcher probe -np 8 --host node1:4,node2:4 --json > machine.json
   launcher probe --expect accepted.json
   srun -n 8 jacobi-rank --probe all`
@@ -39,9 +39,8 @@ const probeExamples = `  launcher probe
 // probeOptions are the flags of launcher probe.
 type probeOptions struct {
 	options
-	asJSON           bool
-	weight           int
-	expect, pictures string
+	asJSON bool
+	expect string
 }
 
 func newProbeCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -57,7 +56,7 @@ func newProbeCommand(stdout, stderr io.Writer) *cobra.Command {
 		Example:   probeExamples,
 		ValidArgs: probe.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			request, err := probe.NewRequest(args, o.weight)
+			request, err := probe.NewRequest(args)
 			if err != nil {
 				return err
 			}
@@ -70,23 +69,18 @@ func newProbeCommand(stdout, stderr io.Writer) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.asJSON, "json", false, "print one JSON object with a key for each part")
 	f.StringVar(&o.expect, "expect", "", "`FILE` with bounds of figures; what does not meet them makes probe fail")
-	f.IntVar(&o.weight, "weight", 0, "`STEPS` of the kernel of the part overlap (default: for the time of a copy)")
-	f.StringVar(&o.pictures, "pictures", "", "`DIR` for pictures, as PNG")
 	o.define(f)
 	return cmd
 }
 
 // startProbe starts ranks that measure, and prints what they find.
 func startProbe(ctx context.Context, o probeOptions, request probe.Request, stdout, stderr io.Writer) error {
-	out := &probe.Printer{Out: stdout, JSON: o.asJSON, Pictures: o.pictures}
+	out := &probe.Printer{Out: stdout, JSON: o.asJSON}
 	var err error
 	if o.expect != "" {
 		if out.Bounds, err = probe.ReadBounds(o.expect); err != nil {
 			return fmt.Errorf("--expect: %w", err)
 		}
-	}
-	if err := out.Check(); err != nil {
-		return err
 	}
 	cfg, err := o.load()
 	if err != nil {

@@ -19,7 +19,6 @@ type Machine struct {
 	Nodes  []string       // hosts of all nodes of the probe
 	Ranks  int            // of a run on this node
 	DType  string         // grid.dtype: float32 or float64
-	Weight int            // of the kernel of the part overlap, see Request
 	Driver *driver.Driver // nil without GPUs
 	GPUs   []driver.Device
 	NoGPU  error // why there are none

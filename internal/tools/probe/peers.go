@@ -105,7 +105,7 @@ func (r *Result) judgePeers(m *Machine, pairs []pair) {
 		cell        func(pair) any
 	}{
 		{"access: a row maps the memory of a column", "", func(p pair) any { return p.access }},
-		{peerRates, "B/s", func(p pair) any { return p.rate }},
+		{"copies: a row sends and a column receives", "B/s", func(p pair) any { return p.rate }},
 		{"copies both ways at once", "B/s", func(p pair) any { return p.both }},
 		{"latency of a write", "s", func(p pair) any { return p.latency }},
 	} {
@@ -125,19 +125,6 @@ func (r *Result) judgePeers(m *Machine, pairs []pair) {
 		}
 		r.show(t)
 	}
-}
-
-// peerRates is the title of the table that is drawn.
-const peerRates = "copies: a row sends and a column receives"
-
-// drawPeers draws the rates of all pairs as a heat map.
-func drawPeers(tables []Table) ([]byte, error) {
-	for _, t := range tables {
-		if t.Title == peerRates {
-			return t.heatMap("Copies between GPUs, GB/s (a row sends, a column receives)", 1e9)
-		}
-	}
-	return nil, nil
 }
 
 // peerEnd is what one GPU holds for measurements from the goroutine of the first GPU.

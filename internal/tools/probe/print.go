@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
@@ -23,30 +19,16 @@ import (
 
 // Printer prints the reports of a probe: each one as soon as it is there, or all of them at the end as JSON.
 type Printer struct {
-	Out      io.Writer
-	JSON     bool
-	Bounds   Bounds
-	Pictures string // directory; "" for no pictures
+	Out    io.Writer
+	JSON   bool
+	Bounds Bounds
 
 	reports []Report
-}
-
-// Check returns an error if the pictures cannot be written.
-func (p *Printer) Check() error {
-	if p.Pictures != "" {
-		if err := os.MkdirAll(p.Pictures, 0o755); err != nil {
-			return fmt.Errorf("--pictures: %w", err)
-		}
-	}
-	return nil
 }
 
 // Add takes a report.
 func (p *Printer) Add(r Report) error {
 	p.reports = append(p.reports, r)
-	if err := p.draw(r); err != nil {
-		return err
-	}
 	if p.JSON || r.Text == "" && r.NotRun == "" && r.Fault == "" {
 		return nil
 	}
@@ -61,29 +43,6 @@ func (p *Printer) Add(r Report) error {
 	}
 	_, err := io.WriteString(p.Out, text+"\n")
 	return err
-}
-
-// draw writes the picture of a report.
-func (p *Printer) draw(r Report) error {
-	i := slices.Index(Names(), r.Part)
-	if p.Pictures == "" || r.Data == nil || i < 0 || Parts()[i].draw == nil {
-		return nil
-	}
-	var tables []Table
-	var png []byte
-	err := json.Unmarshal(r.Data, &tables)
-	if err == nil {
-		png, err = Parts()[i].draw(tables)
-	}
-	if err != nil {
-		return fmt.Errorf("draw %s on %s: %w", r.Part, r.Host, err)
-	}
-	if png == nil {
-		return nil
-	}
-	host := strings.NewReplacer("/", "_", "\x00", "_").Replace(r.Host)
-	path := filepath.Join(p.Pictures, fmt.Sprintf("probe-%s-%s.png", r.Part, host))
-	return renameio.WriteFile(path, png, 0o666, renameio.WithTempDir(p.Pictures))
 }
 
 // Reports returns how many reports were added.

@@ -3,8 +3,7 @@
 //	probe.go      the list of parts, in the order in which they run, and what a user asks for
 //	machine.go    what a part measures: the devices of one node, and the way to the others
 //	result.go     what a part returns, as tables too, and the same with its node, as it travels to the launcher
-//	ways.go       ways to do the same work, such as sums, and the table of them
-//	print.go      the terminal and JSON, and bounds for the acceptance of a machine; picture.go: pictures
+//	print.go      the terminal and JSON, and bounds for the acceptance of a machine
 //	gpu/          opening and timing GPUs
 //
 // Every part has a file of its name. internal/tools/tasks runs the parts, one after the other, on one rank of each
@@ -45,22 +44,16 @@ type Part struct {
 	Help string // one line for the help text
 	// measure returns what the part found on this node. A part that cannot run there returns a Result with NotRun.
 	measure func(ctx context.Context, m *Machine) (Result, error)
-	// draw returns a picture of the tables of a Result, as PNG; nil for a part without pictures.
-	draw func(tables []Table) ([]byte, error)
 }
 
 // Parts lists all parts in the order in which they run.
 func Parts() []Part {
 	return []Part{
-		{"devices", "GPUs: identity, load, errors, clocks, links, near cores; which GPU a rank takes", devices, nil},
-		{"copies", "copies of the host's memory, between host and GPU (pinned, pageable), within a GPU", copies, nil},
-		{"peers", "access, bandwidth and latency between GPUs; shared memory between ranks", peers, drawPeers},
-		{"overlap", "copy in, kernel, copy out: in turn, and overlapped in chunks on streams", overlap, drawOverlap},
-		{"nats", "round trip and bandwidth to each node through the server of a run", natsPart, nil},
-		{"sweep", "passes on each GPU alone, or on the CPU; the exchange of halos alone", sweep, nil},
-		{"transposes", "a matrix transposed within a GPU, over several GPUs and on the CPU, step by step", transposes,
-			nil},
-		{"reductions", "an array added within a GPU, over several GPUs and on the CPU, step by step", reductions, nil},
+		{"devices", "GPUs: identity, load, errors, clocks, links, near cores; which GPU a rank takes", devices},
+		{"copies", "copies of the host's memory, between host and GPU (pinned, pageable), within a GPU", copies},
+		{"peers", "access, bandwidth and latency between GPUs; shared memory between ranks", peers},
+		{"nats", "round trip and bandwidth to each node through the server of a run", natsPart},
+		{"sweep", "passes on each GPU alone, or on the CPU; the exchange of halos alone", sweep},
 	}
 }
 
@@ -92,19 +85,12 @@ func (p Part) Run(ctx context.Context, m *Machine) Report {
 	return r.Report
 }
 
-// mostWeight is the largest weight; on an H200, 128 MiB then take about a second.
-const mostWeight = 1 << 18
-
-// Request says what to measure. In JSON it is the value of roster.EnvProbe.
-type Request struct {
-	Names []string `json:"parts"` // in the order of Parts
-	// Weight is that of the kernel of the part overlap, see cuda/kernels/probe_chunk.cu; 0: as long as a copy takes.
-	Weight int `json:"weight,omitempty"`
-}
+// Request says what to measure: names of parts, in the order of Parts.
+type Request []string
 
 // NewRequest returns a request for the parts with the given names, all parts if there are none or the only one is
 // "all".
-func NewRequest(names []string, weight int) (Request, error) {
+func NewRequest(names []string) (Request, error) {
 	if len(names) == 0 || len(names) == 1 && names[0] == "all" {
 		names = Names()
 	}
@@ -116,34 +102,24 @@ func NewRequest(names []string, weight int) (Request, error) {
 		if best, ok := suggest.Nearest(n, Names()); ok {
 			hint = fmt.Sprintf("; did you mean %s?", best)
 		}
-		return Request{}, fmt.Errorf("part %q: allowed are %s%s", n, strings.Join(Names(), ", "), hint)
+		return nil, fmt.Errorf("part %q: allowed are %s%s", n, strings.Join(Names(), ", "), hint)
 	}
-	if weight < 0 || weight > mostWeight {
-		return Request{}, fmt.Errorf("--weight %d: allowed are 1 to %d, and 0 for as long as a copy takes", weight,
-			mostWeight)
-	}
-	chosen := slices.DeleteFunc(Names(), func(n string) bool { return !slices.Contains(names, n) })
-	return Request{chosen, weight}, nil
+	return slices.DeleteFunc(Names(), func(n string) bool { return !slices.Contains(names, n) }), nil
 }
 
 // ParseRequest parses the value of roster.EnvProbe.
-func ParseRequest(text string) (r Request, err error) {
-	if err = json.Unmarshal([]byte(text), &r); err == nil {
-		r, err = NewRequest(r.Names, r.Weight)
-	}
+func ParseRequest(text string) (Request, error) {
+	r, err := NewRequest(strings.Split(text, ","))
 	if err != nil {
-		err = fmt.Errorf("%s: %w", roster.EnvProbe, err)
+		return nil, fmt.Errorf("%s: %w", roster.EnvProbe, err)
 	}
-	return r, err
+	return r, nil
 }
 
 // String returns the request as the value of roster.EnvProbe.
-func (r Request) String() string {
-	text, _ := json.Marshal(r) // strings and a number always have JSON
-	return string(text)
-}
+func (r Request) String() string { return strings.Join(r, ",") }
 
 // Parts returns the parts of the request.
 func (r Request) Parts() []Part {
-	return slices.DeleteFunc(Parts(), func(p Part) bool { return !slices.Contains(r.Names, p.Name) })
+	return slices.DeleteFunc(Parts(), func(p Part) bool { return !slices.Contains(r, p.Name) })
 }

@@ -37,7 +37,7 @@ type Report struct {
 // Result is a Report in the making. A part returns what it has together with an error.
 type Result struct {
 	Report
-	Tables  []Table // for JSON and pictures
+	Tables  []Table // for JSON
 	Details any     // for JSON in place of Tables
 }
 

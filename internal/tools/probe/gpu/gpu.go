@@ -135,23 +135,6 @@ func (g *GPU) Kernel(name string, args ...any) (k Kernel) {
 	return k
 }
 
-// Threads is the size of a block of every kernel of the probe but the ping-pong.
-const Threads = 256
-
-// Queue launches blocks of Threads threads: x, or x times y.
-func (k Kernel) Queue(s *driver.Stream, x, y int) error {
-	return k.Launch(s, driver.Dim{X: x, Y: y}, driver.Dim{X: Threads}, 0, k.args)
-}
-
-// AtOnce returns how many blocks of k the GPU runs at the same time, at least 1.
-func (g *GPU) AtOnce(k Kernel) int {
-	blocks := 0
-	if g.err == nil {
-		blocks, g.err = k.BlocksPerSM(Threads, 0)
-	}
-	return max(1, blocks*g.SMs)
-}
-
 // QueueOne launches a single thread.
 func (k Kernel) QueueOne(s *driver.Stream) error {
 	return k.Launch(s, driver.Dim{X: 1}, driver.Dim{X: 1}, 0, k.args)
@@ -277,18 +260,6 @@ func (c *Crew) connect(i int) error {
 	return nil
 }
 
-// Peers reports whether every GPU has access to every other one.
-func (c *Crew) Peers() bool {
-	for i, access := range c.Access {
-		for j, can := range access {
-			if i != j && !can {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // Each calls do for every GPU at the same time, on the GPU's goroutine, and waits.
 func (c *Crew) Each(do func(i int) error) error {
 	errs := make([]error, len(c.jobs))
@@ -312,27 +283,4 @@ func (c *Crew) On(i int, do func() error) error {
 		}
 		return err
 	})
-}
-
-// Synchronize waits until all GPUs have done their work.
-func (c *Crew) Synchronize() error {
-	return c.Each(func(i int) error { return c.GPUs[i].Context.Synchronize() })
-}
-
-// Timed returns a function that does work once all GPUs are idle, and returns how long that took.
-func (c *Crew) Timed(work func() error) func() (time.Duration, error) {
-	return func() (time.Duration, error) {
-		if err := c.Synchronize(); err != nil {
-			return 0, err
-		}
-		return Wall(work)()
-	}
-}
-
-// Counts returns 1, 2, 4... below n, and n: the numbers of GPUs, or of ranks, on which work is measured.
-func Counts(n int) (list []int) {
-	for k := 1; k < n; k *= 2 {
-		list = append(list, k)
-	}
-	return append(list, n)
 }
