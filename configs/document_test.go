@@ -76,7 +76,7 @@ func TestHash(t *testing.T) {
 			seen[Hash(c)] = key
 		}
 	}
-	if got, want := Hash(Default()), "fa1f4b3e637975281cd6d89911261af28a548ed4671b3c91a18b38b3619b937d"; got != want {
+	if got, want := Hash(Default()), "79d430edbbd5d780d9cc8494d62c59889414bd3be608b99151ed066279d4cfbd"; got != want {
 		t.Errorf("hash of the default %s, want %s", got, want)
 	}
 }
@@ -100,7 +100,6 @@ var odd = Config{
 		Contours: 7, Every: Interval{Sweeps: 30}, Float32: true, Gradient: true,
 		Matrix: true, Materials: true, Trace: "t.json",
 		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
-		Animation: "f.gif", AnimationEvery: Interval{Sweeps: 9},
 	},
 	Trace:   Trace{Passes: 7, From: 20, To: 30},
 	Metrics: Metrics{Listen: "[::1]:9464", Linger: 90 * time.Minute},
@@ -216,8 +215,6 @@ output:
   every: ""
   probes: ""
   probes_every: ""
-  animation: ""
-  animation_every: ""
 trace:
   passes: 500
   from: 0

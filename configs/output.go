@@ -42,9 +42,6 @@ type Output struct {
 	// interval of their own or else Every, before.
 	Probes      string   `key:"probes"`
 	ProbesEvery Interval `key:"probes_every"`
-	// Animation shows the field at an interval of its own, or else at Every.
-	Animation      string   `key:"animation"`
-	AnimationEvery Interval `key:"animation_every"`
 }
 
 // Stdout as the name of a history or a report stands for standard output.
@@ -66,7 +63,6 @@ func (o Output) Files() []OutputFile {
 	all := []OutputFile{
 		{"output.field", o.Field, []string{".npy", ".vti", ".zarr"}, false},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}, false},
-		{"output.animation", o.Animation, []string{".gif", ".png", ".apng"}, false},
 		{"output.history", o.History, []string{".csv"}, true},
 		{"output.probes", o.probesFile(), []string{".csv"}, false},
 		{"output.trace", o.Trace, []string{".json"}, false},
@@ -156,9 +152,6 @@ func (v *validator) output(c Config) {
 	needsField(o.Gradient, "output.gradient", "true")
 	needsField(o.Materials, "output.materials", "true")
 	needsField(o.Series(), "output.every", strconv.Quote(o.Every.String()))
-	if o.Animation != "" && o.AnimationInterval() == (Interval{}) {
-		v.fault("output.animation %q: output.animation_every or output.every has to say when", o.Animation)
-	}
 	if o.probesFile() == "" {
 		return
 	}
@@ -209,9 +202,6 @@ func (o Output) Index() string {
 	}
 	return ""
 }
-
-// AnimationInterval returns the interval of the frames of the animation.
-func (o Output) AnimationInterval() Interval { return cmp.Or(o.AnimationEvery, o.Every) }
 
 // ProbesFile is the name of the file of the probes.
 const ProbesFile = "probes.csv"

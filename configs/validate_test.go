@@ -143,10 +143,6 @@ var invalid = []struct {
 	{func(c *Config) {
 		c.Output.Probes, c.Output.ProbesEvery.Sweeps, c.Output.History = "a=(0,1)", 3, "probes.csv"
 	}, `output.probes "probes.csv": output.history has this name`},
-	{func(c *Config) { c.Output.Animation = "a.gif" },
-		`output.animation "a.gif": output.animation_every or output.every has to say when`},
-	{func(c *Config) { c.Output.Animation, c.Output.AnimationEvery.Sweeps = "field.png", 5 },
-		`output.animation "field.png": output.picture has this name`},
 	{func(c *Config) { c.NATS.URL = "localhost:4222" },
 		`nats.url "localhost:4222": must be nats://host:port; allowed are nats, tls, ws and wss`},
 	{func(c *Config) { c.NATS.URL = "http://u:p@h" },

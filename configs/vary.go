@@ -51,9 +51,8 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 // The sections whose keys belong to the start of the ranks, and the keys and sections that many runs cannot have.
 var (
 	startSections = []string{"run", "device", "halo", "nats", "metrics", "view", "log"}
-	soleKeys      = []string{"output.every", "output.probes_every", "output.animation", "output.animation_every",
-		"output.trace"}
-	soleSections = []string{"trace", "checkpoint"}
+	soleKeys      = []string{"output.every", "output.probes_every", "output.trace"}
+	soleSections  = []string{"trace", "checkpoint"}
 )
 
 const (

@@ -83,44 +83,6 @@ func saysReportOf(t *testing.T, dir, file string) {
 	}
 }
 
-// An animation is the same for any ranks, transport and depth, and Pillow reads its frames, as GIF and as PNG: one for
-// each sample and one for the end.
-func TestAnimation(t *testing.T) {
-	t.Parallel()
-	python := needPython(t, "PIL")
-	dir := t.TempDir()
-	keys := []string{"grid.nx=97", "grid.ny=131", "solver.tolerance=0", "solver.max_iterations=75", "output.field=",
-		"output.picture=", "output.animation_every=10 sweeps"}
-	const script = `
-import sys
-from PIL import Image
-im = Image.open(sys.argv[1])
-frames, shown = set(), []
-for i in range(im.n_frames):
-    im.seek(i)
-    frames.add(im.convert("RGB").tobytes())
-    shown.append(int(im.info["duration"]))
-print(im.format, im.size, len(frames), shown, im.info["loop"])`
-	for _, name := range []string{"field.gif", "field.png"} {
-		sums := map[string]bool{}
-		for i, settings := range [][]string{{"halo.depth=1"}, {"halo.transport=p2p", "halo.depth=16"},
-			{"halo.transport=nats", "halo.depth=7"}} {
-			out := fmt.Sprint(name, i)
-			mustRun(t, dir, "launcher", onRanks(i+1, slices.Concat(keys, settings,
-				[]string{"output.dir=" + out, "output.animation=" + name})...)...)
-			sums[rowsOf(t, filepath.Join(dir, out, name), 0)] = true
-		}
-		if len(sums) != 1 {
-			t.Errorf("%s: files %v, want the same for any ranks", name, sums)
-		}
-		want := strings.ToUpper(name[len("field."):]) +
-			" (942, 1137) 9 [100, 100, 100, 100, 100, 100, 100, 100, 2000] 0"
-		if got := pythonSays(t, python, script, filepath.Join(dir, name+"0", name)); got != want {
-			t.Errorf("Pillow says %s, want %s", got, want)
-		}
-	}
-}
-
 // VTK reads the field that three ranks wrote, with its spacings, and finds the values of the .npy file.
 func TestFieldForVTK(t *testing.T) {
 	t.Parallel()

@@ -381,12 +381,12 @@ func TestRunReplacesAnother(t *testing.T) {
 	for _, program := range []string{"launcher", "jacobi-rank"} {
 		dir := t.TempDir()
 		first := mustRun(t, dir, "launcher", append(short, set("run.name=first", "run.ranks=2", "output.every=5",
-			"output.probes=c=(0.5,0.5)", "output.animation=film.gif", "output.trace=trace.json",
+			"output.probes=c=(0.5,0.5)", "output.picture=first.png", "output.trace=trace.json",
 			"output.field=field.vti")...)...)
 		writeText(t, "", dir, "out", "mine.csv")
 		out := mustRun(t, dir, program, append(short, set("run.ranks=1")...)...)
 		const text = `out has the files of run \S+ \(first \(.*\)\), which ended on [-0-9]+ [:0-9]+: ` +
-			`this run replaces them, and removes film\.gif, field\.vti, trace\.json, probes\.csv, ` +
+			`this run replaces them, and removes first\.png, field\.vti, trace\.json, probes\.csv, ` +
 			`field\.pvd, field-\*\.vti \(3 fields\)\n`
 		if strings.Contains(first.stderr, "replaces") || !regexp.MustCompile(text).MatchString(out.stderr) {
 			t.Errorf("%s: want only %s in\n%s%s", program, text, first.stderr, out.stderr)

@@ -210,8 +210,7 @@ func (h *Held) Close() error {
 }
 
 // outputExtensions are those of the files that runs write.
-var outputExtensions = []string{".npy", ".vti", ".zarr", ".pvd", ".png", ".apng", ".jpg", ".jpeg", ".gif", ".csv",
-	".json"}
+var outputExtensions = []string{".npy", ".vti", ".zarr", ".pvd", ".png", ".jpg", ".jpeg", ".csv", ".json"}
 
 // isOutput reports whether a run may write a file of this name.
 func isOutput(name string) bool {
@@ -221,7 +220,7 @@ func isOutput(name string) bool {
 // IsLooseName reports whether a run of a study may write a file of this name.
 func IsLooseName(name string) bool {
 	return isOutput(name) && !strings.HasPrefix(name, ".") &&
-		!slices.Contains([]string{".zarr", ".pvd", ".apng", ".gif"}, strings.ToLower(filepath.Ext(name)))
+		!slices.Contains([]string{".zarr", ".pvd"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // Numbered returns the name of a file of one of many runs: field-7.npy for field.npy.

@@ -66,10 +66,10 @@ func EncodePicture(name string, t *Thumbnail, c Caption) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// WritePicture writes an encoded picture, or whatever else what is, to f and closes f.
-func WritePicture(f File, what, name string, data []byte) (FileReport, error) {
+// WritePicture writes an encoded picture to f and closes f.
+func WritePicture(f File, name string, data []byte) (FileReport, error) {
 	if err := write(f, data); err != nil {
-		return FileReport{}, fmt.Errorf("write %s: %w", what, err)
+		return FileReport{}, fmt.Errorf("write picture: %w", err)
 	}
 	return fileOf(name, data), nil
 }

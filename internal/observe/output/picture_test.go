@@ -65,7 +65,7 @@ func writePicture(t *testing.T, name string, th *Thumbnail) string {
 	must(t, err)
 	data, err := EncodePicture(name, th, Caption{Title: "dirichlet", Sweeps: 1, Norm: 0.5})
 	must(t, err)
-	done, err := WritePicture(p, "picture", name, data)
+	done, err := WritePicture(p, name, data)
 	must(t, err)
 	got, err := os.ReadFile(path)
 	if err != nil || done != fileOf(name, got) {
@@ -399,21 +399,6 @@ func TestSlantedOutlines(t *testing.T) {
 		length := math.Hypot(l[2]-l[0], l[3]-l[1]) * pixels
 		if math.Abs(float64(dark)/(2*length)-1) > 0.03 || math.Abs(float64(changed)/(4*length)-1) > 0.03 {
 			t.Errorf("%v: %d dark pixels and %d in all along %v", l, dark, changed, length)
-		}
-	}
-}
-
-// The frames of a film have the outlines at the same pixels, although their cells are larger.
-func TestOutlinesOfAFilm(t *testing.T) {
-	m := solver.Mesh{NX: 801, NY: 801, DType: solver.Float32}
-	var a Animation
-	must(t, a.Add(0, math.NaN(), frameOf(t, m, func(ix, _ int) float64 { return float64(ix) }), false))
-	pictures, err := a.draw(Caption{Outlines: [][4]float64{{299.5, 99.5, 299.5, 199.5}}})
-	must(t, err)
-	area := meshArea(t, pictures[0])
-	for x := 297; x < 303; x++ {
-		if got, want := rgb(pictures[0], area.Min.X+x, area.Min.Y+150) == ink, x == 299 || x == 300; got != want {
-			t.Errorf("column %d is ink: %v, want %v", x, got, want)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	h := hold(t, o)
 	defer release(t, h)
 	for _, name := range []string{"passwd", "../field.npy", "field.npy/x", "field.npy/zarr.json", "", ".", "list",
-		"field-5.npy", "film.png"} {
+		"field-5.npy", "other.png"} {
 		want := fmt.Sprintf("%q is no file of this run", name)
 		_, created := h.Create(name, 0)
 		_, _, opened := h.Open(name)

@@ -13,9 +13,6 @@ const (
 	minPixels = 800
 	maxPixels = 1280
 	maxAspect = 8
-	// The cells along the longer side of a frame of an animation, which is as large as a picture.
-	minFrameCells = 250
-	maxFrameCells = 400
 )
 
 // axis maps the points along one side of a mesh to pixels.
@@ -49,32 +46,21 @@ type grid struct {
 	hx, hy float64
 }
 
-func newScale(g grid) scale { return newScaleIn(g, minPixels, maxPixels) }
-
-// newFrameScale returns a scale of as many pixels with fewer cells.
-func newFrameScale(g grid) scale {
-	s, p := newScaleIn(g, minFrameCells, maxFrameCells), newScale(g)
-	s.x.pixels = float64(p.x.length(g.nx)) / float64(s.x.cells(g.nx))
-	s.y.pixels = float64(p.y.length(g.ny)) / float64(s.y.cells(g.ny))
-	return s
-}
-
-// newScaleIn is newScale for a longer side of about least to most pixels.
-func newScaleIn(g grid, least, most int) scale {
+func newScale(g grid) scale {
 	wide, high := float64(g.nx)*g.hx, float64(g.ny)*g.hy
 	if g.nx > g.ny || g.nx == g.ny && wide >= high {
-		x := fitted(g.nx, least, most, wide/high)
+		x := fitted(g.nx, wide/high)
 		return scale{x, beside(x, g.nx, g.ny, high/wide, g.hx == g.hy)}
 	}
-	y := fitted(g.ny, least, most, high/wide)
+	y := fitted(g.ny, high/wide)
 	return scale{beside(y, g.ny, g.nx, wide/high, g.hx == g.hy), y}
 }
 
 // fitted returns the axis of the side with more points, n, with whole pixels for each cell. The longer side, which is
-// this one if ratio, its length over that of the other one, is at least 1, takes about least to most pixels.
-func fitted(n, least, most int, ratio float64) axis {
+// this one if ratio, its length over that of the other one, is at least 1, takes about minPixels to maxPixels.
+func fitted(n int, ratio float64) axis {
 	part := min(1, max(ratio, 1./maxAspect))
-	least, most = int(math.Ceil(float64(least)*part)), int(float64(most)*part)
+	least, most := int(math.Ceil(minPixels*part)), int(maxPixels*part)
 	if n > most {
 		return axis{(n + most - 1) / most, 1}
 	}

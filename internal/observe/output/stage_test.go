@@ -351,7 +351,7 @@ func must(t *testing.T, err error) {
 
 // The files of an earlier run: those of its report, and others of the user beside them.
 var (
-	ofEarlier = []string{"field.npy", "film.png", "field.vti", "trace.json", "probes.csv", "field.pvd",
+	ofEarlier = []string{"field.npy", "first.png", "field.vti", "trace.json", "probes.csv", "field.pvd",
 		"field-000000010.npy", "field-000000020.npy"}
 	ofTheUser = []string{"changed.png", "later.npy", "field-000000030.npy", "field-10.npy", "notes.csv"}
 )
@@ -371,7 +371,7 @@ func plantEarlier(t *testing.T, dir string) {
 	for _, name := range slices.Concat(ofEarlier, ofTheUser) {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o666))
 	}
-	for _, name := range []string{"field.npy", "film.png", "field.vti", "trace.json", "changed.png", "gone.gif",
+	for _, name := range []string{"field.npy", "first.png", "field.vti", "trace.json", "changed.png", "gone.jpg",
 		"later.npy"} {
 		text := name
 		if name == "changed.png" {
@@ -402,12 +402,12 @@ func TestReplaceKeeps(t *testing.T) {
 		o    configs.Output
 		want []string
 	}{
-		{configs.Output{Field: "field.npy", Animation: "film.png", Trace: "trace.json", Probes: "(0,0)", Every: every,
+		{configs.Output{Field: "field.npy", Picture: "first.png", Trace: "trace.json", Probes: "(0,0)", Every: every,
 			Report: "report.json"}, []string{"field.vti", "field.pvd"}},
-		{configs.Output{Field: "field.vti", Animation: "film.png", Trace: "trace.json", Probes: "(0,0)", Every: every,
+		{configs.Output{Field: "field.vti", Picture: "first.png", Trace: "trace.json", Probes: "(0,0)", Every: every,
 			Report: "report.json"}, []string{"field.npy", "field-*.npy (2 fields)"}},
 		{configs.Output{Field: "field.npy", Report: "other.json"}, nil},
-		{configs.Output{Field: "field.npy", Animation: "film.png", Trace: "trace.json", Probes: "(0,0)", Every: every},
+		{configs.Output{Field: "field.npy", Picture: "first.png", Trace: "trace.json", Probes: "(0,0)", Every: every},
 			[]string{"field.vti", "report.json", "field.pvd"}},
 	} {
 		dir := t.TempDir()

@@ -26,11 +26,6 @@ type Thumbnail struct {
 	min, max float64 // of all finite values; +Inf and -Inf if there are none
 }
 
-// NewFrame returns an empty thumbnail of mesh m for an animation, which has fewer cells than one for a picture.
-func NewFrame(m solver.Mesh, hx, hy float64) *Thumbnail {
-	return newThumbnail(m, hx, hy, newFrameScale)
-}
-
 // line is one row of cells. Both fields are nil until the first row is added.
 type line struct {
 	sums    []float64         // over all points of each cell, once all rows are added
@@ -39,12 +34,8 @@ type line struct {
 
 // NewThumbnail returns an empty thumbnail of mesh m with the spacings hx and hy.
 func NewThumbnail(m solver.Mesh, hx, hy float64) *Thumbnail {
-	return newThumbnail(m, hx, hy, newScale)
-}
-
-func newThumbnail(m solver.Mesh, hx, hy float64, scaleOf func(grid) scale) *Thumbnail {
 	t := &Thumbnail{mesh: m, hx: hx, hy: hy, min: math.Inf(1), max: math.Inf(-1)}
-	t.scale = scaleOf(t.grid())
+	t.scale = newScale(t.grid())
 	t.lines = make([]line, t.scale.y.cells(m.NY))
 	return t
 }

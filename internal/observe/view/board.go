@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"jacobi/internal/net/roster"
-	"jacobi/internal/observe/output"
 )
 
 // Board holds the newest state of each topic. Its methods may be called by several goroutines. Set does not wait for
@@ -96,27 +95,30 @@ const maxPoints = 2048
 // always among them. A Track is used by one goroutine at a time.
 type Track struct {
 	points []Point
-	pace   output.Pace
+	norms  int // seen so far
+	step   int // norms from one that is kept to the next; 0 counts as 1
 	last   Point
-	any    bool
 }
 
 // Add takes the norm of an iteration, which must be later than those before.
 func (t *Track) Add(iteration int, norm float64) {
-	t.last, t.any = Point{iteration, roster.Number(norm)}, true
-	keep, thin := t.pace.Next(maxPoints)
-	if thin {
-		t.points = output.Thin(t.points)
-	}
-	if keep {
+	t.last, t.step = Point{iteration, roster.Number(norm)}, max(1, t.step)
+	if t.norms%t.step == 0 {
+		if len(t.points) == maxPoints { // every second one goes, from the second on
+			for i := range maxPoints / 2 {
+				t.points[i] = t.points[2*i]
+			}
+			t.points, t.step = t.points[:maxPoints/2], 2*t.step
+		}
 		t.points = append(t.points, t.last)
 	}
+	t.norms++
 }
 
 // Points returns a copy of what is kept, in the order of iterations.
 func (t *Track) Points() []Point {
 	points := append(make([]Point, 0, len(t.points)+1), t.points...)
-	if t.any && points[len(points)-1] != t.last {
+	if t.norms > 0 && points[len(points)-1] != t.last {
 		points = append(points, t.last)
 	}
 	return points

@@ -28,9 +28,6 @@ func (s *outputSet) finish(ctx context.Context, picture drawing, begin time.Time
 	if s.files.picture != nil {
 		s.finishPicture(picture)
 	}
-	if s.film != nil {
-		s.finishAnimation()
-	}
 	s.finishField()
 	s.finishArrays()
 	s.finishTrace(ctx)
@@ -59,26 +56,9 @@ func (s *outputSet) finishPicture(drawn drawing) {
 	data, err := drawn()
 	var done output.FileReport
 	if err == nil {
-		done, err = output.WritePicture(s.files.picture, "picture", s.Config.Output.Picture, data)
+		done, err = output.WritePicture(s.files.picture, s.Config.Output.Picture, data)
 	}
 	s.record(s.Config.Output.Picture, done, err)
-}
-
-// finishAnimation draws and writes the animation. Its size is known only then, so no room was reserved.
-func (s *outputSet) finishAnimation() {
-	name := s.Config.Output.Animation
-	data, err := s.film.frames.Encode(name, s.caption(s.result))
-	if err != nil {
-		s.failed(name, err)
-		return
-	}
-	p, err := s.place.Create(name, int64(len(data)))
-	if err != nil {
-		s.failed(name, fmt.Errorf("create animation: %w", err))
-		return
-	}
-	done, err := output.WritePicture(p, "animation", name, data)
-	s.record(name, done, err)
 }
 
 // record adds a file to the set, or its error to the report.

@@ -16,8 +16,8 @@ import (
 // An observer reads the field while the sweeps go on, for files. All ranks have the same observers.
 type observer interface {
 	// take copies what it needs of this rank's rows while the sweeps wait. rest goes on beside the sweeps, and is done
-	// before the next call. It is nil if the sample is of no use; that of the last field is, if end is set.
-	take(ctx context.Context, at solver.Sample, end bool) (rest func(context.Context) error, err error)
+	// before the next call.
+	take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error)
 	// finish is called after the last sample.
 	finish() error
 }
@@ -29,7 +29,7 @@ type loop struct {
 	ctx     context.Context // of what goes on beside the sweeps
 	cancel  context.CancelFunc
 	timeout time.Duration // of a step in which ranks wait for each other
-	last    int           // sweeps of the newest sample that was of use; -1 for none
+	last    int           // sweeps of the newest sample; -1 for none
 	ended   chan error    // has the outcome of what goes on; nil if nothing is left to wait for
 }
 
@@ -39,16 +39,14 @@ func newLoop(ctx context.Context, what string, timeout time.Duration, by observe
 }
 
 // Sample implements solver.Sampler.
-func (l *loop) Sample(ctx context.Context, at solver.Sample) error { return l.sample(ctx, at, false) }
-
-func (l *loop) sample(ctx context.Context, at solver.Sample, end bool) error {
+func (l *loop) Sample(ctx context.Context, at solver.Sample) error {
 	if err := l.wait(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := awake.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	rest, err := l.take(ctx, at, end)
-	if err != nil || rest == nil {
+	rest, err := l.take(ctx, at)
+	if err != nil {
 		return err
 	}
 	l.last = at.Sweeps
@@ -80,7 +78,7 @@ func (l *loop) wait(ctx context.Context) error {
 func (l *loop) Finish(ctx context.Context, result solver.Result) error {
 	if l.last != result.Iterations {
 		at := solver.Sample{Sweeps: result.Iterations, Norm: result.Norm}
-		if err := l.sample(ctx, at, true); err != nil {
+		if err := l.Sample(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -109,17 +107,13 @@ func (o *Outputs) view() output.View {
 
 // addObservers opens what reads the field while the sweeps go on, as the configuration says.
 func (o *Outputs) addObservers() (err error) {
-	if o.Many { // series and animations are refused, and probes are read at the end
+	if o.Many { // series are refused, and probes are read at the end
 		return nil
 	}
 	c := o.Config.Output
 	if c.Series() {
 		o.series = o.newSeries()
 		o.observe("series of fields", c.Every, o.series)
-	}
-	if c.Animation != "" {
-		o.film = &film{Outputs: o}
-		o.observe("animation", c.AnimationInterval(), o.film)
 	}
 	if o.probes, err = o.newProbes(); err != nil {
 		return err
@@ -183,7 +177,7 @@ func (o *Outputs) newSeries() *series {
 	return &series{Outputs: o, stats: o.Report.Series}
 }
 
-func (s *series) take(ctx context.Context, at solver.Sample, _ bool) (rest func(context.Context) error, err error) {
+func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
 	var field *output.Field
 	var t seriesTicket
 	if s.id.Rank == 0 {
@@ -286,35 +280,3 @@ func (s *series) failed(sweeps int, why string) {
 }
 
 func (s *series) finish() error { return nil }
-
-// film collects pictures of the field for the animation. Each rank averages its rows while the sweeps wait, and rank 0
-// adds them up beside them. The pictures are drawn after the run.
-type film struct {
-	*Outputs
-	frames output.Animation // rank 0 only
-	pace   output.Pace
-}
-
-func (f *film) take(ctx context.Context, at solver.Sample, end bool) (rest func(context.Context) error, err error) {
-	thin := false
-	if !end {
-		var frame bool
-		if frame, thin = f.pace.Next(output.MaxFrames); !frame {
-			return nil, nil
-		}
-	}
-	hx, hy := f.Problem.Spacings()
-	own := output.NewFrame(f.Layout.Mesh, hx, hy)
-	if err := f.seen().Each(ctx, own.AddRows); err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		whole, err := own.MergeAll(ctx, f.Comm.Gather, "animation", f.id.Rank)
-		if err != nil || whole == nil {
-			return err
-		}
-		return f.frames.Add(at.Sweeps, at.Norm, whole, thin)
-	}, nil
-}
-
-func (f *film) finish() error { return nil }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"image/gif"
 	"math"
 	"os"
 	"path/filepath"
@@ -167,27 +166,10 @@ func TestProbesOfARankAlone(t *testing.T) {
 	}
 }
 
-// Every sample is a frame, and so is the field of the end, unless it was sampled already.
-func TestFilmEndsWithTheLastField(t *testing.T) {
-	for _, c := range []struct{ sweeps, frames int }{{20, 2}, {25, 3}} {
-		s := newSampled(t, t.TempDir(), "output.animation=film.gif", "output.animation_every=10")
-		s.run(t, solver.Result{Iterations: c.sweeps}, 10, 20)
-		if every := s.samples[0].Every; every != 10 {
-			t.Errorf("a sample every %d sweeps, want 10", every)
-		}
-		data, err := s.film.frames.Encode("film.gif", output.Caption{Step: "sweep"})
-		must(t, err)
-		pictures, err := gif.DecodeAll(bytes.NewReader(data))
-		if err != nil || len(pictures.Image) != c.frames {
-			t.Errorf("an end after %d sweeps: %d frames (%v); want %d", c.sweeps, len(pictures.Image), err, c.frames)
-		}
-	}
-}
-
 // taking is an observer that does one thing beside the sweeps.
 type taking func(ctx context.Context) error
 
-func (f taking) take(context.Context, solver.Sample, bool) (func(context.Context) error, error) {
+func (f taking) take(context.Context, solver.Sample) (func(context.Context) error, error) {
 	return f, nil
 }
 func (taking) finish() error { return nil }

@@ -68,7 +68,6 @@ type Outputs struct {
 	observers []*loop
 	series    *series // nil if no series of fields is written
 	probes    *probes // nil if no values of points are recorded
-	film      *film   // nil if no animation is written
 	readyAt   time.Time
 	trace     *trace.Gathering // nil without output.trace
 	fall      accuracy.Fall    // of the norms, on rank 0

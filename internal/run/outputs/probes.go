@@ -47,7 +47,7 @@ func (o *Outputs) newProbes() (*probes, error) {
 
 func shortest(v float64, bits int) string { return strconv.FormatFloat(v, 'g', -1, bits) }
 
-func (p *probes) take(ctx context.Context, at solver.Sample, _ bool) (rest func(context.Context) error, err error) {
+func (p *probes) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
 	values, err := p.read(ctx, p.view())
 	return func(ctx context.Context) error { return p.record(ctx, at.Sweeps, values) }, err
 }
