@@ -19,8 +19,7 @@ import (
 	"jacobi/internal/observe/events"
 )
 
-// client asks for runs: the program at standard input and output, or one that is connected to the socket. It has a
-// reader and a writer of its own, so that it waits for no other client.
+// client asks for runs: the program at standard input and output.
 type client struct {
 	*serving
 	ctx   context.Context // ends with the cause when nobody reads the answers any more, and its requests with it
@@ -30,7 +29,6 @@ type client struct {
 
 	// Guarded by serving.mu:
 	asked   map[string]*request // without an end, by id
-	waiting []*request          // those of them that no rank has
 	answers []answer            // to be written
 	ended   bool                // all requests were taken
 }
@@ -125,7 +123,8 @@ func (c *client) take(r *request) bool {
 	}
 	r.from = c
 	r.wanted, r.drop = context.WithCancelCause(c.ctx)
-	c.enqueue(r)
+	c.waiting = append(c.waiting, r)
+	notify(c.more)
 	return true
 }
 

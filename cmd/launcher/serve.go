@@ -29,8 +29,7 @@ import (
 )
 
 const aboutServe = `serve solves problems for another program, on ranks that start once. It reads
-requests from standard input, or from the clients of a Unix socket, a JSON
-object on each line:
+requests from standard input, a JSON object on each line:
 
   {"id": 1, "keys": {"grid.nx": 129, "grid.ny": 129, "problem.top": 1}}
   {"cancel": 1}
@@ -38,22 +37,21 @@ object on each line:
 and answers with events, as --json does. Each event has the id of its request.
 The event end is the last one of a request: its exit_code is that of a run
 alone, and its error says why a run was refused, cancelled or failed. Its id is
-free again then. Requests are done in their order, those of several clients in
-turn, and each has the bits of a run alone. With "hash": true, the report has
-the SHA-256 of the field; with "progress": true, events tell how far the run is.
+free again then. Requests are done in their order, and each has the bits of a
+run alone. With "hash": true, the report has the SHA-256 of the field; with
+"progress": true, events tell how far the run is.
 
 Files are written to output.dir, and only those that a request names, as in
 "output.field": "field.npy". Files that a request reads are in the directory in
 which serve was started. Keys of the start (run, device, halo, nats, output.dir)
 are those of the command. At the end of standard input, serve does what was
-requested and ends. A client that goes away cancels its requests: one of a
-socket that closes its connection, or the reader of standard output.
+requested and ends. A reader of standard output that goes away cancels all.
 
 Exit codes: 0 every request has an end; 1 refused or failed; 130 and 143 ended
 by SIGINT and SIGTERM.`
 
 func newServeCommand(stdout, stderr io.Writer) *cobra.Command {
-	var o serveOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:     "serve [-np N] [--config FILE] [--set key=value]...",
 		Short:   "Solve problems for a program, on ranks that start once",
@@ -64,7 +62,7 @@ func newServeCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			if o.config == configs.StandardInput && o.socket == "" {
+			if o.config == configs.StandardInput {
 				return errors.New("--config -: standard input is for requests")
 			}
 			return startServe(cmd.Context(), o, os.Stdin, stdout, stderr)
@@ -73,20 +71,12 @@ func newServeCommand(stdout, stderr io.Writer) *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&o.restarts, "max-restarts", 0, "start the ranks again up to `N` times when a rank or a host dies, from "+
 		"the next request")
-	f.StringVar(&o.socket, "socket", "", "take requests at a Unix socket `PATH`, in a directory of mode 0700, and not "+
-		"from standard input")
 	o.define(f)
 	return cmd
 }
 
-// serveOptions are the flags of serve.
-type serveOptions struct {
-	options
-	socket string
-}
-
-// startServe starts the ranks and does the requests of in, or of the clients of a socket.
-func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stderr io.Writer) error {
+// startServe starts the ranks and does the requests of in.
+func startServe(ctx context.Context, o options, in io.Reader, stdout, stderr io.Writer) error {
 	base, err := o.base()
 	if err != nil {
 		return err
@@ -104,24 +94,11 @@ func startServe(ctx context.Context, o serveOptions, in io.Reader, stdout, stder
 		return err
 	}
 	s := newServing(base, start.Run.Ranks)
-	leave := func() {}
-	if o.socket != "" {
-		at, err := listenAt(o.socket)
-		if err != nil {
-			return err
-		}
-		leave = sync.OnceFunc(func() { _ = at.close() }) // a socket that stays is replaced
-		defer leave()
-		s.all.Go(func() { at.accept(ctx, s) })
-		scr.Say("requests are taken at " + o.socket)
-	} else {
-		s.all.Go(func() { s.close(s.attend(ctx, in, stdout, func() { launch.AwaitUnread(unix.Stdout) })) })
-	}
+	s.client.Go(func() { s.close(s.attend(ctx, in, stdout, func() { launch.AwaitUnread(unix.Stdout) })) })
 	e := &study.Engine{Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
 		Warn: s.warn, Alone: serveAlone,
 		Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
 	end, err := e.Run(ctx, p)
-	leave()
 	if err != nil {
 		s.dismiss(ctx, launch.ExitFailed, err.Error())
 		return err
@@ -147,26 +124,25 @@ const (
 	maxRequest = 1 << 20 // bytes of a line
 	maxOpen    = 64      // requests without an end, for each rank; the client waits with more
 	maxID      = 200     // bytes
-	maxClients = 64      // of a socket, at once
 )
 
-// lastAnswers is how long clients may take to read the last answers once the ranks have ended.
+// lastAnswers is how long the client may take to read the last answers once the ranks have ended.
 const lastAnswers = 5 * time.Second
 
-// serving does the requests of clients, one of each in turn.
+// serving does the requests of a client.
 type serving struct {
-	base *configs.Base
-	room int            // requests of a client without an end
-	all  sync.WaitGroup // of the clients
-	more chan struct{}  // holds a token for give
-	over chan struct{}  // closed after the last answer
+	base   *configs.Base
+	room   int            // requests without an end
+	client sync.WaitGroup // done once the client is
+	more   chan struct{}  // holds a token for give
+	over   chan struct{}  // closed after the last answer
 
-	mu     sync.Mutex
-	turn   []*client        // those with requests that wait, the next one first
-	open   map[int]*request // that have no end, by job
-	number int              // of the last job
-	closed bool             // no request is taken any more
-	lost   error            // why the only client has gone before all was answered
+	mu      sync.Mutex
+	waiting []*request       // that no rank has
+	open    map[int]*request // that have no end, by job
+	number  int              // of the last job
+	closed  bool             // no request is taken any more
+	lost    error            // why the client has gone before all was answered
 }
 
 var errCancelled = errors.New("the request was cancelled")
@@ -176,32 +152,19 @@ func newServing(base *configs.Base, ranks int) *serving {
 		over: make(chan struct{}), open: map[int]*request{}}
 }
 
-// enqueue adds a request to those of its client that wait. The caller has s.mu.
-func (s *serving) enqueue(r *request) {
-	if c := r.from; len(c.waiting) == 0 {
-		s.turn = append(s.turn, c)
-	}
-	r.from.waiting = append(r.from.waiting, r)
-	notify(s.more)
-}
-
 // next returns the next request that waits, and nil if there is none.
 func (s *serving) next() *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.turn) == 0 {
+	if len(s.waiting) == 0 {
 		return nil
 	}
-	c := s.turn[0]
-	r := c.waiting[0]
-	s.turn, c.waiting = s.turn[1:], c.waiting[1:]
-	if len(c.waiting) > 0 {
-		s.turn = append(s.turn, c)
-	}
+	r := s.waiting[0]
+	s.waiting = s.waiting[1:]
 	return r
 }
 
-// close says that no request follows, and why the only client has gone; nil if it has all answers.
+// close says that no request follows, and why the client has gone; nil if it has all answers.
 func (s *serving) close(lost error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,8 +313,8 @@ func (s *serving) end(job int, end events.End) {
 // notDone is the verdict of a request that the ranks, which have ended, did not come to.
 const notDone = "not_done"
 
-// dismiss ends the requests that have no end, in their order, and gives clients a while to read the last answers. code
-// is the exit code of the launcher. It returns why the only client has gone before all was answered.
+// dismiss ends the requests that have no end, in their order, and gives the client a while to read the last answers.
+// code is the exit code of the launcher. It returns why the client has gone before all was answered.
 func (s *serving) dismiss(ctx context.Context, code int, why string) (lost error) {
 	s.close(nil)
 	for r := s.next(); r != nil; r = s.next() {
@@ -367,7 +330,7 @@ func (s *serving) dismiss(ctx context.Context, code int, why string) (lost error
 	ctx, cancel := awake.WithTimeout(ctx, lastAnswers)
 	defer cancel()
 	go func() {
-		s.all.Wait()
+		s.client.Wait()
 		cancel()
 	}()
 	<-ctx.Done()

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,15 +21,11 @@ import (
 type office struct {
 	*serving
 	t      *testing.T
-	socket *socket
-	path   string
 	given  chan study.Job // that the ranks have
 	finish chan study.Result
-	stop   func()       // ends the ranks
-	leave  func() error // closes the socket
 }
 
-// openOffice listens at a socket. A job that has no fault is given, and has the next result of finish, or that of a
+// openOffice starts the ranks. A job that has no fault is given, and has the next result of finish, or that of a
 // cancelled one.
 func openOffice(t *testing.T) *office {
 	t.Helper()
@@ -40,32 +33,16 @@ func openOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	o := &office{serving: newServing(base, 1), t: t, path: filepath.Join(dir, "s"), given: make(chan study.Job),
-		finish: make(chan study.Result)}
-	if o.socket, err = listenAt(o.path); err != nil {
-		t.Fatal(err)
-	}
-	o.all.Go(func() { o.socket.accept(t.Context(), o.serving) })
+	o := &office{serving: newServing(base, 1), t: t, given: make(chan study.Job), finish: make(chan study.Result)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		o.work(ctx)
 	}()
-	o.leave = sync.OnceValue(o.socket.close)
-	o.stop = func() {
+	t.Cleanup(func() {
 		cancel()
 		<-done
-	}
-	t.Cleanup(func() {
-		o.stop()
-		if err := o.leave(); err != nil {
-			t.Error(err)
-		}
 	})
 	return o
 }
@@ -112,26 +89,36 @@ func (o *office) work(ctx context.Context) {
 	}
 }
 
-// caller is a client of the socket.
+// caller is the program that asks.
 type caller struct {
-	t *testing.T
-	*net.UnixConn
+	t     *testing.T
+	in    *io.PipeWriter
 	lines *bufio.Reader
+	leave func() // has it go away
 }
 
-func (o *office) dial() *caller {
-	o.t.Helper()
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: o.path, Net: "unix"})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(func() { conn.Close() })
-	return &caller{o.t, conn, bufio.NewReader(conn)}
+func (o *office) call() *caller {
+	requests, in := io.Pipe()
+	unread, answers := io.Pipe()
+	gone := make(chan struct{})
+	leave := sync.OnceFunc(func() {
+		close(gone)
+		_ = errors.Join(in.Close(), unread.Close()) // pipes close without an error
+	})
+	o.client.Go(func() {
+		_ = o.attend(context.Background(), requests, answers, func() { <-gone }) // fails once it has gone
+		_ = answers.Close()
+	})
+	o.t.Cleanup(func() {
+		leave()
+		o.client.Wait()
+	})
+	return &caller{o.t, in, bufio.NewReader(unread), leave}
 }
 
 func (c *caller) ask(lines ...string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c, strings.Join(lines, "\n")+"\n"); err != nil {
+	if _, err := io.WriteString(c.in, strings.Join(lines, "\n")+"\n"); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -153,7 +140,7 @@ func (c *caller) answer() string {
 	return fmt.Sprintf("%s: %s", a.ID, a.End.Error)
 }
 
-// ends checks that the connection ends.
+// ends checks that the answers end.
 func (c *caller) ends() {
 	c.t.Helper()
 	if line, err := c.lines.ReadString('\n'); !errors.Is(err, io.EOF) {
@@ -182,7 +169,7 @@ func TestServeLinesThatAreNone(t *testing.T) {
 	for i := range 4 {
 		unknown = append(unknown, fmt.Sprintf("unknown key zzzz%d (request): %s", i, sections))
 	}
-	c := openOffice(t).dial()
+	c := openOffice(t).call()
 	for _, l := range []struct{ line, want string }{
 		{`{"cancel": null}`, "null: no request: cancel: must be the id of a request, " + anID},
 		{`{"cancel": [1]}`, "null: no request: cancel: must be the id of a request, " + anID},
@@ -229,7 +216,7 @@ func TestServeLinesThatAreNone(t *testing.T) {
 func TestServeIDsAreFreeAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
-	c := o.dial()
+	c := o.call()
 	for _, id := range []string{"1", `"a"`} {
 		c.ask(fmt.Sprintf(`{"id": %s, "keys": {}}`, id))
 		<-o.given
@@ -250,43 +237,33 @@ func TestServeIDsAreFreeAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A client that goes away cancels its requests, although it has asked for more than there is room for. The others have
-// their turns meanwhile.
+// A client that goes away cancels its requests, although it has asked for more than there is room for.
 func TestServeClientLeavesWithAFullQueue(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
-	many, other := o.dial(), o.dial()
-	var lines []string
-	for id := range maxOpen + 6 {
-		lines = append(lines, fmt.Sprintf(`{"id": %d, "keys": {}}`, id))
-	}
-	many.ask(lines...)
-	first := <-o.given
-	other.ask(`{"id": "a", "keys": {}}`, `{"id": "b", "keys": {}}`)
-	o.await(func() bool { return len(o.turn) == 2 && len(o.turn[1].waiting) == 2 })
-	o.finish <- study.Result{Failed: "done"}
-	if got := many.answer(); got != "0: done" {
-		t.Error(got)
-	}
-	for _, want := range []string{"1", `"a"`} {
-		if r := o.asked((<-o.given).ID); string(r.id) != want {
-			t.Errorf("request %s, want %s", r.id, want)
+	c := o.call()
+	asked := make(chan int)
+	go func() {
+		n := 0
+		for ; ; n++ {
+			if _, err := fmt.Fprintf(c.in, `{"id": %d, "keys": {}}`+"\n", n); err != nil {
+				break
+			}
 		}
-		o.finish <- study.Result{Failed: "done"}
-	}
-	if got := other.answer(); got != `"a": done` {
-		t.Error(got)
-	}
-	<-o.given // of the client that goes away
-	if err := many.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if r := o.asked((<-o.given).ID); string(r.id) != `"b"` {
-		t.Errorf("request %s of a client that has gone", r.id)
-	}
+		asked <- n
+	}()
+	first := <-o.given
 	o.finish <- study.Result{Failed: "done"}
-	if got := other.answer(); got != `"b": done` {
+	if got := c.answer(); got != "0: done" {
 		t.Error(got)
+	}
+	second := <-o.given
+	o.await(func() bool { return len(o.waiting) == maxOpen-1 })
+	c.leave()
+	<-second.Wanted.Done()
+	o.await(func() bool { return len(o.waiting) == 0 && len(o.open) == 0 })
+	if n := <-asked; n < maxOpen {
+		t.Errorf("%d requests were read", n)
 	}
 	if context.Cause(first.Wanted) == nil {
 		t.Error("a job that has ended is still wanted")
@@ -297,9 +274,9 @@ func TestServeClientLeavesWithAFullQueue(t *testing.T) {
 func TestServeEndOfRequests(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
-	c := o.dial()
+	c := o.call()
 	c.ask(`{"id": 1, "keys": {}}`, `{"id": 2, "keys": {"a": 1}}`)
-	if err := c.CloseWrite(); err != nil {
+	if err := c.in.Close(); err != nil {
 		t.Fatal(err)
 	}
 	<-o.given
@@ -326,133 +303,24 @@ func TestServeClientLeavesAtOnce(t *testing.T) {
 	}
 }
 
-// A client that does not read its answers waits with its requests once there is no room for more. It blocks no others.
+// A client that does not read its answers waits with its requests once there is no room for more.
 func TestServeSlowReader(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
-	unread, answers := io.Pipe()
-	requests, in := io.Pipe()
-	gone := make(chan struct{})
-	o.all.Go(func() {
-		if err := o.attend(t.Context(), requests, answers, func() { <-gone }); !errors.Is(err, errGone) &&
-			!errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("the end of a client that has gone: %v", err)
-		}
-	})
+	c := o.call()
 	asked := make(chan int)
 	go func() {
 		n := 0
 		for ; ; n++ {
-			if _, err := fmt.Fprintf(in, `{"id": %d, "keys": {"a": 1}}`+"\n", n); err != nil {
+			if _, err := fmt.Fprintf(c.in, `{"id": %d, "keys": {"a": 1}}`+"\n", n); err != nil {
 				break
 			}
 		}
 		asked <- n
 	}()
-	o.await(func() bool { return o.number == maxOpen })
-	other := o.dial()
-	other.ask(`{"id": 2, "keys": {}}`)
-	<-o.given
-	o.finish <- study.Result{Failed: "done"}
-	if got := other.answer(); got != "2: done" {
-		t.Error(got)
-	}
-	o.await(func() bool { return o.number == maxOpen+1 && len(o.turn) == 0 })
-	close(gone)
-	if err := errors.Join(unread.Close(), requests.Close()); err != nil {
-		t.Fatal(err)
-	}
+	o.await(func() bool { return o.number == maxOpen && len(o.open) == 0 })
+	c.leave()
 	if n := <-asked; n < maxOpen || n > 2*maxOpen {
 		t.Errorf("%d requests were read of a client that reads no answer", n)
-	}
-}
-
-// Where nobody reads for a while, the connection ends; time in which this process is stopped does not count.
-func TestServeWriteDeadline(t *testing.T) {
-	t.Parallel()
-	o := openOffice(t)
-	near, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: o.path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer near.Close()
-	w := patient{near, nil, 10 * time.Millisecond}
-	for err == nil {
-		_, err = w.Write(make([]byte, 1<<16))
-	}
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%v, want an end of the time", err)
-	}
-}
-
-// One client too many is told so.
-func TestServeClientsAreBounded(t *testing.T) {
-	t.Parallel()
-	o := openOffice(t)
-	for range maxClients {
-		c := o.dial()
-		c.ask("x")
-		c.answer() // it is taken
-	}
-	c := o.dial()
-	if got, want := c.answer(), "null: 64 clients are connected, and no more are taken"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	c.ends()
-}
-
-// A socket has one server, which holds a lock: a connection says nothing where the server does not accept it. What a
-// server has left is replaced, but no other file.
-func TestServeListens(t *testing.T) {
-	t.Parallel()
-	o := openOffice(t)
-	_, err := listenAt(o.path)
-	if want := fmt.Sprintf(`--socket %q: in use by run serve, process %d on `, o.path, os.Getpid()); err == nil ||
-		!strings.HasPrefix(err.Error(), want) {
-		t.Errorf("a second server: %v, want %s", err, want)
-	}
-	dir := filepath.Dir(o.path)
-	left := filepath.Join(dir, "left")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.SetUnlinkOnClose(false)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := listenAt(left)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(left); err != nil || info.Mode() != os.ModeSocket|0o600 {
-		t.Errorf("%v, %v; want a socket of mode 0600", info.Mode(), err)
-	}
-	if err := s.close(); err != nil {
-		t.Error(err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	open := t.TempDir()
-	if err := os.Chmod(open, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	deep := filepath.Join(dir, strings.Repeat("x", 110))
-	for path, want := range map[string]string{
-		file: "the file exists, and is no socket",
-		deep: fmt.Sprintf("%d bytes; at most 107 are allowed", len(deep)),
-		filepath.Join(open, "s"): fmt.Sprintf("its directory has the mode 0750 and the owner %d; it must be yours, "+
-			"with the mode 0700", os.Geteuid()),
-		filepath.Join(dir, "no", "s"): "its directory: no such file or directory",
-	} {
-		if _, err := listenAt(path); err == nil || err.Error() != fmt.Sprintf("--socket %q: %s", path, want) {
-			t.Errorf("%v, want --socket %q: %s", err, path, want)
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 3 { // the socket, its lock, and the file
-		t.Errorf("left: %v, %v", entries, err)
 	}
 }

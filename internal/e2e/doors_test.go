@@ -153,13 +153,6 @@ func TestDoors(t *testing.T) {
 		{"serve", func(t *testing.T) []said {
 			return answersOf(t, serveBy(t, plain(serving(t, t.TempDir(), small...))), documents)
 		}},
-		{"serve --socket", func(t *testing.T) []said {
-			cmd := plain(serving(t, t.TempDir(), append(small, "--socket", "socket")...))
-			serveSocketBy(t, cmd)
-			all := answersOf(t, dial(t, filepath.Join(cmd.Dir, "socket")), documents)
-			interrupted(t, cmd)
-			return all
-		}},
 		{"Python's solve", func(t *testing.T) []said { return pythonSaysOf(t, "", documents) }},
 		{"Python's Session", func(t *testing.T) []said { return pythonSaysOf(t, "session", documents) }},
 	} {

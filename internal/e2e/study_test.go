@@ -352,8 +352,8 @@ func TestStudyRefusals(t *testing.T) {
 	}
 }
 
-// studyAndServe does runs of all ranks and runs of one rank each by study, by serve and by serve with a socket. It
-// compares their fields with those of one rank here. on prepares the launcher, which gets more arguments.
+// studyAndServe does runs of all ranks and runs of one rank each by study and by serve. It compares their fields with
+// those of one rank here. on prepares the launcher, which gets more arguments.
 func studyAndServe(t *testing.T, on func(launcher *exec.Cmd) *exec.Cmd, more ...string) {
 	t.Helper()
 	dir, here := t.TempDir(), t.TempDir()
@@ -380,13 +380,6 @@ func studyAndServe(t *testing.T, on func(launcher *exec.Cmd) *exec.Cmd, more ...
 	if err := errors.Join(c.in.Close(), c.cmd.Wait()); err != nil {
 		t.Error(err)
 	}
-	sameFiles(t, here, dir, 1, 2, 3, 4)
-
-	dir = t.TempDir()
-	cmd := on(serving(t, dir, append(append(set(keys...), more...), "--socket", "socket")...))
-	serveSocketBy(t, cmd)
-	dial(t, filepath.Join(dir, "socket")).asksFor(alone)
-	interrupted(t, cmd)
 	sameFiles(t, here, dir, 1, 2, 3, 4)
 }
 
