@@ -67,9 +67,9 @@ type Problem struct {
 	// Coefficient and Screening are a and k2 of -div(a grad u) + k2 u = f: value | expression | file.npy
 	Coefficient string `key:"coefficient" kind:"expression"`
 	Screening   string `key:"screening" kind:"expression"`
-	// Beside is the directory of the run file, in which inputs are looked for first; "" for the working directory. It
+	// Dir is the directory of the run file, in which inputs are looked for first; "" for the working directory. It
 	// is no key.
-	Beside string `key:"-"`
+	Dir string `key:"-"`
 }
 
 // Solver names the method and says when it ends. An iteration is a sweep of Jacobi's method or a

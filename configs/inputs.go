@@ -16,9 +16,9 @@ import (
 	"jacobi/internal/base/regular"
 )
 
-// besideOf returns the directory of the file at path, in which the files that it names are looked for first; "" for the
+// dirOf returns the directory of the file at path, in which the files that it names are looked for first; "" for the
 // working directory.
-func besideOf(path string) string {
+func dirOf(path string) string {
 	if dir := filepath.Dir(path); path != "" && path != StandardInput && dir != "." {
 		return dir
 	}
@@ -52,22 +52,22 @@ func NamesInput(text string) bool { return isArray(text) || imagefile.Named(text
 // Missing returns err. If it says that an input of the problem does not exist, it also says where those of the run file
 // were looked for.
 func (p Problem) Missing(err error) error {
-	if p.Beside == "" || !errors.Is(err, fs.ErrNotExist) {
+	if p.Dir == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%w; names in the file were looked for in %q, too", err, p.Beside)
+	return fmt.Errorf("%w; names in the file were looked for in %q, too", err, p.Dir)
 }
 
 // Input is a file that a run reads.
 type Input struct {
 	Key, Path string
-	Beside    bool // the run file, not in the working directory
+	ByRunFile bool // beside the run file, not in the working directory
 }
 
 // Inputs returns the files that the keys of a problem name.
 func (c Config) Inputs() (list []Input) {
 	for _, k := range c.inputs() {
-		dir, text := c.Problem.Beside, k.text(c)
+		dir, text := c.Problem.Dir, k.text(c)
 		list = append(list, Input{k.name, text, dir != "" && strings.HasPrefix(text, dir+string(filepath.Separator))})
 	}
 	return list

@@ -51,7 +51,7 @@ func TestFilesBesideTheRunFile(t *testing.T) {
 		got := list[slices.IndexFunc(list, func(k key) bool { return k.name == c.key })].text(cfg)
 		where := ""
 		for _, input := range cfg.Inputs() {
-			if where = "here"; input.Beside {
+			if where = "here"; input.ByRunFile {
 				where = "beside"
 			}
 		}
@@ -64,7 +64,7 @@ func TestFilesBesideTheRunFile(t *testing.T) {
 
 // An error about a file that is missing says where it was looked for.
 func TestMissing(t *testing.T) {
-	p := Problem{Beside: "cases"}
+	p := Problem{Dir: "cases"}
 	if err := p.Missing(fs.ErrPermission); err != fs.ErrPermission {
 		t.Error(err)
 	}

@@ -155,8 +155,8 @@ func (m *merger) file(path string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("run file %s: %w", path, err)
 	}
-	m.config.Problem.Beside = besideOf(path)
-	m.walk(tree, "", origin{"file " + path, m.config.Problem.Beside})
+	m.config.Problem.Dir = dirOf(path)
+	m.walk(tree, "", origin{"file " + path, m.config.Problem.Dir})
 	return m.merged()
 }
 

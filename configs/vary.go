@@ -32,8 +32,8 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 		}
 		from := origin{source: source}
 		if k, _ := keyOf(full); file(full) != "" && (k.kind == expression || k.kind == filePath) {
-			from.dir = besideOf(file(full))
-			m.config.Problem.Beside = from.dir
+			from.dir = dirOf(file(full))
+			m.config.Problem.Dir = from.dir
 		}
 		m.put(full, own[name], from)
 	}
@@ -110,7 +110,7 @@ func (b *Base) Reads(own map[string]any, file func(key string) string) (paths []
 		text := k.text(b.config)
 		if value, has := own[k.name]; has {
 			text, _ = value.(string)
-			text = origin{dir: besideOf(file(k.name))}.path(k, text)
+			text = origin{dir: dirOf(file(k.name))}.path(k, text)
 		}
 		if k.namesFile(text) {
 			paths = append(paths, text)

@@ -110,8 +110,8 @@ func TestRunsOfOneStartFindTheirFiles(t *testing.T) {
 			}
 			return "cases/runs.jsonl"
 		})
-		if p := got.Problem; err != nil || p.Source+p.Initial != c.want || p.Beside != c.beside {
-			t.Errorf("%s: %q, %q beside %q, %v; want %q beside %q", c.key, p.Source, p.Initial, p.Beside, err, c.want,
+		if p := got.Problem; err != nil || p.Source+p.Initial != c.want || p.Dir != c.beside {
+			t.Errorf("%s: %q, %q beside %q, %v; want %q beside %q", c.key, p.Source, p.Initial, p.Dir, err, c.want,
 				c.beside)
 		}
 	}

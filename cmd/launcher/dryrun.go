@@ -37,7 +37,7 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 	}
 	for _, input := range p.Config.Inputs() {
 		where := "in the working directory"
-		if input.Beside {
+		if input.ByRunFile {
 			where = "beside the run file"
 		} else if filepath.IsAbs(input.Path) {
 			where = "an absolute path"

@@ -59,12 +59,12 @@ type request struct {
 
 // answer is the result of a request.
 type answer struct {
-	Error string `json:"error,omitempty"`
-	Full  bool   `json:"full,omitempty"`  // Error is that the disk is full
-	Host  string `json:"host,omitempty"`  // of opLook: that of the directory
-	Stage string `json:"stage,omitempty"` // of opLook: where in the directory the files are
-	Loose bool   `json:"loose,omitempty"` // of opLook: see output.Held.Loose
-	Size  int64  `json:"size,omitempty"`  // of opGrow
+	Error   string `json:"error,omitempty"`
+	Full    bool   `json:"full,omitempty"`     // Error is that the disk is full
+	Host    string `json:"host,omitempty"`     // of opLook: that of the directory
+	Stage   string `json:"stage,omitempty"`    // of opLook: where in the directory the files are
+	OfStudy bool   `json:"of_study,omitempty"` // of opLook: see output.Held.OfStudy
+	Size    int64  `json:"size,omitempty"`     // of opGrow
 }
 
 // encode returns the length of the request's JSON (u32, little-endian), the JSON and the data.
@@ -93,15 +93,15 @@ func decode(b []byte) (r request, err error) {
 // Place is output.dir of a run, which another process holds. It implements output.Place. That process creates the files
 // and puts them in place. A rank that sees the directory writes its bytes into the files, any other one sends them.
 type Place struct {
-	ctx   context.Context // of the rank's part in the run; ends all waits
-	conn  pubsub.Conn
-	runID string
-	dir   string // output.dir, on this machine, which may be another directory
-	limit time.Duration
-	first time.Duration // firstAsk, except in tests
-	host  string        // of the directory
-	stage string        // where in the directory the files are
-	loose bool          // files of a study
+	ctx     context.Context // of the rank's part in the run; ends all waits
+	conn    pubsub.Conn
+	runID   string
+	dir     string // output.dir, on this machine, which may be another directory
+	limit   time.Duration
+	first   time.Duration // firstAsk, except in tests
+	host    string        // of the directory
+	stage   string        // where in the directory the files are
+	ofStudy bool          // files of a study
 }
 
 // Find returns the directory that a run's server holds, once the server has answered. dir is output.dir of this rank.
@@ -115,14 +115,14 @@ func find(p *Place) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.host, p.stage, p.loose = a.Host, a.Stage, a.Loose
+	p.host, p.stage, p.ofStudy = a.Host, a.Stage, a.OfStudy
 	return p, nil
 }
 
 // Open implements output.Place.
 func (p *Place) Open(name string) (f output.File, way string, err error) {
 	// The name of the stage cannot be guessed: a directory that has it is the server's.
-	f, err = output.OpenStaged(filepath.Join(p.dir, p.stage), name, p.loose)
+	f, err = output.OpenStaged(filepath.Join(p.dir, p.stage), name, p.ofStudy)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return &file{p, name}, output.WroteNATS + p.host, nil
 	}

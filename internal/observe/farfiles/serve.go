@@ -79,7 +79,7 @@ func (s *server) do(r request) (a answer, err error) {
 	}
 	switch r.Op {
 	case opLook:
-		a = answer{Host: s.host, Stage: s.dir.Stage(), Loose: s.dir.Loose}
+		a = answer{Host: s.host, Stage: s.dir.Stage(), OfStudy: s.dir.OfStudy}
 	case opCreate:
 		if s.open[r.File] == nil {
 			var f output.File

@@ -27,9 +27,9 @@ type Held struct {
 	runID string
 	lock  *dirlock.Lock
 	draft File // reserved for the list
-	// Loose says that h is the directory of a study. Its runs put files of any name in place, each run when it ends and
-	// one file after the other. None of that is synced to disk: a run whose files are lost is done again.
-	Loose bool
+	// OfStudy says that h is the directory of a study. Its runs put files of any name in place, each run when it ends
+	// and one file after the other. None of that is synced to disk: a run whose files are lost is done again.
+	OfStudy bool
 
 	mu      sync.Mutex
 	names   []string // given to Commit; nil before
@@ -78,7 +78,7 @@ func (h *Held) Stage() string { return h.name }
 func (h *Held) check(name string) error {
 	whole, part, ofGroup := strings.Cut(name, "/")
 	_, numbered := h.out.InSeries(whole)
-	known := numbered || h.Loose && IsLooseName(whole) || whole == h.out.Index() && whole != "" ||
+	known := numbered || h.OfStudy && IsStudyName(whole) || whole == h.out.Index() && whole != "" ||
 		slices.Contains(h.out.Names(), whole)
 	if !known || ofGroup && !(isZarr(whole) && isPart(part)) || checkName(whole) != nil {
 		return fmt.Errorf("%q is no file of this run", name)
@@ -91,7 +91,7 @@ func (h *Held) Create(name string, size int64) (File, error) {
 	if err := h.check(name); err != nil {
 		return nil, err
 	}
-	return createLocal(h.dir, h.path(name), size, h.Loose)
+	return createLocal(h.dir, h.path(name), size, h.OfStudy)
 }
 
 // Open implements Place.
@@ -99,7 +99,7 @@ func (h *Held) Open(name string) (f File, way string, err error) {
 	if err := h.check(name); err != nil {
 		return nil, "", err
 	}
-	f, err = OpenStaged(h.path(""), name, h.Loose)
+	f, err = OpenStaged(h.path(""), name, h.OfStudy)
 	return f, WroteFile, err
 }
 
@@ -120,7 +120,7 @@ func (h *Held) Put(name string) error {
 	if err == nil {
 		err = h.put(name)
 	}
-	if err == nil && !h.Loose {
+	if err == nil && !h.OfStudy {
 		err = durable.SyncDir(h.dir)
 	}
 	if _, ok := h.out.InSeries(name); ok && err == nil && h.out.Index() != "" {
@@ -217,8 +217,8 @@ func isOutput(name string) bool {
 	return checkName(name) == nil && slices.Contains(outputExtensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// IsLooseName reports whether a run of a study may write a file of this name.
-func IsLooseName(name string) bool {
+// IsStudyName reports whether a run of a study may write a file of this name.
+func IsStudyName(name string) bool {
 	return isOutput(name) && !strings.HasPrefix(name, ".") &&
 		!slices.Contains([]string{".zarr", ".pvd"}, strings.ToLower(filepath.Ext(name)))
 }

@@ -53,12 +53,12 @@ type File interface {
 type local struct {
 	*os.File
 	room int64 // reserved bytes; 0 once the unused ones are released
-	// loose says that the file is one of many that can be made again: Sync leaves it to the system to write it to disk.
-	loose bool
+	// unsynced says that the file can be made again: Sync leaves it to the system to write it to disk.
+	unsynced bool
 }
 
 // createLocal creates a file and reserves size bytes for it on the file system of dir, which is output.dir.
-func createLocal(dir, path string, size int64, loose bool) (File, error) {
+func createLocal(dir, path string, size int64, unsynced bool) (File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { // within a Zarr group
 		return nil, err
 	}
@@ -71,18 +71,18 @@ func createLocal(dir, path string, size int64, loose bool) (File, error) {
 			return nil, errors.Join(err, f.Close(), os.Remove(path))
 		}
 	}
-	return &local{f, size, loose}, nil
+	return &local{f, size, unsynced}, nil
 }
 
 // OpenStaged opens a file that another process has created in a directory of stages. It is opened for writing only: an
 // NFS client that has read a page writes back the whole page, with stale bytes of a neighbour's rows. Files of a study
-// are loose: Sync leaves it to the system to write them to disk.
-func OpenStaged(dir, name string, loose bool) (File, error) {
+// are unsynced: Sync leaves it to the system to write them to disk.
+func OpenStaged(dir, name string, unsynced bool) (File, error) {
 	f, err := regular.OpenFile(filepath.Join(dir, name), os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &local{File: f, loose: loose}, nil
+	return &local{File: f, unsynced: unsynced}, nil
 }
 
 // flushBytes is how much is written at once before the system is asked to write it to disk. Otherwise most of a field
@@ -91,7 +91,7 @@ const flushBytes = 1 << 20
 
 func (l *local) WriteAt(b []byte, at int64) (int, error) {
 	n, err := l.File.WriteAt(b, at)
-	if n >= flushBytes && !l.loose {
+	if n >= flushBytes && !l.unsynced {
 		// Sync reports what cannot be written.
 		_ = unix.SyncFileRange(int(l.Fd()), at, int64(n), unix.SYNC_FILE_RANGE_WRITE)
 	}
@@ -109,7 +109,7 @@ func (l *local) Sync() error {
 		}
 		l.room = 0
 	}
-	if l.loose {
+	if l.unsynced {
 		return nil
 	}
 	return l.File.Sync()

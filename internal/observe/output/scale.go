@@ -50,10 +50,10 @@ func newScale(g grid) scale {
 	wide, high := float64(g.nx)*g.hx, float64(g.ny)*g.hy
 	if g.nx > g.ny || g.nx == g.ny && wide >= high {
 		x := fitted(g.nx, wide/high)
-		return scale{x, beside(x, g.nx, g.ny, high/wide, g.hx == g.hy)}
+		return scale{x, across(x, g.nx, g.ny, high/wide, g.hx == g.hy)}
 	}
 	y := fitted(g.ny, high/wide)
-	return scale{beside(y, g.ny, g.nx, wide/high, g.hx == g.hy), y}
+	return scale{across(y, g.ny, g.nx, wide/high, g.hx == g.hy), y}
 }
 
 // fitted returns the axis of the side with more points, n, with whole pixels for each cell. The longer side, which is
@@ -67,9 +67,9 @@ func fitted(n int, ratio float64) axis {
 	return axis{1, float64(max(1, min((least+n-1)/n, most/n)))}
 }
 
-// beside returns the axis of the side of n points beside the axis a of the side of m points; its length is ratio times
+// across returns the axis of the side of n points across the axis a of the side of m points; its length is ratio times
 // that of the other one.
-func beside(a axis, m, n int, ratio float64, equal bool) axis {
+func across(a axis, m, n int, ratio float64, equal bool) axis {
 	long := a.length(m)
 	if ratio < 1./maxAspect {
 		return stretched(n, long/maxAspect)

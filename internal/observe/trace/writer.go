@@ -19,9 +19,9 @@ import (
 
 // Process is what a trace says about a rank.
 type Process struct {
-	Rank   int
-	Name   string // with the rank, its host and its device
-	Beside [2]int // the neighbours, by side; -1 for none
+	Rank       int
+	Name       string // with the rank, its host and its device
+	Neighbours [2]int // the neighbours, by side; -1 for none
 }
 
 // Writer writes a trace, rank by rank: an object of the Trace Event Format (JSON), with one event a line. Times are in
@@ -68,7 +68,7 @@ func (w *Writer) Rank(about Process, p Part, c Clock) error {
 			continue
 		}
 		tid := pid*10 + i
-		w.name(pid, tid, "thread_name", "name", threadName(i, about.Beside))
+		w.name(pid, tid, "thread_name", "name", threadName(i, about.Neighbours))
 		w.name(pid, tid, "thread_sort_index", "sort_index", i)
 		slices.SortStableFunc(records, func(a, b record) int {
 			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Took, a.Took),
@@ -143,7 +143,7 @@ func (w *Writer) flowsOf(track int, about Process, records []record) flows {
 	f := flows{edge: about.Rank, side: solver.Bottom}
 	switch track {
 	case trackTop:
-		f.side, f.edge = solver.Top, about.Beside[solver.Top]
+		f.side, f.edge = solver.Top, about.Neighbours[solver.Top]
 	case trackBottom:
 	default:
 		return f
@@ -369,5 +369,5 @@ type Name struct{ Host, Device string }
 func process(rank int, names []Name) Process {
 	n, size := names[rank], len(names)
 	return Process{Rank: rank, Name: fmt.Sprintf("rank %d on %s: %s", rank, n.Host, n.Device),
-		Beside: [2]int{solver.Top: (rank - 1 + size) % size, solver.Bottom: (rank + 1) % size}}
+		Neighbours: [2]int{solver.Top: (rank - 1 + size) % size, solver.Bottom: (rank + 1) % size}}
 }

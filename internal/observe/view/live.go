@@ -40,7 +40,7 @@ type Live struct {
 	final   uint64 // number of the frames from files, above all others
 	changed chan struct{}
 	ask     chan struct{} // a token: something new is wanted
-	tale    tale
+	status  runStatus
 }
 
 // watched is a window that a page wants.
@@ -55,7 +55,7 @@ type watched struct {
 func NewLive(board *Board) *Live {
 	l := &Live{board: board, id: rand.Text(), windows: map[Window]*watched{}, changed: make(chan struct{}),
 		ask: make(chan struct{}, 1)}
-	l.tale.reset()
+	l.status.reset()
 	l.flush()
 	return l
 }
@@ -65,7 +65,7 @@ func (l *Live) Attach(ctx context.Context, conn roster.Conn, runID string) (deta
 	l.mu.Lock()
 	l.run, l.over, l.files = Run{}, false, nil
 	clear(l.windows)
-	l.tale.reset()
+	l.status.reset()
 	l.mu.Unlock()
 	var subs []pubsub.Subscription
 	undo := func() {
@@ -284,7 +284,7 @@ func (l *Live) about(data []byte) {
 		return
 	}
 	l.run, l.scale = a.Run, a.Scale
-	l.tale.about(a)
+	l.status.about(a)
 	if first {
 		l.change()
 	}
@@ -294,7 +294,7 @@ func (l *Live) about(data []byte) {
 func (l *Live) event(e roster.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tale.event(e)
+	l.status.event(e)
 	if l.run.NX == 0 { // the question at the beginning came before the ranks
 		l.askNow()
 	}
@@ -304,13 +304,13 @@ func (l *Live) event(e roster.Event) {
 func (l *Live) Warn(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tale.warn(text)
+	l.status.warn(text)
 }
 
 // Fail says why the run has no results.
 func (l *Live) Fail(why string) {
 	l.mu.Lock()
-	l.tale.fail(why)
+	l.status.fail(why)
 	l.mu.Unlock()
 	l.End()
 }
@@ -318,21 +318,21 @@ func (l *Live) Fail(why string) {
 // EndIn is End of a run that has left its files in dir: from there come the last frames that pages lack.
 func (l *Live) EndIn(dir string) {
 	l.mu.Lock()
-	f := &Files{sweep: l.tale.progress.Sweeps, scale: cmp.Or(l.scale, output.ScaleAuto)}
+	f := &Files{sweep: l.status.progress.Sweeps, scale: cmp.Or(l.scale, output.ScaleAuto)}
 	err := errNoFile
-	if l.tale.report != nil {
-		err = f.open(dir, nil, l.tale.report)
+	if l.status.report != nil {
+		err = f.open(dir, nil, l.status.report)
 	}
 	if err == nil {
 		ctx := context.Background()
-		if err := f.know(ctx, l.tale.report); err != nil {
-			l.tale.warn(unknown(err))
+		if err := f.know(ctx, l.status.report); err != nil {
+			l.status.warn(unknown(err))
 		}
-		l.tale.outline(ctx, f.problem)
+		l.status.outline(ctx, f.problem)
 		l.number++
 		l.files, l.final = f, l.number
-	} else if l.tale.run != nil {
-		l.tale.noField(err)
+	} else if l.status.run != nil {
+		l.status.noField(err)
 	}
 	l.mu.Unlock()
 	l.End()
@@ -361,14 +361,14 @@ func (l *Live) End() {
 func (l *Live) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tale.flush(l.board)
+	l.status.flush(l.board)
 }
 
 // Over reports whether the run has ended.
 func (l *Live) Over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tale.over()
+	return l.status.over()
 }
 
 // ErrNoAnswer reports a run that is not there, or cannot be read.

@@ -321,7 +321,7 @@ func TestFailedRuns(t *testing.T) {
 		{roster.Event{Kind: roster.Aborted, Rank: 2, Host: "c", Text: "late"}, `rank 0 on a: no\x1bdisk`},
 	} {
 		l.event(c.e)
-		if got := l.tale.progress.Text; got != c.want || l.Over() != (c.want != "") {
+		if got := l.status.progress.Text; got != c.want || l.Over() != (c.want != "") {
 			t.Errorf("after %+v: %q, want %q", c.e, got, c.want)
 		}
 	}

@@ -182,7 +182,7 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 			scr.Say(note)
 		}
 		if how.Many {
-			h.out.Loose = true
+			h.out.OfStudy = true
 		} else if note := h.out.Replace(); note != "" {
 			scr.Notice(note)
 		}

@@ -33,14 +33,6 @@ type Answer struct {
 	Stop    bool            `json:"stop,omitempty"`    // the rank was asked to stop: no order is to follow but the end
 }
 
-// Conn is the part of a connection that a Desk needs.
-type Conn interface {
-	pubsub.Publisher
-	MaxPayload() int64
-	Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error)
-	FlushWithContext(ctx context.Context) error
-}
-
 // Desk is one end of the way between the launcher and a rank.
 type Desk struct {
 	stream *wire.Stream
@@ -59,7 +51,7 @@ func answers(runID string, rank int) string {
 }
 
 // AtLauncher opens the launcher's ends of the ways to all ranks, before they start.
-func AtLauncher(ctx context.Context, conn Conn, runID string, ranks int) (desks []*Desk, err error) {
+func AtLauncher(ctx context.Context, conn pubsub.Conn, runID string, ranks int) (desks []*Desk, err error) {
 	for rank := range ranks {
 		d, err := open(conn, answers(runID, rank), orders(runID, rank))
 		if err != nil {
@@ -71,7 +63,7 @@ func AtLauncher(ctx context.Context, conn Conn, runID string, ranks int) (desks 
 }
 
 // AtRank opens the end of a rank.
-func AtRank(ctx context.Context, conn Conn, runID string, rank int) (*Desk, error) {
+func AtRank(ctx context.Context, conn pubsub.Conn, runID string, rank int) (*Desk, error) {
 	d, err := open(conn, orders(runID, rank), answers(runID, rank))
 	if err == nil {
 		err = flush(ctx, conn)
@@ -79,7 +71,7 @@ func AtRank(ctx context.Context, conn Conn, runID string, rank int) (*Desk, erro
 	return d, err
 }
 
-func open(conn Conn, own, other string) (*Desk, error) {
+func open(conn pubsub.Conn, own, other string) (*Desk, error) {
 	d := &Desk{stream: wire.NewStream(wire.StreamOptions{Conn: conn, Subject: other})}
 	var err error
 	d.sub, err = conn.Subscribe(own, func(m pubsub.Message) {
@@ -94,7 +86,7 @@ func open(conn Conn, own, other string) (*Desk, error) {
 }
 
 // flush returns once the server has the subscriptions.
-func flush(ctx context.Context, conn Conn) error {
+func flush(ctx context.Context, conn pubsub.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := conn.FlushWithContext(ctx); err != nil {

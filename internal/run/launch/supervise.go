@@ -63,7 +63,7 @@ const (
 // supervisor is a run in progress. One goroutine owns it.
 type supervisor struct {
 	*Job
-	crew     *crew
+	ranks    *processes
 	verdict  configs.Verdict // of the report; "" until it has arrived
 	failures []RankError     // in the order in which they became known
 	sweeps   int             // that the run has done, as far as known
@@ -81,11 +81,11 @@ type supervisor struct {
 // Run starts the ranks and returns when all of them have ended. An error means that they could not be started. When ctx
 // ends, the ranks are killed.
 func (j *Job) Run(ctx context.Context) (Outcome, error) {
-	c, err := startCrew(ctx, j)
+	c, err := startRanks(ctx, j)
 	if err != nil {
 		return Outcome{}, err
 	}
-	s := &supervisor{Job: j, crew: c, sent: map[syscall.Signal]bool{}}
+	s := &supervisor{Job: j, ranks: c, sent: map[syscall.Signal]bool{}}
 	s.watch(ctx)
 	s.settle()
 	s.conclude()
@@ -102,9 +102,9 @@ func (s *supervisor) watch(ctx context.Context) {
 		timeout = time.After(s.Timeout)
 	}
 	done := ctx.Done()
-	for len(s.crew.running()) > 0 {
+	for len(s.ranks.running()) > 0 {
 		select {
-		case e := <-s.crew.exits:
+		case e := <-s.ranks.exits:
 			s.ended(ctx, e)
 		case e := <-s.Events:
 			s.event(ctx, e)
@@ -138,7 +138,7 @@ func (s *supervisor) settle() {
 
 // ended handles the end of a rank.
 func (s *supervisor) ended(ctx context.Context, e Exit) {
-	s.crew.note(e)
+	s.ranks.note(e)
 	switch {
 	case e.Lost != "":
 		if host := s.Ranks[e.Rank].Host; !slices.Contains(s.out.LostHosts, host) {
@@ -175,7 +175,7 @@ func (s *supervisor) failed(ctx context.Context, f RankError) {
 
 // fellSilent handles a rank that gives no sign of life. One that has only to end gives none.
 func (s *supervisor) fellSilent(ctx context.Context, e *roster.SilentError) {
-	if s.done == "" && !s.failing && !s.killed && !s.crew.ended[e.Rank] {
+	if s.done == "" && !s.failing && !s.killed && !s.ranks.ended[e.Rank] {
 		s.failed(ctx, RankError{Rank: e.Rank, Host: e.Host, Text: e.Words(), Died: true})
 	}
 }
@@ -189,7 +189,7 @@ func (s *supervisor) fail(ctx context.Context, why roster.AbortError) {
 	if !s.killed {
 		s.killAfter(ctx, s.FailGrace)
 	}
-	if s.Abort != nil && len(s.crew.running()) > 0 {
+	if s.Abort != nil && len(s.ranks.running()) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
 		_ = s.Abort(ctx, why) // a rank that the message does not reach gets the signal below
@@ -238,10 +238,10 @@ func (s *supervisor) signalled(ctx context.Context, sig os.Signal) {
 func (s *supervisor) suspend(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, suspendTimeout)
 	defer cancel()
-	s.crew.suspend(ctx)
+	s.ranks.suspend(ctx)
 	s.Say("SIGTSTP: the ranks are stopped until the launcher goes on")
 	s.StopSelf()
-	s.crew.signal(syscall.SIGCONT)
+	s.ranks.signal(syscall.SIGCONT)
 	s.Say("SIGCONT: the ranks go on")
 }
 
@@ -260,7 +260,7 @@ func (s *supervisor) timedOut(ctx context.Context) {
 
 func (s *supervisor) send(sig syscall.Signal) {
 	s.sent[sig] = true
-	s.crew.signal(sig)
+	s.ranks.signal(sig)
 }
 
 // conclude judges the run once all ranks have ended, and reports the failures that are neither the first cause nor

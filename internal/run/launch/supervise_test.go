@@ -172,7 +172,7 @@ func TestRunDistinguishesDeathFromFailure(t *testing.T) {
 	}
 	s := &supervisor{Job: &Job{Ranks: []Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "b"}},
 		Say: func(string) {}},
-		crew: &crew{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
+		ranks: &processes{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
 	for _, e := range []Exit{{Rank: 1, Lost: "silent"}, {Rank: 2, Lost: "silent"}, {Rank: 0, Code: rankConsequence}} {
 		s.ended(t.Context(), e)
 	}
@@ -248,11 +248,11 @@ func TestSignalEndsTheWaitForTheLastRank(t *testing.T) {
 	t.Parallel()
 	tr := newTrial("", "")
 	tr.job.Hosts = map[string]Host{"here": &heldHost{}}
-	c, err := startCrew(t.Context(), &tr.job)
+	c, err := startRanks(t.Context(), &tr.job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &supervisor{Job: &tr.job, crew: c, sent: map[syscall.Signal]bool{}}
+	s := &supervisor{Job: &tr.job, ranks: c, sent: map[syscall.Signal]bool{}}
 	s.ended(t.Context(), <-c.exits)
 	s.signalled(t.Context(), syscall.SIGTERM)
 	s.watch(t.Context())
@@ -286,7 +286,7 @@ func TestRunIsCompleteAlthoughARankDiesAtItsEnd(t *testing.T) {
 	report := finished(configs.Missed)
 	for _, reportFirst := range []bool{true, false} {
 		tr := newTrial("", "", "")
-		s := &supervisor{Job: &tr.job, crew: &crew{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
+		s := &supervisor{Job: &tr.job, ranks: &processes{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
 		if reportFirst {
 			s.event(t.Context(), report)
 			s.ended(t.Context(), died)
@@ -309,7 +309,7 @@ func TestRunIsCompleteAlthoughARankDiesAtItsEnd(t *testing.T) {
 // A rank that fails after another one has ended well does no harm either, if the report was lost.
 func TestRunIsCompleteOnceARankHasEndedWell(t *testing.T) {
 	tr := newTrial("", "")
-	s := &supervisor{Job: &tr.job, crew: &crew{ended: make([]bool, 2)}, sent: map[syscall.Signal]bool{}}
+	s := &supervisor{Job: &tr.job, ranks: &processes{ended: make([]bool, 2)}, sent: map[syscall.Signal]bool{}}
 	s.ended(t.Context(), Exit{Rank: 0, Code: rankMissed})
 	s.ended(t.Context(), Exit{Rank: 1, Code: 1, Said: "disk on fire"})
 	s.conclude()

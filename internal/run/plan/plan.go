@@ -263,7 +263,7 @@ func checkKeys(c configs.Config) error {
 		return err
 	}
 	for _, f := range c.Output.Files() {
-		if !output.IsLooseName(f.Name) {
+		if !output.IsStudyName(f.Name) {
 			return fmt.Errorf("%s %q: the runs of one start write .npy, .vti, .png, .jpg, .csv and .json", f.Key,
 				f.Name)
 		}

@@ -14,8 +14,8 @@ import (
 	"jacobi/solver"
 )
 
-// crew is a rank that does the jobs that a launcher orders, one after the other, on one session.
-type crew struct {
+// worker is a rank that does the jobs that a launcher orders, one after the other, on one session.
+type worker struct {
 	*session
 	solo *session        // the same for jobs that this rank does without the others
 	desk *desk.Desk      // the orders of this rank
@@ -29,7 +29,7 @@ func (s *session) obey(ctx context.Context) (result solver.Result, err error) {
 	if err := all.takePlace(s.all); err != nil {
 		return result, err
 	}
-	c := &crew{session: s}
+	c := &worker{session: s}
 	if err := all.takeGPU(ctx); err != nil {
 		return result, err
 	}
@@ -79,7 +79,7 @@ func (s session) soloist() *session {
 }
 
 // holdGPU keeps the context of this rank's GPU, its kernels and its memory from one job to the next.
-func (c *crew) holdGPU() error {
+func (c *worker) holdGPU() error {
 	if !c.sweepsOnGPU() {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *crew) holdGPU() error {
 }
 
 // end tells the launcher that the ranks have only to end, and whether they were stopped.
-func (c *crew) end(ctx context.Context, stopped bool) error {
+func (c *worker) end(ctx context.Context, stopped bool) error {
 	ctx, cancel := awake.WithTimeout(ctx, c.Config.Halo.Timeout)
 	defer cancel()
 	if err := c.desk.Flush(ctx); err != nil {
@@ -117,7 +117,7 @@ func (c *crew) end(ctx context.Context, stopped bool) error {
 
 // one does one job. A job that a signal has stopped before its first sweep has no answer: it has not begun. An error
 // ends the session.
-func (c *crew) one(ctx context.Context, order desk.Order) (answer *desk.Answer, err error) {
+func (c *worker) one(ctx context.Context, order desk.Order) (answer *desk.Answer, err error) {
 	answer = &desk.Answer{Number: order.Number}
 	on, sub := c.session, c.all.Sub
 	if order.Alone {

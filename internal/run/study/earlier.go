@@ -266,8 +266,8 @@ type Identity struct {
 	Files map[string]string `json:"files"` // SHA-256 of those that the problems read, by path; "" if it is not known
 }
 
-// Beside returns the path of the file with the identity of a table's study.
-func Beside(table string) string { return table + ".study" }
+// IdentityFile returns the path of the file with the identity of a table's study.
+func IdentityFile(table string) string { return table + ".study" }
 
 const (
 	maxIdentity = 1 << 30 // bytes; a study of a million runs may name as many files
@@ -349,8 +349,8 @@ func quoted(text string) string { return `"` + show.Text(text) + `"` }
 
 // readIdentity reads the identity of a table's study.
 func readIdentity(table string) (id Identity, err error) {
-	name := filepath.Base(Beside(table))
-	data, err := regular.ReadFile(Beside(table), maxIdentity)
+	name := filepath.Base(IdentityFile(table))
+	data, err := regular.ReadFile(IdentityFile(table), maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
 		return id, fmt.Errorf("%s is not beside it, so it is no table of a study", name)
 	}
@@ -366,7 +366,7 @@ func (id Identity) write(table string) error {
 	if err != nil {
 		return err
 	}
-	return replace(Beside(table), func(w io.Writer) error {
+	return replace(IdentityFile(table), func(w io.Writer) error {
 		_, err := w.Write(append(data, '\n'))
 		return err
 	})

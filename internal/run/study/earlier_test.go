@@ -69,7 +69,7 @@ func TestStudyKeepsItsIdentity(t *testing.T) {
 		}
 		path := fmt.Sprintf("%d.csv", i)
 		written(t, was, path, false, met(was, 1), met(was, 2), lineOf(3, runs[2], Result{Failed: "why"}))
-		before := contents(t, Beside(path))
+		before := contents(t, IdentityFile(path))
 		if i == 0 && before != beside {
 			t.Errorf("beside the table is %s, want %s", before, beside)
 		}
@@ -96,7 +96,7 @@ func TestStudyKeepsItsIdentity(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v: %v, want %s", c.set, err, want)
 		}
-		if after := contents(t, Beside(path)); after != before {
+		if after := contents(t, IdentityFile(path)); after != before {
 			t.Errorf("%v: beside the table was %s, and is %s", c.set, before, after)
 		}
 	}

@@ -143,16 +143,16 @@ func TestJobsAreDivided(t *testing.T) {
 		{[]int{2, 2, 2}, true, 0, false}, {[]int{1, 0, 1}, false, everyone, true},
 		{[]int{0, 2, 0}, false, everyone, false},
 	} {
-		crew := &crew{busy: slices.Clone(c.busy), changed: make(chan struct{}, 1)}
-		if rank, ok := crew.choose(ended, c.alone); rank != c.rank || ok != c.ok {
+		pool := &pool{busy: slices.Clone(c.busy), changed: make(chan struct{}, 1)}
+		if rank, ok := pool.choose(ended, c.alone); rank != c.rank || ok != c.ok {
 			t.Errorf("%v: rank %d, %v; want %d, %v", c.busy, rank, ok, c.rank, c.ok)
 		}
 	}
-	crew := &crew{busy: []int{2, 2}, changed: make(chan struct{}, 1)}
-	crew.add(everyone, -1)
-	crew.add(1, 1)
-	if want := []int{1, 2}; !slices.Equal(crew.busy, want) {
-		t.Errorf("orders %v, want %v", crew.busy, want)
+	pool := &pool{busy: []int{2, 2}, changed: make(chan struct{}, 1)}
+	pool.add(everyone, -1)
+	pool.add(1, 1)
+	if want := []int{1, 2}; !slices.Equal(pool.busy, want) {
+		t.Errorf("orders %v, want %v", pool.busy, want)
 	}
 }
 

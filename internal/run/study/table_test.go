@@ -174,9 +174,9 @@ func TestOtherTablesAreRefused(t *testing.T) {
 		write(t, path, c.data)
 		name := filepath.Base(path) + ".study"
 		refused(name + " is not beside it, so it is no table of a study" + another)
-		write(t, Beside(path), "no JSON")
+		write(t, IdentityFile(path), "no JSON")
 		refused(name + " beside it is not what a study has written" + another)
-		write(t, Beside(path), contents(t, Beside(filepath.Join(dir, "right."+c.ext))))
+		write(t, IdentityFile(path), contents(t, IdentityFile(filepath.Join(dir, "right."+c.ext))))
 		refused(c.want)
 	}
 	path := filepath.Join(dir, "empty.csv")
@@ -185,7 +185,7 @@ func TestOtherTablesAreRefused(t *testing.T) {
 	if _, err := openTable(s, path, true); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	write(t, Beside(path), contents(t, Beside(filepath.Join(dir, "right.csv"))))
+	write(t, IdentityFile(path), contents(t, IdentityFile(filepath.Join(dir, "right.csv"))))
 	if got := written(t, s, path, true, met(s, 1)); got != table { // a study that was killed at once
 		t.Errorf("%q, want %q", got, table)
 	}

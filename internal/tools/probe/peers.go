@@ -58,7 +58,7 @@ func peers(ctx context.Context, m *Machine) (r Result, err error) {
 		r.skip("links between GPUs: there is one GPU")
 	default:
 		var pairs []pair
-		err = gpu.WithCrew(m.GPUs, func(c *gpu.Crew) (err error) {
+		err = gpu.WithGroup(m.GPUs, func(c *gpu.Group) (err error) {
 			pairs, err = pairsOf(ctx, c, &r)
 			return err
 		})
@@ -138,7 +138,7 @@ type peerEnd struct {
 }
 
 // newEnds allocates memory on each GPU to send a number of bytes from and to.
-func newEnds(c *gpu.Crew, bytes int64) ([]*peerEnd, error) {
+func newEnds(c *gpu.Group, bytes int64) ([]*peerEnd, error) {
 	ends := make([]*peerEnd, len(c.GPUs))
 	return ends, c.Each(func(i int) error {
 		g := c.GPUs[i]
@@ -158,7 +158,7 @@ func (e *peerEnd) send(to *peerEnd, bytes int64) func() error {
 }
 
 // pairsOf measures every pair, from the goroutine of the first GPU.
-func pairsOf(ctx context.Context, c *gpu.Crew, r *Result) (pairs []pair, err error) {
+func pairsOf(ctx context.Context, c *gpu.Group, r *Result) (pairs []pair, err error) {
 	bytes, rooms := int64(peerBytes), make([]int64, len(c.GPUs))
 	err = c.Each(func(i int) (err error) {
 		rooms[i], err = c.GPUs[i].Room(shareOfGPU)
@@ -310,7 +310,7 @@ func (r *Result) exchanges(ctx context.Context, m *Machine, bytes int) error {
 
 // exchangeGPUs returns the time of one exchange between two GPUs, queued by one thread.
 func exchangeGPUs(ctx context.Context, pair []driver.Device, bytes int) (took time.Duration, err error) {
-	err = gpu.WithCrew(pair, func(c *gpu.Crew) error {
+	err = gpu.WithGroup(pair, func(c *gpu.Group) error {
 		ends, err := newEnds(c, int64(bytes))
 		if err != nil {
 			return err

@@ -202,16 +202,16 @@ func Fastest(ctx context.Context, tries int, once func() (time.Duration, error))
 	return best, nil
 }
 
-// Crew is several GPUs, each with a goroutine of its own, which work at the same time.
-type Crew struct {
+// Group is several GPUs, each with a goroutine of its own, which work at the same time.
+type Group struct {
 	GPUs   []*GPU
 	Access [][]bool // GPU i maps the memory of GPU j
 	jobs   []chan func()
 }
 
-// WithCrew opens the devices, and access between them where they have it, calls do and closes them.
-func WithCrew(devices []driver.Device, do func(c *Crew) error) error {
-	c := &Crew{GPUs: make([]*GPU, len(devices)), Access: make([][]bool, len(devices))}
+// WithGroup opens the devices, and access between them where they have it, calls do and closes them.
+func WithGroup(devices []driver.Device, do func(c *Group) error) error {
+	c := &Group{GPUs: make([]*GPU, len(devices)), Access: make([][]bool, len(devices))}
 	for range devices {
 		jobs := make(chan func())
 		c.jobs = append(c.jobs, jobs)
@@ -240,7 +240,7 @@ func WithCrew(devices []driver.Device, do func(c *Crew) error) error {
 }
 
 // connect opens the access of GPU i to all others. A container or a virtual machine may prevent it.
-func (c *Crew) connect(i int) error {
+func (c *Group) connect(i int) error {
 	g := c.GPUs[i]
 	c.Access[i] = make([]bool, len(c.GPUs))
 	for j, peer := range c.GPUs {
@@ -261,7 +261,7 @@ func (c *Crew) connect(i int) error {
 }
 
 // Each calls do for every GPU at the same time, on the GPU's goroutine, and waits.
-func (c *Crew) Each(do func(i int) error) error {
+func (c *Group) Each(do func(i int) error) error {
 	errs := make([]error, len(c.jobs))
 	var wg sync.WaitGroup
 	for i, jobs := range c.jobs {
@@ -276,7 +276,7 @@ func (c *Crew) Each(do func(i int) error) error {
 }
 
 // On calls do on the goroutine of GPU i. It may use the contexts of other GPUs there, and leaves that of its own.
-func (c *Crew) On(i int, do func() error) error {
+func (c *Group) On(i int, do func() error) error {
 	return c.Each(func(k int) (err error) {
 		if k == i {
 			err = errors.Join(do(), c.GPUs[i].Context.Use())

@@ -17,16 +17,16 @@ import (
 	"jacobi/internal/net/roster"
 )
 
-// crew holds all ranks of a run, on all hosts. One goroutine owns it.
-type crew struct {
+// processes holds all ranks of a run, on all hosts. One goroutine owns it.
+type processes struct {
 	hosts map[string]Host
 	ended []bool    // by rank; set by note
 	exits chan Exit // receives one Exit for each rank
 }
 
-// startCrew starts the ranks on their hosts. If one does not start, the others are killed.
-func startCrew(ctx context.Context, j *Job) (*crew, error) {
-	c := &crew{hosts: j.Hosts, ended: make([]bool, len(j.Ranks)), exits: make(chan Exit, len(j.Ranks))}
+// startRanks starts the ranks on their hosts. If one does not start, the others are killed.
+func startRanks(ctx context.Context, j *Job) (*processes, error) {
+	c := &processes{hosts: j.Hosts, ended: make([]bool, len(j.Ranks)), exits: make(chan Exit, len(j.Ranks))}
 	if c.hosts == nil {
 		c.hosts = map[string]Host{}
 		for _, p := range j.Ranks {
@@ -61,22 +61,22 @@ func startCrew(ctx context.Context, j *Job) (*crew, error) {
 }
 
 // signal sends sig to all ranks that have not ended.
-func (c *crew) signal(sig syscall.Signal) {
+func (c *processes) signal(sig syscall.Signal) {
 	for _, h := range c.hosts {
 		h.Signal(sig)
 	}
 }
 
 // suspend stops all ranks that have not ended, until they get SIGCONT.
-func (c *crew) suspend(ctx context.Context) {
+func (c *processes) suspend(ctx context.Context) {
 	_ = each(c.hosts, func(_ string, h Host) error { h.Suspend(ctx); return nil })
 }
 
 // note records an Exit that was received from exits.
-func (c *crew) note(e Exit) { c.ended[e.Rank] = true }
+func (c *processes) note(e Exit) { c.ended[e.Rank] = true }
 
 // running returns the ranks that note has not recorded.
-func (c *crew) running() []int {
+func (c *processes) running() []int {
 	var ranks []int
 	for r, ended := range c.ended {
 		if !ended {
@@ -86,7 +86,7 @@ func (c *crew) running() []int {
 	return ranks
 }
 
-func (c *crew) close() error { return CloseAll(c.hosts) }
+func (c *processes) close() error { return CloseAll(c.hosts) }
 
 // CloseAll closes all hosts at the same time.
 func CloseAll(hosts map[string]Host) error {
@@ -214,7 +214,7 @@ func (s *supervisor) killAfter(ctx context.Context, grace time.Duration) {
 
 // late kills the ranks that have not ended within their grace period. Ranks that were killed before are left behind.
 func (s *supervisor) late(ctx context.Context) {
-	late := s.crew.running()
+	late := s.ranks.running()
 	names := roster.FormatRanks(late)
 	switch {
 	case s.killed:
@@ -222,7 +222,7 @@ func (s *supervisor) late(ctx context.Context) {
 			"for a broken disk or device", names, s.KillGrace))
 		s.cutOff()
 		for _, rank := range late {
-			s.crew.note(Exit{Rank: rank})
+			s.ranks.note(Exit{Rank: rank})
 		}
 		return
 	case s.done != "" && !s.failing:

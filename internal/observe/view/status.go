@@ -24,8 +24,8 @@ import (
 // maxWarnings bounds the warnings of a page.
 const maxWarnings = 50
 
-// tale is what is known of a run that goes on, but for its field. One goroutine uses it at a time.
-type tale struct {
+// runStatus is what is known of a run that goes on, but for its field. One goroutine uses it at a time.
+type runStatus struct {
 	run      *Run
 	progress Progress
 	ranks    []Rank
@@ -36,18 +36,18 @@ type tale struct {
 }
 
 // reset begins again.
-func (t *tale) reset() {
-	*t = tale{progress: Progress{State: Starting, Text: "The ranks are starting."}, ranks: []Rank{},
+func (t *runStatus) reset() {
+	*t = runStatus{progress: Progress{State: Starting, Text: "The ranks are starting."}, ranks: []Rank{},
 		warnings: t.warnings}
 	t.news = map[string]any{TopicProgress: t.progress, TopicRanks: t.ranks, TopicHistory: History{[]Point{}},
 		TopicWarnings: t.warnings}
 }
 
 // over reports whether the run has ended.
-func (t *tale) over() bool { return t.progress.State == Ended || t.progress.State == Failed }
+func (t *runStatus) over() bool { return t.progress.State == Ended || t.progress.State == Failed }
 
 // about takes what rank 0 tells of the run.
-func (t *tale) about(a About) {
+func (t *runStatus) about(a About) {
 	if t.over() { // the report says more
 		a.Ranks = nil
 	}
@@ -65,7 +65,7 @@ func (t *tale) about(a About) {
 }
 
 // event takes an event of a rank.
-func (t *tale) event(e roster.Event) {
+func (t *runStatus) event(e roster.Event) {
 	switch e.Kind {
 	case roster.Started, roster.Progress:
 		if !t.over() {
@@ -89,7 +89,7 @@ func (t *tale) event(e roster.Event) {
 }
 
 // advance takes the progress of the run.
-func (t *tale) advance(e roster.Event) {
+func (t *runStatus) advance(e roster.Event) {
 	p := Progress{State: Running, Sweeps: e.Sweeps, Share: e.Share(), GLUPs: e.GLUPs, End: e.End,
 		Left: e.Left.Seconds(), Elapsed: e.Elapsed.Seconds()}
 	if e.Kind == roster.Progress {
@@ -100,7 +100,7 @@ func (t *tale) advance(e roster.Event) {
 }
 
 // measured takes the statistics of a rank.
-func (t *tale) measured(rank int, s stats.Rank) {
+func (t *runStatus) measured(rank int, s stats.Rank) {
 	const maxRanks = 1 << 16
 	if rank < 0 || rank >= maxRanks {
 		return
@@ -130,7 +130,7 @@ func (t *tale) measured(rank int, s stats.Rank) {
 }
 
 // finish takes the report of the run.
-func (t *tale) finish(r output.Report) {
+func (t *runStatus) finish(r output.Report) {
 	run := RunOf(r)
 	if t.run != nil {
 		run.Outlines = t.run.Outlines // a report has none
@@ -150,7 +150,7 @@ func (t *tale) finish(r output.Report) {
 }
 
 // outline outlines p in the field of a run that is over, if rank 0 has not told of its outlines.
-func (t *tale) outline(ctx context.Context, p *problem.Problem) {
+func (t *runStatus) outline(ctx context.Context, p *problem.Problem) {
 	if p == nil || t.run.Outlines != nil {
 		return
 	}
@@ -161,14 +161,14 @@ func (t *tale) outline(ctx context.Context, p *problem.Problem) {
 }
 
 // fail says why the run has no results.
-func (t *tale) fail(why string) {
+func (t *runStatus) fail(why string) {
 	p := &t.progress
 	p.State, p.Text, p.End, p.Left = Failed, show.Text(why), 0, 0
 	t.news[TopicProgress] = t.progress
 }
 
 // noField says why a run that is over has no field to show.
-func (t *tale) noField(why error) {
+func (t *runStatus) noField(why error) {
 	run := *t.run
 	run.NoField = "the last frame came to no page, and the field cannot be read: " + show.Text(why.Error())
 	if errors.Is(why, errNoFile) {
@@ -179,7 +179,7 @@ func (t *tale) noField(why error) {
 }
 
 // warn adds a warning. Of too many, the first ones stay.
-func (t *tale) warn(text string) {
+func (t *runStatus) warn(text string) {
 	if len(t.warnings) < maxWarnings {
 		t.warnings = append(t.warnings, show.Text(text))
 		t.news[TopicWarnings] = t.warnings
@@ -187,7 +187,7 @@ func (t *tale) warn(text string) {
 }
 
 // flush puts what has changed on the board.
-func (t *tale) flush(b *Board) {
+func (t *runStatus) flush(b *Board) {
 	for name, state := range t.news {
 		b.Set(name, state)
 	}

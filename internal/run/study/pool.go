@@ -17,8 +17,8 @@ import (
 	"jacobi/internal/run/plan"
 )
 
-// crew are the ranks of an attempt, as their launcher knows them.
-type crew struct {
+// pool are the ranks of an attempt, as their launcher knows them.
+type pool struct {
 	conn    *wire.Conn
 	runID   string
 	desks   []*desk.Desk
@@ -42,7 +42,7 @@ func (e *Engine) alone(c configs.Config) bool {
 }
 
 // await returns once ready, which is given the orders of each rank, returns true. It returns false if ctx ends.
-func (c *crew) await(ctx context.Context, ready func(busy []int) bool) bool {
+func (c *pool) await(ctx context.Context, ready func(busy []int) bool) bool {
 	for {
 		c.mu.Lock()
 		ok := ready(c.busy)
@@ -59,7 +59,7 @@ func (c *crew) await(ctx context.Context, ready func(busy []int) bool) bool {
 }
 
 // add changes the number of orders of a rank, or of everyone.
-func (c *crew) add(rank, n int) {
+func (c *pool) add(rank, n int) {
 	c.mu.Lock()
 	for r := range c.busy {
 		if r == rank || rank == everyone {
@@ -75,7 +75,7 @@ func (c *crew) add(rank, n int) {
 
 // choose waits until a rank has room for an order, and returns the one with the fewest. For a job that no rank does
 // alone it waits for all, and returns everyone.
-func (c *crew) choose(ctx context.Context, alone bool) (rank int, ok bool) {
+func (c *pool) choose(ctx context.Context, alone bool) (rank int, ok bool) {
 	if !alone {
 		return everyone, c.await(ctx, func(busy []int) bool { return slices.Max(busy) < ahead })
 	}
@@ -87,7 +87,7 @@ func (c *crew) choose(ctx context.Context, alone bool) (rank int, ok bool) {
 }
 
 // send sends an order to a rank, or to everyone.
-func (c *crew) send(ctx context.Context, rank int, o desk.Order) error {
+func (c *pool) send(ctx context.Context, rank int, o desk.Order) error {
 	for r, d := range c.desks {
 		if r == rank || rank == everyone {
 			if err := d.Send(ctx, o); err != nil {
@@ -110,7 +110,7 @@ func (e *Engine) attend(ctx context.Context, p *plan.Plan, conn *wire.Conn, runI
 	e.mu.Lock()
 	e.number, e.started = 0, p
 	e.mu.Unlock()
-	c := &crew{conn: conn, runID: runID, desks: desks, changed: make(chan struct{}, 1),
+	c := &pool{conn: conn, runID: runID, desks: desks, changed: make(chan struct{}, 1),
 		busy: slices.Repeat([]int{ahead}, ranks)}
 	var all sync.WaitGroup
 	for rank := range desks {
@@ -133,7 +133,7 @@ func (e *Engine) attend(ctx context.Context, p *plan.Plan, conn *wire.Conn, runI
 
 // feed orders jobs while there are some, and room for them. It returns once they are done: the launcher waits only
 // shortly for the other ranks when one has ended.
-func (e *Engine) feed(ctx context.Context, c *crew) {
+func (e *Engine) feed(ctx context.Context, c *pool) {
 	ctx, cancel := context.WithCancel(ctx)
 	jobs := make(chan *checked, min(len(c.desks), runtime.NumCPU()))
 	var reading sync.WaitGroup
@@ -166,7 +166,7 @@ type checked struct {
 
 // read takes jobs as long as a rank has room, and has each of them checked beside those before. It returns true once
 // there are no more.
-func (e *Engine) read(ctx context.Context, c *crew, checks *sync.WaitGroup, to chan<- *checked) bool {
+func (e *Engine) read(ctx context.Context, c *pool, checks *sync.WaitGroup, to chan<- *checked) bool {
 	for c.await(ctx, func(busy []int) bool { return slices.Min(busy) < ahead }) {
 		job, more, err := e.next(ctx)
 		if err != nil || !more {
@@ -190,7 +190,7 @@ func (e *Engine) read(ctx context.Context, c *crew, checks *sync.WaitGroup, to c
 }
 
 // order gives a job to ranks. It returns false if no job can follow.
-func (e *Engine) order(ctx context.Context, c *crew, job *checked) bool {
+func (e *Engine) order(ctx context.Context, c *pool, job *checked) bool {
 	rank, err := e.place(ctx, c, job)
 	if ctx.Err() != nil {
 		return false
@@ -226,7 +226,7 @@ func (e *Engine) order(ctx context.Context, c *crew, job *checked) bool {
 
 // place returns which rank has room for a job that has been checked, or everyone. It returns early, with the reason,
 // where the job is not wanted any more.
-func (e *Engine) place(ctx context.Context, c *crew, job *checked) (rank int, err error) {
+func (e *Engine) place(ctx context.Context, c *pool, job *checked) (rank int, err error) {
 	<-job.ready
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -260,7 +260,7 @@ func (e *Engine) prepare(ctx context.Context, job Job, alone bool) (document []b
 var errStopped = errors.New("stopped")
 
 // collect takes the answers of a rank. It calls last where no order is to follow.
-func (e *Engine) collect(ctx context.Context, c *crew, rank int, last context.CancelCauseFunc) {
+func (e *Engine) collect(ctx context.Context, c *pool, rank int, last context.CancelCauseFunc) {
 	for {
 		var a desk.Answer
 		if err := c.desks[rank].Recv(ctx, &a); err != nil {
