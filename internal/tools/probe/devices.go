@@ -28,27 +28,18 @@ type DeviceReport struct {
 	device.Details
 }
 
-// SelectionReport says which GPU each rank of a run on this node would take.
-type SelectionReport struct {
-	Policy device.Policy `json:"device.select"`
-	GPUs   []int         `json:"gpus"`            // CUDA's indices, by local rank
-	Why    string        `json:"why,omitempty"`   // of local rank 0
-	Fault  string        `json:"fault,omitempty"` // why ranks cannot select so here
-}
-
 // devicesReport is the data of the part devices.
 type devicesReport struct {
-	Driver    string            `json:"cuda_driver,omitempty"` // the CUDA version that it supports
-	NoGPU     string            `json:"no_gpu,omitempty"`
-	NoNVML    string            `json:"no_nvml,omitempty"`
-	Processor string            `json:"processor"`
-	GPUs      []DeviceReport    `json:"gpus"`
-	Selection []SelectionReport `json:"selection"`
+	Driver    string         `json:"cuda_driver,omitempty"` // the CUDA version that it supports
+	NoGPU     string         `json:"no_gpu,omitempty"`
+	NoNVML    string         `json:"no_nvml,omitempty"`
+	Processor string         `json:"processor"`
+	GPUs      []DeviceReport `json:"gpus"`
 }
 
 // devices reads the GPUs of this node.
 func devices(_ context.Context, m *Machine) (r Result, err error) {
-	d := devicesReport{Processor: device.Processor(), GPUs: []DeviceReport{}, Selection: []SelectionReport{}}
+	d := devicesReport{Processor: device.Processor(), GPUs: []DeviceReport{}}
 	defer func() { r.Details = d }()
 	if m.NoGPU != nil {
 		d.NoGPU = m.NoGPU.Error()
@@ -58,7 +49,7 @@ func devices(_ context.Context, m *Machine) (r Result, err error) {
 	}
 	d.Driver = m.Driver.Version().String()
 	r.say("%s; CUDA %s", d.Processor, d.Driver)
-	readings, noReadings := m.readings()
+	_, noReadings := m.readings()
 	if noReadings != nil {
 		d.NoNVML = noReadings.Error()
 		r.skip("readings of NVML: %s", d.NoNVML)
@@ -72,14 +63,6 @@ func devices(_ context.Context, m *Machine) (r Result, err error) {
 		report.judge(&r)
 	}
 	r.showDevices(d.GPUs)
-	d.Selection = m.selections(readings, noReadings)
-	for _, s := range d.Selection {
-		what := "local ranks take GPUs " + strings.Trim(fmt.Sprint(s.GPUs), "[]")
-		if s.Fault != "" {
-			what = s.Fault
-		}
-		r.say("device.select %s: %s", s.Policy, what)
-	}
 	return r, nil
 }
 
@@ -124,29 +107,6 @@ func (m *Machine) find(i int) (device.GPU, error) {
 func (m *Machine) candidates() (all []device.Candidate) {
 	for _, v := range m.GPUs {
 		all = append(all, device.Candidate{Index: v.Index, Name: v.Name, UUID: v.UUID, PCIBusID: v.PCIBusID})
-	}
-	return all
-}
-
-// selections says which GPUs the ranks of this node would take under each policy. noReadings is why there are none.
-func (m *Machine) selections(readings []device.GPU, noReadings error) (all []SelectionReport) {
-	for _, p := range device.Policies() {
-		s := SelectionReport{Policy: p, GPUs: []int{}}
-		for rank := range m.Ranks {
-			c, err := device.Choice{}, noReadings
-			if err == nil || p == device.RoundRobin {
-				c, err = device.Select(p, rank, m.candidates(), readings)
-			}
-			if err != nil {
-				s.GPUs, s.Fault = []int{}, err.Error()
-				break
-			}
-			if rank == 0 {
-				s.Why = c.Why
-			}
-			s.GPUs = append(s.GPUs, c.Index)
-		}
-		all = append(all, s)
 	}
 	return all
 }

@@ -17,7 +17,6 @@ type Machine struct {
 	Host   string
 	Node   int            // index of this node in Nodes
 	Nodes  []string       // hosts of all nodes of the probe
-	Ranks  int            // of a run on this node
 	DType  string         // grid.dtype: float32 or float64
 	Driver *driver.Driver // nil without GPUs
 	GPUs   []driver.Device

@@ -49,7 +49,7 @@ type Part struct {
 // Parts lists all parts in the order in which they run.
 func Parts() []Part {
 	return []Part{
-		{"devices", "GPUs: identity, load, errors, clocks, links, near cores; which GPU a rank takes", devices},
+		{"devices", "GPUs: identity, load, errors, clocks, links, near cores", devices},
 		{"copies", "copies of the host's memory, between host and GPU (pinned, pageable), within a GPU", copies},
 		{"peers", "access, bandwidth and latency between GPUs; shared memory between ranks", peers},
 		{"nats", "round trip and bandwidth to each node through the server of a run", natsPart},

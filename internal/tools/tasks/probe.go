@@ -81,7 +81,7 @@ func nodesOf(members []roster.Member) (nodes [][]int) {
 
 // machine opens the devices of a node and starts its echo.
 func (p probing) machine(ctx context.Context, nodes [][]int, node int) (*probe.Machine, error) {
-	m := &probe.Machine{Host: p.Comm.Self().Host, Node: node, Ranks: len(nodes[node]), DType: p.Config.Grid.DType}
+	m := &probe.Machine{Host: p.Comm.Self().Host, Node: node, DType: p.Config.Grid.DType}
 	for _, ranks := range nodes {
 		m.Nodes = append(m.Nodes, p.Comm.Member(ranks[0]).Host)
 	}
