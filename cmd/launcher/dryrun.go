@@ -72,9 +72,9 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 	}
 	fmt.Fprintf(&b, "# Memory%s: %s for fields and halos%s, %s available (%s)\n#\n", where, bytesText(p.BytesHere()),
 		pictures, bytesText(available), bound)
-	if bytes := p.AggregateBytes(); bytes > 0 {
+	if l := p.Levels; l != nil && l.Plan.Weighted {
 		fmt.Fprintf(&b, "# Hard coefficients: about %s more for each rank if the cycles go over to aggregates\n#\n",
-			bytesText(bytes))
+			bytesText(l.Plan.AggregateBytes()))
 	}
 	table, err := rankTable(p)
 	if err != nil {

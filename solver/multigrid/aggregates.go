@@ -42,9 +42,27 @@ func (p *pace) add(norm float64) {
 // slow reports whether a run that has done at least trial cycles has done more than a faster one would need.
 func (p *pace) slow() bool { return p.norms > trial && float64(p.last*p.factor) > p.largest }
 
+// aggregateBytes is about how many bytes of host memory aggregates take for a point of the mesh: measured, random
+// coefficients.
+const aggregateBytes = 72
+
+// AggregateBytes returns about how much memory each rank takes besides where aggregates take over, which every rank
+// holds as a whole.
+func (p *Plan) AggregateBytes() int64 {
+	m := p.Levels[0].Mesh
+	return aggregateBytes * int64(m.NX) * int64(m.NY)
+}
+
 // Aggregate sets up the aggregates of a weighted operator, whose finest level is loaded, and returns the Grid with
-// them in place of the coarser levels. The field stays as it is, and so do its halos. All ranks call it.
+// them in place of the coarser levels. The field stays as it is, and so do its halos. All ranks call it. It fails
+// before it takes memory if there is no room.
 func (g *Grid) Aggregate(ctx context.Context) (Grid, error) {
+	runtime.GC() // of what the levels left behind
+	if g.Room != nil {
+		if err := g.Room(g.Layout.Plan.AggregateBytes()); err != nil {
+			return Grid{}, fmt.Errorf("aggregates, for coefficients that are hard for coarser meshes: %w", err)
+		}
+	}
 	t, own := g.Layout.Plan.Tiling, g.Layout.Stripes[0]
 	part, err := t.Aggregate(ctx, g.points(ctx), t.Covering(LeftRows(own, g.Layout.Neighbour)), t.Owned(own),
 		runtime.GOMAXPROCS(0))

@@ -14,6 +14,8 @@ type Grid struct {
 	Stripes  [][]solver.Stripe // by level and rank
 	Rank     int
 	Exchange solver.Exchange // nil if this rank holds all levels as a whole
+	// Room fails unless there is so much memory for each rank of this machine. Aggregate asks it, unless it is nil.
+	Room func(bytes int64) error
 }
 
 // Halo are the HaloDepth rows on both sides of this rank's stripe of a level.

@@ -12,6 +12,7 @@ import (
 
 	"jacobi/internal/compute/cpu/levels"
 	"jacobi/solver"
+	"jacobi/solver/exchangetest"
 	"jacobi/solver/multigrid"
 )
 
@@ -219,5 +220,30 @@ func TestWeightedCycles(t *testing.T) {
 		} else if got != k.want {
 			t.Errorf("%s: %v cycles, want %v", k.name, got, k.want)
 		}
+	}
+}
+
+// A run that would go over to aggregates fails before it takes memory for them if there is no room.
+func TestAggregatesNeedRoom(t *testing.T) {
+	m := spiral(129, 1e6)
+	d, l := open(t, m.mesh(), m.operator(), m, m.magnitude())
+	full := errors.New("no room")
+	var asked []int64
+	grid := multigrid.Grid{Device: d, Layout: l, Room: func(bytes int64) error {
+		asked = append(asked, bytes)
+		return full
+	}}
+	if err := grid.SetUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sums := solver.NewReductions(exchangetest.NewReducer(1), &solver.Watch{})
+	_, err := solver.Drive(t.Context(), multigrid.New(grid, sums, multigrid.Options{}), sums,
+		solver.Options{MaxIterations: 200, Goal: solver.Goal{Relative: 1e-8}, Magnitude: l.Magnitude})
+	const want = "cycle 5: aggregates, for coefficients that are hard for coarser meshes: no room"
+	if !errors.Is(err, full) || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if !slices.Equal(asked, []int64{72 * 129 * 129}) {
+		t.Errorf("room was asked for %v bytes, want 72 for each point, once", asked)
 	}
 }

@@ -39,7 +39,8 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 	if err := c.open(l); err != nil {
 		return nil, err
 	}
-	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank}
+	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank,
+		Room: o.Room}
 	c.Correction = func(ctx context.Context) (float64, error) {
 		if c.search != nil && o.Operator.Weighted { // its first coarser mesh has other unknowns
 			return multigrid.Change(ctx, c.search, l)

@@ -3,10 +3,12 @@ package rank
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
 
+	"jacobi/configs"
 	"jacobi/cuda"
 	"jacobi/internal/base/ballast"
 	"jacobi/internal/compute/cpu"
@@ -218,13 +220,21 @@ func (r *run) openMethod(ctx context.Context) (err error) {
 		}
 	}
 	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
-		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), OnClose: r.open.add}
+		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), Room: r.room, OnClose: r.open.add}
 	if r.sweepsOnGPU() {
 		o.Driver = r.gpus.Driver
 		o.GPU = cuda.Options{Device: r.chosen.Index, Sole: r.sole, Timeout: r.Config.Halo.Timeout}
 	}
 	r.method, err = method.Open(ctx, o)
 	return err
+}
+
+// room fails unless each rank of this node may take so many bytes of its memory besides.
+func (r *run) room(bytes int64) error {
+	if err := configs.CheckMemory(int64(r.id.LocalSize) * bytes); err != nil {
+		return fmt.Errorf("%w; take a smaller grid, fewer ranks on a machine, or more machines", err)
+	}
+	return nil
 }
 
 // accelerated reports whether conjugate gradients accelerate the cycles.

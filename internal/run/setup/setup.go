@@ -184,18 +184,6 @@ func Idle(c configs.Config, working int) string {
 		"longer than more GPUs save (with halo.transport nats or direct, all ranks work)", working, c.Run.Ranks)
 }
 
-// aggregateBytes is about the memory that aggregates take, for a point of the mesh: measured, random coefficients.
-const aggregateBytes = 72
-
-// AggregateBytes returns about how much memory each rank takes besides where the cycles go over to aggregates, which
-// every rank holds as a whole; 0 for a run that cannot.
-func (s *Setup) AggregateBytes() int64 {
-	if s.Levels == nil || !s.Operator.Weighted {
-		return 0
-	}
-	return aggregateBytes * int64(s.Mesh.NX) * int64(s.Mesh.NY)
-}
-
 // LevelBytes returns the memory of a rank of multigrid.
 func (s *Setup) LevelBytes(cfg configs.Config, rank int, onGPUs bool) int64 {
 	levels := s.LevelLayout(rank)
