@@ -231,30 +231,35 @@ func (g *grouper) passes(i, j int32) bool {
 	all, n := g.union(i, j)
 	members := all[:n]
 	p, sum := &g.points, 0.0
+	var d, parts [largest]float64
 	for k, i := range members {
-		g.place[i] = int32(k)
-		sum += p.diagonal[i]
+		g.place[i], d[k] = int32(k), p.diagonal[i]
+		sum += d[k]
+	}
+	for k := range members {
+		parts[k] = d[k] / sum
 	}
 	var m [largest][largest]float64 // the upper triangle
 	for k, i := range members {
-		d, inner, others := p.diagonal[i], p.excess[i], 0.0
-		for f := p.begin[i]; f < p.begin[i+1]; f++ {
-			if at := int(g.place[p.to[f]]); at >= 0 {
-				inner += p.face[f]
+		row, inner, others := &m[k], p.excess[i], 0.0
+		begin, end := p.begin[i], p.begin[i+1]
+		faces := p.face[begin:end]
+		for f, to := range p.to[begin:end] {
+			if at := int(g.place[to]); at >= 0 {
+				inner += faces[f]
 				if at > k {
-					m[k][at] -= float64(quality * p.face[f])
+					row[at] -= float64(quality * faces[f])
 				}
 			}
 		}
-		for at, j := range members {
-			if at != k {
-				others += p.diagonal[j]
-			}
-			if at > k {
-				m[k][at] += float64(2 * float64(d*(p.diagonal[j]/sum)))
-			}
+		for _, v := range d[:k] {
+			others += v
 		}
-		m[k][k] = float64(quality*inner) - float64(2*float64(d*(others/sum)))
+		for at := k + 1; at < n; at++ {
+			others += d[at]
+			row[at] += float64(2 * float64(d[k]*parts[at]))
+		}
+		row[k] = float64(quality*inner) - float64(2*float64(d[k]*(others/sum)))
 	}
 	for _, i := range members {
 		g.place[i] = -1
@@ -268,9 +273,9 @@ func (g *grouper) passes(i, j int32) bool {
 			return false
 		}
 		for a := k + 1; a < n; a++ {
-			t := m[k][a] / m[k][k]
-			for b := a; b < n; b++ {
-				m[a][b] -= float64(t * m[k][b])
+			t, from, to := m[k][a]/m[k][k], m[k][a:n], m[a][a:n]
+			for b, v := range from {
+				to[b] -= float64(t * v)
 			}
 		}
 	}

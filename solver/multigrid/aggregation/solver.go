@@ -27,6 +27,7 @@ type vectors struct {
 	// For the steps of conjugate gradients: A x, the residual after the first step, and the second direction.
 	v, r, second []float64
 	sums         [3][]float64 // by chunk
+	faces, sets  []uint16     // the unknowns of this level and of the next one, by length of their faces and members
 }
 
 // NewSolver returns a solver that works on the given number of threads. Its bits do not depend on that.
@@ -36,6 +37,10 @@ func (l *Levels) NewSolver(threads int) *Solver {
 		w := &s.work[i]
 		w.Level = &l.Levels[i]
 		n := w.Unknowns()
+		w.faces = byLength(w.Begin)
+		if w.First != nil {
+			w.sets = byLength(w.First)
+		}
 		of := []*[]float64{&w.y}
 		if i > 0 { // those of level 1 are the caller's
 			of = append(of, &w.b, &w.x)
@@ -68,6 +73,7 @@ func (s *Solver) Bytes() (bytes int64) {
 		for _, v := range [][]float64{w.b, w.x, w.y, w.v, w.r, w.second, w.sums[0], w.sums[1], w.sums[2]} {
 			bytes += 8 * int64(cap(v))
 		}
+		bytes += 2 * int64(len(w.faces)+len(w.sets))
 	}
 	s0 := &s.work[0]
 	return bytes - 8*int64(cap(s0.b)+cap(s0.x))
@@ -144,7 +150,8 @@ func (s *Solver) cycle(ctx context.Context, i int, b, to []float64) error {
 	w := &s.work[i]
 	if i+1 < len(s.work) {
 		next := &s.work[i+1]
-		s.run(next.Unknowns(), task{do: restrict, vectors: w, a: w.y, b: b, to: next.b, next: next})
+		s.run(w.Unknowns(), task{do: residuals, vectors: w, a: w.y, b: b, to: to})
+		s.run(next.Unknowns(), task{do: restrict, vectors: w, a: to, to: next.b, next: next})
 		if err := s.solve(ctx, i+1); err != nil {
 			return err
 		}
@@ -190,4 +197,31 @@ func (s *Solver) share() {
 		lo := int(k) * chunk
 		s.do(&s.task, lo, min(lo+chunk, s.n))
 	}
+}
+
+// byLength returns the things of each chunk, numbered from its beginning, by their length: thing i has begin[i] to
+// begin[i+1]-1. A processor foresees where loops over them end then.
+func byLength(begin []int32) []uint16 {
+	order := make([]uint16, len(begin)-1)
+	var next []uint16 // by length
+	for lo := 0; lo < len(order); lo += chunk {
+		n := min(chunk, len(order)-lo)
+		clear(next)
+		for i := range n {
+			length := int(begin[lo+i+1] - begin[lo+i])
+			for len(next) < length+2 {
+				next = append(next, 0)
+			}
+			next[length+1]++
+		}
+		for k := 1; k < len(next); k++ {
+			next[k] += next[k-1]
+		}
+		for i := range n {
+			length := begin[lo+i+1] - begin[lo+i]
+			order[lo+int(next[length])] = uint16(i)
+			next[length]++
+		}
+	}
+	return order
 }

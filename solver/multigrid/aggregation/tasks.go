@@ -10,31 +10,39 @@ func begin(t *task, lo, hi int) {
 
 // sweep does a sweep from a for the right-hand side b.
 func sweep(t *task, lo, hi int) {
-	x := t.a
-	for i := lo; i < hi; i++ {
-		t.to[i] = x[i] + float64(weight*float64(t.Inverse[i]*t.residual(i, t.b[i], x)))
+	residuals(t, lo, hi)
+	x, inverse, to := t.a[lo:hi], t.Inverse[lo:hi], t.to[lo:hi]
+	for i, r := range to {
+		to[i] = x[i] + float64(weight*float64(inverse[i]*r))
 	}
 }
 
-// residual returns b - A x of an unknown.
-func (l *Level) residual(i int, b float64, x []float64) float64 {
-	begin, end, own := l.Begin[i], l.Begin[i+1], x[i]
-	r := b - float64(float64(l.Excess[i])*own)
-	faces := l.Face[begin:end]
-	for k, j := range l.Neighbour[begin:end] {
-		r += float64(float64(faces[k]) * (x[j] - own))
+// residuals sets to to the residuals of a for the right-hand side b.
+func residuals(t *task, lo, hi int) { t.residuals(t.to[lo:hi], t.b[lo:hi], t.a, t.faces[lo:hi], lo) }
+
+// residuals sets r to b - A x of the unknowns of a chunk, which begin with lo and are done in the given order.
+func (l *Level) residuals(r, b, x []float64, order []uint16, lo int) {
+	own, excess, begin := x[lo:][:len(r)], l.Excess[lo:][:len(r)], l.Begin[lo:][:len(r)+1]
+	all, faces := l.Neighbour, l.Face
+	for _, k := range order {
+		v, sum := own[k], b[k]-float64(float64(excess[k])*own[k])
+		neighbours := all[begin[k]:begin[k+1]]
+		f := faces[begin[k]:][:len(neighbours)]
+		for n, j := range neighbours {
+			sum += float64(float64(f[n]) * (x[j] - v))
+		}
+		r[k] = sum
 	}
-	return r
 }
 
-// restrict adds the residuals of a for the right-hand side b over the sets of the next level, and does the first sweep
-// there.
+// restrict adds the residuals a over the sets of the next level, and does the first sweep there.
 func restrict(t *task, lo, hi int) {
 	y, inverse := t.next.y, t.next.Inverse
-	for i := lo; i < hi; i++ {
+	for _, k := range t.sets[lo:hi] {
+		i := lo + int(k)
 		sum := 0.0
 		for _, m := range t.Members[t.First[i]:t.First[i+1]] {
-			sum += t.residual(int(m), t.b[m], t.a)
+			sum += t.a[m]
 		}
 		t.to[i] = sum
 		y[i] = weight * float64(inverse[i]*sum)
@@ -51,10 +59,12 @@ func correct(t *task, lo, hi int) {
 	}
 }
 
-// product sets v[i-lo] to A x.
-func (l *Level) product(v, x []float64, lo int) {
-	for i := range v {
-		v[i] = 0 - l.residual(lo+i, 0, x)
+// product sets v to A x of the unknowns of a chunk.
+func (w *vectors) product(v, x []float64, lo int) {
+	var zero [chunk]float64
+	w.residuals(v, zero[:len(v)], x, w.faces[lo:lo+len(v)], lo)
+	for i, r := range v {
+		v[i] = 0 - r
 	}
 }
 
