@@ -74,7 +74,7 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 		pictures, bytesText(available), bound)
 	if l := p.Levels; l != nil && l.Plan.Weighted {
 		fmt.Fprintf(&b, "# Hard coefficients: about %s more for each rank if the cycles go over to aggregates\n#\n",
-			bytesText(l.Plan.AggregateBytes()))
+			bytesText(l.Plan.AggregateBytes(len(p.Ranks))))
 	}
 	table, err := rankTable(p)
 	if err != nil {

@@ -42,15 +42,14 @@ func (p *pace) add(norm float64) {
 // slow reports whether a run that has done at least trial cycles has done more than a faster one would need.
 func (p *pace) slow() bool { return p.norms > trial && float64(p.last*p.factor) > p.largest }
 
-// aggregateBytes is about how many bytes of host memory aggregates take for a point of the mesh: measured, random
-// coefficients.
-const aggregateBytes = 72
+// By how many bytes for a point of the mesh the largest memory of each rank grows where aggregates take over, which all
+// hold as a whole, and for a point of its own rows besides: measured, random coefficients.
+const wholeBytes, ownBytes = 76, 32
 
-// AggregateBytes returns about how much memory each rank takes besides where aggregates take over, which every rank
-// holds as a whole.
-func (p *Plan) AggregateBytes() int64 {
-	m := p.Levels[0].Mesh
-	return aggregateBytes * int64(m.NX) * int64(m.NY)
+// AggregateBytes returns about how much more memory each of so many ranks takes if aggregates take over.
+func (p *Plan) AggregateBytes(ranks int) int64 {
+	points := int64(p.Levels[0].Mesh.NX) * int64(p.Levels[0].Mesh.NY)
+	return wholeBytes*points + ownBytes*points/int64(ranks)
 }
 
 // Aggregate sets up the aggregates of a weighted operator, whose finest level is loaded, and returns the Grid with
@@ -59,7 +58,7 @@ func (p *Plan) AggregateBytes() int64 {
 func (g *Grid) Aggregate(ctx context.Context) (Grid, error) {
 	runtime.GC() // of what the levels left behind
 	if g.Room != nil {
-		if err := g.Room(g.Layout.Plan.AggregateBytes()); err != nil {
+		if err := g.Room(g.Layout.Plan.AggregateBytes(len(g.Stripes[0]))); err != nil {
 			return Grid{}, fmt.Errorf("aggregates, for coefficients that are hard for coarser meshes: %w", err)
 		}
 	}

@@ -229,7 +229,7 @@ func TestAggregatesNeedRoom(t *testing.T) {
 	d, l := open(t, m.mesh(), m.operator(), m, m.magnitude())
 	full := errors.New("no room")
 	var asked []int64
-	grid := multigrid.Grid{Device: d, Layout: l, Room: func(bytes int64) error {
+	grid := multigrid.Grid{Device: d, Layout: l, Stripes: [][]solver.Stripe{l.Stripes}, Room: func(bytes int64) error {
 		asked = append(asked, bytes)
 		return full
 	}}
@@ -243,7 +243,7 @@ func TestAggregatesNeedRoom(t *testing.T) {
 	if !errors.Is(err, full) || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
-	if !slices.Equal(asked, []int64{72 * 129 * 129}) {
-		t.Errorf("room was asked for %v bytes, want 72 for each point, once", asked)
+	if !slices.Equal(asked, []int64{(76 + 32) * 129 * 129}) {
+		t.Errorf("room was asked for %v bytes, want 108 for each point, once", asked)
 	}
 }
