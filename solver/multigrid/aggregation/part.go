@@ -24,12 +24,12 @@ type Part struct {
 	strips         []strip   // by row of tiles that is owned
 }
 
-// rounding is by how much, as a part of its diagonal, rounding may make that of a point exceed the sum of its faces.
-const rounding = 0x1p-49
+// Rounding is by how much, as a part of its diagonal, rounding may make that of a point exceed the sum of its faces.
+const Rounding = 0x1p-49
 
 // Screening returns what the diagonal of a point has besides its faces to the west, east, north and south.
 func Screening(diagonal, w, e, n, s float64) float64 {
-	if k := diagonal - ((w + e) + (n + s)); k > float64(rounding*diagonal) {
+	if k := diagonal - ((w + e) + (n + s)); k > float64(Rounding*diagonal) {
 		return k
 	}
 	return 0

@@ -82,7 +82,14 @@ func (a *aggregates) restrict(y int, residuals []float64, scale float64) {
 
 // residuals sets dst to the residuals of a row by differences (docs/numerics.md), and to 0 at points that are not
 // unknowns.
-func residuals(dst []float64, s *stencil[float64]) {
+func residuals(e *engine, dst []float64, s *stencil[float64]) {
+	if f := of[float64](e, s.hi-s.lo); f != nil {
+		s.load(&e.args, dst, 0)
+		e.args.rows[8] = address(s.points.centre, 0)
+		f.residuals(&e.args)
+		s.zero(dst)
+		return
+	}
 	p, u, faces, b := s.points, wide(s.centre), wide(s.points.east), s.b
 	if b == nil {
 		b = p.zero

@@ -103,6 +103,7 @@ func functionsAVX2F64() *functions {
 	t.interpolateAcross = interpolateAcrossAVX2F64
 	t.interpolateBoth = interpolateBothAVX2F64
 	t.mask = maskAVX2F64
+	t.residuals = residualsAVX2F64
 	t.roots = rootsAVX2F64
 	t.scaling = scalingAVX2F64
 	return t
@@ -185,6 +186,9 @@ func interpolateBothAVX2F64(r *rowArgs)
 
 //go:noescape
 func maskAVX2F64(r *rowArgs)
+
+//go:noescape
+func residualsAVX2F64(r *rowArgs)
 
 //go:noescape
 func rootsAVX2F64(r *rowArgs)

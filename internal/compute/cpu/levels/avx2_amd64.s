@@ -2044,6 +2044,64 @@ loop:
 	VZEROUPPER
 	RET
 
+// func residualsAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·residualsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         32(AX), DI
+	MOVQ         176(AX), R8
+	MOVQ         120(AX), R9
+	MOVQ         128(AX), R10
+	MOVQ         136(AX), R11
+	XORQ         R12, R12
+	VPXOR        Y6, Y6, Y6
+	MOVQ         $0x3ce0000000000000, R13
+	VMOVQ        R13, X7
+	VPBROADCASTQ X7, Y7
+
+loop:
+	VMOVUPD (DX)(R12*8), Y0
+	VMOVUPD -8(DX)(R12*8), Y1
+	VSUBPD  Y0, Y1, Y1
+	VMULPD  -8(R9)(R12*8), Y1, Y1
+	VMOVUPD 8(DX)(R12*8), Y3
+	VSUBPD  Y0, Y3, Y3
+	VMULPD  (R9)(R12*8), Y3, Y3
+	VADDPD  Y3, Y1, Y1
+	VMOVUPD (BX)(R12*8), Y2
+	VSUBPD  Y0, Y2, Y2
+	VMULPD  (R10)(R12*8), Y2, Y2
+	VMOVUPD (SI)(R12*8), Y3
+	VSUBPD  Y0, Y3, Y3
+	VMULPD  (R11)(R12*8), Y3, Y3
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y1, Y1
+	VADDPD  (DI)(R12*8), Y1, Y1
+	VMOVUPD -8(R9)(R12*8), Y4
+	VADDPD  (R9)(R12*8), Y4, Y4
+	VMOVUPD (R10)(R12*8), Y3
+	VADDPD  (R11)(R12*8), Y3, Y3
+	VADDPD  Y3, Y4, Y4
+	VMOVUPD (R8)(R12*8), Y5
+	VSUBPD  Y4, Y5, Y4
+	VMULPD  Y7, Y5, Y3
+	VCMPPD  $0x0e, Y3, Y4, Y3
+	VANDPD  Y3, Y4, Y4
+	VMULPD  Y0, Y4, Y4
+	VSUBPD  Y4, Y1, Y1
+	VCMPPD  $0x0e, Y6, Y5, Y5
+	VANDPD  Y5, Y1, Y1
+	VMOVUPD Y1, (CX)(R12*8)
+	ADDQ    $0x04, R12
+	CMPQ    R12, 56(AX)
+	JLT     loop
+	VZEROUPPER
+	RET
+
 // func rootsAVX2F64(r *byte)
 // Requires: AVX, AVX2
 TEXT ·rootsAVX2F64(SB), NOSPLIT, $0-8

@@ -150,7 +150,7 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 		z.b, p.b = nil, nil
 		for i, v := range []*stencil[float64]{&z, &p, &x} {
 			if l.aggregates != nil {
-				residuals(k.d[i], v)
+				residuals(&k.engine, k.d[i], v)
 				continue
 			}
 			defects(&k.engine, k.d[i], v)

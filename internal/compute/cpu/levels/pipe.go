@@ -232,7 +232,7 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	switch d := any(p.d).(type) {
 	case []float64:
 		if l.aggregates != nil {
-			residuals(d, any(k).(*stencil[float64]))
+			residuals(&p.engine, d, any(k).(*stencil[float64]))
 			l.aggregates.restrict(y, d, 1/float64(l.scale))
 			return
 		}

@@ -35,6 +35,7 @@ type functions struct {
 	sweepKeepPoints, multiply, pointProducts, mask, roots, scaling func(*rowArgs)
 	interpolateAlong, interpolateAcross, interpolateBoth           func(*rowArgs)
 	split, timesPOwn, timesPBeside, timesPStraight, addAP          func(*rowArgs)
+	residuals                                                      func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go
 }

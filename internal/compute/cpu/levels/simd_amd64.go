@@ -10,7 +10,7 @@ func functionsOf(name string) (f32, f64 *functions) {
 		short := f64.shorter
 		f64.split, f64.mask, f64.roots, f64.scaling = short.split, short.mask, short.roots, short.scaling
 		f64.interpolateAlong, f64.interpolateAcross = short.interpolateAlong, short.interpolateAcross
-		f64.interpolateBoth = short.interpolateBoth
+		f64.interpolateBoth, f64.residuals = short.interpolateBoth, short.residuals
 	case "avx2":
 		f32, f64 = functionsAVX2F32(), functionsAVX2F64()
 	}

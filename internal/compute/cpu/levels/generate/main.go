@@ -60,6 +60,7 @@ func main() {
 				g.interpolateAcross()
 				g.interpolateBoth()
 				g.mask()
+				g.residuals()
 				g.roots()
 				g.scaling()
 			}

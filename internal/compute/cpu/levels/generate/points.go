@@ -1,8 +1,12 @@
 package main
 
 import (
+	"math"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"jacobi/solver/multigrid/aggregation"
 )
 
 // points writes the function for points with couplings of their own: dst = u + w d if it sweeps; d goes to dst2 if it
@@ -189,6 +193,50 @@ func (g *generator) pointProducts() {
 		product(d[2], odds[4], v[1], odds[1], px)
 		g.mov(px, g.v[4])
 		sums(px, g.v[4], argAhead2)
+	})
+}
+
+// residuals writes the function of residuals: A is u, B the row above, C the row below and D the source.
+func (g *generator) residuals() {
+	g.function("residuals")
+	dst, u, north, south := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
+	b, centre, east := g.pointer(argD), g.pointer(argCentre), g.pointer(argEast)
+	above0, below := g.pointer(argNorth), g.pointer(argSouth)
+	v, sum, column, t, k, c := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4], g.v[5]
+	zero, least := g.v[6], g.v[7]
+	term := func(coupling, neighbour operand.Mem, t reg.VecPhysical) {
+		g.mov(neighbour, t)
+		g.minus(v, t, t)
+		g.times(coupling, t, t)
+	}
+	g.loopOver(func() {
+		g.zero(zero)
+		g.bits(math.Float64bits(aggregation.Rounding), least)
+	}, func() {
+		g.mov(g.at(u, 0), v)
+		term(g.at(east, -1), g.at(u, -1), sum)
+		term(g.at(east, 0), g.at(u, 1), t)
+		g.plus(t, sum, sum)
+		term(g.at(above0, 0), g.at(north, 0), column)
+		term(g.at(below, 0), g.at(south, 0), t)
+		g.plus(t, column, column)
+		g.plus(column, sum, sum)
+		g.plus(g.at(b, 0), sum, sum)
+		g.mov(g.at(east, -1), k) // aggregation.Screening
+		g.plus(g.at(east, 0), k, k)
+		g.mov(g.at(above0, 0), t)
+		g.plus(g.at(below, 0), t, t)
+		g.plus(t, k, k)
+		g.mov(g.at(centre, 0), c)
+		g.minus(k, c, k)
+		g.times(least, c, t)
+		g.VCMPPD(above, t, k, t)
+		g.VANDPD(t, k, k)
+		g.times(v, k, k)
+		g.minus(k, sum, sum)
+		g.VCMPPD(above, zero, c, c)
+		g.VANDPD(c, sum, sum)
+		g.mov(sum, g.at(dst, 0))
 	})
 }
 
