@@ -101,7 +101,7 @@ func showView(listen string, board *view.Board, source view.Source, stderr io.Wr
 }
 
 const (
-	findRuns   = 4 * time.Second  // ranks give signs of life more often
+	findRuns   = 4 * time.Second  // ranks send heartbeats more often
 	awaitRank0 = 10 * time.Second // for its first answer
 	// A run whose ranks are silent for this long has ended unseen.
 	silentRun = time.Minute
@@ -164,7 +164,7 @@ func follow(ctx context.Context, conn roster.Conn, run string, live *view.Live) 
 	}
 }
 
-// findRun returns the id of the run at the server: the given one, or the only one whose ranks give signs of life.
+// findRun returns the id of the run at the server: the given one, or the only one whose ranks send heartbeats.
 func findRun(ctx context.Context, n configs.NATS, run string) (string, error) {
 	if strings.ContainsAny(run, ".*> \t\r\n") {
 		return "", fmt.Errorf("--run %q: must be the id of a run", run)

@@ -27,7 +27,7 @@ const (
 	pieceBytes = 512 << 10
 	// headBytes is the maximum size of the rest of a message.
 	headBytes = 2 << 10
-	// The pace of requests without an answer: a disk may be slow.
+	// The first and the longest time from one attempt of a request to the next: a disk may be slow.
 	firstAsk = 250 * time.Millisecond
 	lastAsk  = 10 * time.Second
 )

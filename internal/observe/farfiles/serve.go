@@ -36,7 +36,7 @@ func Serve(conn pubsub.Conn, runID string, dir *output.Held) (stop func(), err e
 	if s.host, err = os.Hostname(); err != nil {
 		return fail(err)
 	}
-	sub, err := conn.Subscribe(Subject(runID), s.receive) // ranks that ask before the server has it ask again
+	sub, err := conn.Subscribe(Subject(runID), s.receive) // ranks retry requests that come before the server has it
 	if err != nil {
 		return fail(err)
 	}
@@ -65,7 +65,7 @@ func (s *server) receive(m pubsub.Message) {
 		a.Error, a.Full = err.Error(), output.IsFull(err)
 	}
 	if b, err := json.Marshal(a); err == nil && m.Reply != "" {
-		_ = s.conn.Publish(m.Reply, b) // a rank that misses it asks again
+		_ = s.conn.Publish(m.Reply, b) // a rank that misses it retries
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package stats is what a rank tells of itself while it sweeps, for those who watch the run: metrics, the live view,
-// the progress bar and launcher --json. reporter.go takes the readings on the ranks.
+// Package stats has the statistics that each rank publishes while it sweeps, for metrics, the live view, the progress
+// bar and launcher --json. reporter.go takes the readings on the ranks.
 package stats
 
 import (

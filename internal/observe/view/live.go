@@ -270,7 +270,7 @@ func (l *Live) rows(data []byte) {
 	l.change()
 }
 
-// about handles what rank 0 tells of the run.
+// about handles the description of the run that rank 0 publishes.
 func (l *Live) about(data []byte) {
 	var a About
 	if len(data) > maxAbout || json.Unmarshal(data, &a) != nil || a.Run.NX < 1 || a.Run.NY < 1 ||

@@ -46,7 +46,7 @@ func (t *runStatus) reset() {
 // over reports whether the run has ended.
 func (t *runStatus) over() bool { return t.progress.State == Ended || t.progress.State == Failed }
 
-// about takes what rank 0 tells of the run.
+// about takes the description of the run that rank 0 publishes.
 func (t *runStatus) about(a About) {
 	if t.over() { // the report says more
 		a.Ranks = nil

@@ -158,7 +158,7 @@ func (a *Agent) answer(r micro.Request) {
 	o.Free = a.free
 	a.mu.Unlock()
 	if data, err := json.Marshal(o); err == nil {
-		_ = a.Conn.Publish(r.Reply(), data) // if the offer is lost, the launcher asks again
+		_ = a.Conn.Publish(r.Reply(), data) // if the offer is lost, the launcher retries
 	}
 }
 

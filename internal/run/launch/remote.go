@@ -40,7 +40,7 @@ func NewRemote(name string, wire Wire) *Remote {
 	return r
 }
 
-// send sends orders, and an empty Order as a sign of life every beatInterval. It may block in wire.Send until the wire
+// send sends orders, and an empty Order as a heartbeat every beatInterval. It may block in wire.Send until the wire
 // is closed.
 func (r *Remote) send() {
 	beat := time.NewTicker(beatInterval)
@@ -196,13 +196,13 @@ const (
 	suspendLimit = time.Hour
 )
 
-// Order is a message of the launcher to the far end, which starts ranks. The zero Order is a sign of life.
+// Order is a message of the launcher to the far end, which starts ranks. The zero Order is a heartbeat.
 type Order struct {
 	Spec   *Spec          `json:"spec,omitempty"` // start these ranks; sent once
 	Signal syscall.Signal `json:"signal,omitempty"`
 }
 
-// News is a message of the far end to the launcher. The zero News is a sign of life.
+// News is a message of the far end to the launcher. The zero News is a heartbeat.
 type News struct {
 	Started bool   `json:"started,omitempty"` // all ranks run
 	Stopped bool   `json:"stopped,omitempty"` // the ranks are stopped, as the order SIGSTOP asked
@@ -310,7 +310,7 @@ func Serve(ctx context.Context, orders <-chan Order, tell func(News) error, prep
 	return errors.Join(refused, local.Close())
 }
 
-// announcer passes news to the launcher, and an empty News as a sign of life every beatInterval.
+// announcer passes news to the launcher, and an empty News as a heartbeat every beatInterval.
 type announcer struct {
 	ctx    context.Context
 	news   chan News     // from ranks

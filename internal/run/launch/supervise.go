@@ -35,7 +35,7 @@ type Job struct {
 	// Events delivers the events that ranks publish. Each one is passed on to OnEvent if that is not nil.
 	Events  <-chan roster.Event
 	OnEvent func(roster.Event)
-	// Silent delivers a rank that gives no sign of life any more; nil if nobody watches over the ranks.
+	// Silent delivers ranks whose heartbeats have stopped; nil if nobody listens to heartbeats.
 	Silent <-chan *roster.SilentError
 	// Abort tells all ranks that the run has failed.
 	Abort func(context.Context, roster.AbortError) error
@@ -173,7 +173,7 @@ func (s *supervisor) failed(ctx context.Context, f RankError) {
 	s.fail(ctx, roster.AbortError{Rank: f.Rank, Host: f.Host, Cause: f.Text, Consequence: f.Consequence})
 }
 
-// fellSilent handles a rank that gives no sign of life. One that has only to end gives none.
+// fellSilent handles a rank whose heartbeats have stopped. One that has only to end sends none.
 func (s *supervisor) fellSilent(ctx context.Context, e *roster.SilentError) {
 	if s.done == "" && !s.failing && !s.killed && !s.ranks.ended[e.Rank] {
 		s.failed(ctx, RankError{Rank: e.Rank, Host: e.Host, Text: e.Words(), Died: true})

@@ -205,7 +205,7 @@ func TestSilentRankIsKilled(t *testing.T) {
 	}
 }
 
-// A rank that has only to end, or has ended, gives no signs of life, and that is no failure.
+// A rank that has only to end, or has ended, sends no heartbeats, and that is no failure.
 func TestSilenceAfterTheReportIsNoFailure(t *testing.T) {
 	silent := make(chan *roster.SilentError)
 	tr := newTrial("obeys", "obeys")

@@ -41,7 +41,7 @@ type Method interface {
 	About() Facts
 }
 
-// Facts are what a Method tells of itself.
+// Facts describe a Method.
 type Facts struct {
 	Device string // for reports
 	Kernel string // of the CPU; "" on a GPU

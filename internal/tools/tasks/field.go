@@ -175,7 +175,7 @@ func (s *soaking) makeReference(ctx context.Context) (stopped bool, err error) {
 			return false, fmt.Errorf("reference: %w", err)
 		}
 	}
-	if table, err = s.Comm.Broadcast(ctx, "reference", table); err != nil { // signs of life bound the wait
+	if table, err = s.Comm.Broadcast(ctx, "reference", table); err != nil { // heartbeats bound the wait
 		return false, err
 	}
 	s.reference = rowHashes{s.Layout.Mesh.Interior(), table}

@@ -159,7 +159,7 @@ func (s *soaking) step(ctx context.Context, f *field, round int) (soak.Rank, err
 
 // conclude gathers the results of a step. Rank 0 tells the launcher, and all ranks whether the soak ends.
 func (s *soaking) conclude(ctx context.Context, f *field, round int, result soak.Rank) (soakVerdict, error) {
-	// signs of life bound the wait
+	// heartbeats bound the wait
 	return roster.DecideOn(ctx, s.Comm, "soak step", result, func(ranks []soak.Rank) (v soakVerdict, err error) {
 		step := soak.Step{Round: round, Kind: f.kind, Sweeps: s.Config.Solver.MaxIterations,
 			Elapsed: time.Since(s.started).Seconds(), Ranks: ranks}
