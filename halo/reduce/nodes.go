@@ -3,7 +3,6 @@ package reduce
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -95,122 +94,6 @@ func (n *nodes) ranks(leader int) (ranks []int) {
 	return ranks
 }
 
-// byLeader returns the ranks of all nodes, by leader. It takes time for every rank of the run.
-func (n *nodes) byLeader() map[int][]int {
-	all := map[int][]int{}
-	for i := range n.groups {
-		g := &n.groups[i]
-		for r := g.First.Rank; r < g.End; r++ {
-			leader := n.leaderIn(g, r)
-			all[leader] = append(all[leader], r)
-		}
-	}
-	return all
-}
-
-// hub adds the contributions of a leader's node and of the subtrees below it (see tree). At the root the sum is the
-// total; elsewhere the leader contributes it to its parent.
-type hub struct {
-	star  *star
-	below map[int]subtree
-
-	mu    sync.Mutex
-	next  uint64 // first pass without a sum
-	slots []hubSlot
-}
-
-// hubSlot is one pass. It collects contributions until all have arrived.
-type hubSlot struct {
-	pass uint64
-	have map[int]bool  // leaders that contributed
-	gone map[int][]int // by leader: the missing ranks of its subtree, as the leader last named them
-	sum  solver.Contribution
-}
-
-func newHub(s *star, below map[int]subtree) *hub {
-	h := &hub{star: s, below: below, slots: make([]hubSlot, s.window.ring())}
-	for i := range h.slots {
-		h.slots[i] = hubSlot{pass: uint64(i), have: map[int]bool{}, gone: map[int][]int{}}
-	}
-	return h
-}
-
-func (h *hub) slot(pass uint64) *hubSlot { return &h.slots[h.star.window.slot(pass)] }
-
-// check returns an error for a frame that no leader below sends.
-func (h *hub) check(f frame) error {
-	if _, leads := h.below[f.rank]; !leads || f.rank == h.star.self || f.kind == total {
-		return fmt.Errorf("a frame of kind %d from rank %d, which leads no other node", f.kind, f.rank)
-	}
-	for _, rank := range f.waiting {
-		if !slices.Contains(h.below[f.rank].ranks, rank) {
-			return fmt.Errorf("rank %d waits for rank %d, which is not on its node or below", f.rank, rank)
-		}
-	}
-	return nil
-}
-
-// answer says what add made of a frame.
-type answer uint8
-
-const (
-	nothing  answer = iota
-	complete        // it was the last contribution to its pass
-	again           // the sender asks again
-)
-
-// add enters the contribution or the list of missing ranks of a leader. Once a pass is complete, it returns the sum.
-func (h *hub) add(f frame) (answer, solver.Contribution, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	slot := h.slot(f.pass)
-	if f.pass >= h.next+uint64(h.star.window) || f.pass < slot.pass {
-		return nothing, solver.Contribution{}, nil // outside the passes that a leader can be at
-	}
-	if f.pass > slot.pass {
-		clear(slot.have)
-		clear(slot.gone)
-		slot.pass = f.pass
-	}
-	if f.kind == pending {
-		slot.gone[f.rank] = f.waiting
-	}
-	if f.kind == pending || slot.have[f.rank] {
-		return again, solver.Contribution{}, nil
-	}
-	if err := merge(&slot.sum, len(slot.have) == 0, f.pass, f.rank, f.c); err != nil {
-		return nothing, solver.Contribution{}, err
-	}
-	slot.have[f.rank] = true
-	if len(slot.have) < len(h.below) {
-		return nothing, solver.Contribution{}, nil
-	}
-	for n := h.slot(h.next); n.pass == h.next && len(n.have) == len(h.below); n = h.slot(h.next) {
-		h.next++ // only past complete passes: a later one may be complete first
-	}
-	return complete, solver.Contribution{Sums: slices.Clone(slot.sum.Sums), Flags: slot.sum.Flags}, nil
-}
-
-// missing returns the ranks of this node and below that have not contributed to pass, as far as is known. If a leader
-// has not named the missing ranks below it, it may be missing itself, and missing returns the ranks of its node.
-func (h *hub) missing(pass uint64) []int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	slot := h.slot(pass)
-	var ranks []int
-	for leader, below := range h.below {
-		switch {
-		case slot.pass == pass && slot.have[leader]:
-		case slot.pass == pass && slot.gone[leader] != nil:
-			ranks = append(ranks, slot.gone[leader]...)
-		default:
-			ranks = append(ranks, below.node...)
-		}
-	}
-	slices.Sort(ranks)
-	return ranks
-}
-
 // leader is the path of a rank that connects its node to the others. A goroutine waits for the node's ranks, so that
 // the node's contribution is sent as soon as the last of them has posted.
 type leader struct {
@@ -232,13 +115,13 @@ func newLeader(s *star, n *node) *leader {
 	}
 	l.done.Go(func() {
 		if err := l.pump(ctx); err != nil && ctx.Err() == nil {
-			s.fail(err)
+			s.cancel(err)
 		}
 	})
 	return l
 }
 
-// pump sends the node's contributions to the root, pass by pass.
+// pump contributes what the node has, pass by pass.
 func (l *leader) pump(ctx context.Context) error {
 	for {
 		select {
@@ -249,28 +132,25 @@ func (l *leader) pump(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := l.star.contribute(pass, c); err != nil {
-				return err
-			}
+			l.star.contribute(pass, c)
 		}
 	}
 }
 
-// collect waits for the node's ranks. While it waits, it tells the root which of them are missing.
+// collect waits for the node's ranks. While it waits, it tells which of them are missing.
 func (l *leader) collect(ctx context.Context, pass uint64) (solver.Contribution, error) {
 	for pause := l.star.ask; ; pause = min(2*pause, lastAsk) {
 		c, err := l.node.wait(ctx, pass, time.Now().Add(pause))
 		if !errors.Is(err, errLate) {
 			return c, err
 		}
-		if err := l.star.sendMissing(pass, l.node.missing(pass)); err != nil {
+		if err := l.star.lacks(pass, l.node.missing(pass)); err != nil {
 			return solver.Contribution{}, err
 		}
 	}
 }
 
 func (l *leader) post(pass uint64, c solver.Contribution) error {
-	l.star.announce(pass)
 	if err := l.node.post(pass, c); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"jacobi/internal/base/shm"
 	"jacobi/internal/net/roster"
+	"jacobi/internal/net/wire"
 	"jacobi/solver"
 )
 
@@ -31,7 +32,7 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
 	}
-	p, about, err := assemble(ctx, o, seg, newNodes(groups, alone, o.NATSOnly))
+	p, about, err := assemble(o, seg, newNodes(groups, alone, o.NATSOnly))
 	if err != nil {
 		return nil, "", errors.Join(err, closeSegment(seg))
 	}
@@ -117,7 +118,7 @@ func agree(ctx context.Context, t *roster.Comm, alone bool) ([]int, error) {
 }
 
 // assemble opens this rank's path.
-func assemble(ctx context.Context, o *Options, seg *shm.Segment, all *nodes) (path, string, error) {
+func assemble(o *Options, seg *shm.Segment, all *nodes) (path, string, error) {
 	self, leaders := o.Comm.Self().Rank, all.leaders()
 	lead := all.leader(self)
 	mine := all.ranks(lead)
@@ -139,7 +140,10 @@ func assemble(ctx context.Context, o *Options, seg *shm.Segment, all *nodes) (pa
 		return member{n}, fmt.Sprintf("shared memory, %d ranks, led by rank %d among %d nodes", len(mine), lead,
 			len(leaders)), nil
 	}
-	s, err := newStar(ctx, o, newTree(leaders, all.byLeader, self, o.fan))
+	s, err := newStar(o, self, newTree(leaders, self, o.fan), all.ranks,
+		func(leader int, handle func([]byte)) (*wire.Stream, error) {
+			return o.Comm.Stream(leader, "sum", o.Window+notices, handle)
+		})
 	if err != nil {
 		return nil, "", err
 	}

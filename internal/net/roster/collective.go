@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"jacobi/internal/net/wire"
 )
 
 // releaseTimeout is how long rank 0 waits at the end of a barrier for ranks to acknowledge its end. Ranks that do not
@@ -47,6 +49,17 @@ func (t *Comm) Recv(ctx context.Context, from int, tag string) ([]byte, error) {
 		return nil, waitError(fmt.Sprintf("receive %q", tag), from, err)
 	}
 	return data, nil
+}
+
+// Stream returns this end of the stream to another rank under a tag of its own, for messages in turns: each end
+// acknowledges with what it sends next. Up to window messages, of at most a chunk each, may be under way. handle is
+// called with those that arrive, one at a time, and keeps all other messages to this rank waiting meanwhile. Both ranks
+// open the stream with the same window before either sends. It ends with the comm, or with Stop.
+func (t *Comm) Stream(peer int, tag string, window int, handle func([]byte)) (*wire.Stream, error) {
+	if err := t.checkLine(peer, tag); err != nil {
+		return nil, fmt.Errorf("open %q: %w", tag, err)
+	}
+	return t.post.open(line{peer, t.scope + tag}, window, handle)
 }
 
 func (t *Comm) checkLine(peer int, tag string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -86,13 +87,28 @@ func (p *post) stream(l line, f *wire.Frame) *wire.Stream {
 	if s != nil || f != nil && (!f.First() || p.closed || len(p.lines) >= maxLines) {
 		return s
 	}
-	s = wire.NewStream(wire.StreamOptions{Conn: p.conn, Subject: postSubject(p.id.RunID, l.peer), Label: p.label(l.tag),
-		Window: 1, Pace: p.pace})
+	return p.make(l, wire.StreamOptions{Window: 1})
+}
+
+// make makes the stream of l, with the window of o. mu is held.
+func (p *post) make(l line, o wire.StreamOptions) *wire.Stream {
+	o.Conn, o.Subject, o.Label, o.Pace = p.conn, postSubject(p.id.RunID, l.peer), p.label(l.tag), p.pace
+	s := wire.NewStream(o)
 	if p.closed {
 		s.Stop()
 	}
 	p.lines[l] = s
 	return s
+}
+
+// open makes the stream of l, on which window messages of one chunk may be under way.
+func (p *post) open(l line, window int, handle func([]byte)) (*wire.Stream, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lines[l] != nil {
+		return nil, fmt.Errorf("the stream %q to rank %d is open", l.tag, l.peer)
+	}
+	return p.make(l, wire.StreamOptions{Window: window, Lazy: true, Handle: handle}), nil
 }
 
 // send returns once the receiver has taken data.

@@ -110,10 +110,13 @@ func (f *Frame) Label() string { return f.label }
 // First reports whether the frame is the first one with data that its sender sent on the stream.
 func (f *Frame) First() bool { return f.seq == 1 }
 
+// Chunk reports whether the frame has data.
+func (f *Frame) Chunk() bool { return f.kind == frameChunk }
+
 // Goodbye reports whether the sender has left.
 func (f *Frame) Goodbye() bool { return f.kind == frameBye }
 
-// The methods of this file are called with mu held, but for Receive and resend.
+// The methods of this file are called with mu held, but for Receive, accept and resend.
 
 // outChunk is a chunk, encoded.
 type outChunk struct {
@@ -144,13 +147,16 @@ func (s *Stream) publish(b []byte) {
 	}
 }
 
+// rearm has chunks sent again after a pause. A timer that runs is left to run: resend then waits for the rest.
 func (s *Stream) rearm(pause time.Duration) {
-	s.pause = pause
-	if s.timer == nil {
+	s.pause, s.since = pause, time.Now()
+	switch {
+	case s.timer == nil:
 		s.timer = time.AfterFunc(pause, s.resend)
-		return
+	case !s.armed:
+		s.timer.Reset(pause)
 	}
-	s.timer.Reset(pause)
+	s.armed = true
 }
 
 // resend sends the chunks again that the other end may not have. If it has all of them, resend asks whether they were
@@ -158,7 +164,13 @@ func (s *Stream) rearm(pause time.Duration) {
 func (s *Stream) resend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.armed = false
 	if len(s.unacked) == 0 {
+		return
+	}
+	if rest := s.pause - time.Since(s.since); rest > 0 {
+		s.timer.Reset(rest)
+		s.armed = true
 		return
 	}
 	s.rearm(s.o.Pace.next(s.pause))
@@ -188,7 +200,9 @@ func (s *Stream) take(f Frame) []byte {
 		return nil
 	}
 	s.partial = append(s.partial, f.data...)
-	s.publish(s.encode(Frame{kind: frameAck}))
+	if !s.o.Lazy {
+		s.publish(s.encode(Frame{kind: frameAck}))
+	}
 	if !f.last {
 		return nil
 	}
@@ -197,8 +211,22 @@ func (s *Stream) take(f Frame) []byte {
 	return message
 }
 
-// Receive handles a frame of the other end. It does not wait.
+// Receive handles a frame of the other end. It does not wait, unless Handle does.
 func (s *Stream) Receive(f Frame) {
+	s.accept(f)
+	for s.o.Handle != nil {
+		s.mu.Lock()
+		message := s.next()
+		s.mu.Unlock()
+		if message == nil {
+			return
+		}
+		s.o.Handle(message)
+	}
+}
+
+// accept is Receive up to the messages.
+func (s *Stream) accept(f Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if (s.err != nil || s.leaving) && f.kind != frameBye {
@@ -235,8 +263,6 @@ func (s *Stream) acknowledge(f *Frame) {
 	}
 	if len(s.unacked) > 0 {
 		s.rearm(s.o.Pace.First)
-	} else {
-		s.timer.Stop()
 	}
 	s.notify()
 }

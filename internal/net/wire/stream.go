@@ -46,7 +46,13 @@ type StreamOptions struct {
 	Subject string // on which the other end listens
 	Label   string // in all frames of this end, for subjects with several streams; at most 255 bytes
 	Window  int    // chunks that may be unacknowledged; default DefaultWindow
-	Pace    Pace   // of chunks that are not acknowledged; default DefaultFirst and DefaultLast
+	// Lazy leaves an acknowledgement to the next chunk in the other direction, or to the repetition of the chunk: for
+	// streams whose ends take turns.
+	Lazy bool
+	// Handle, if not nil, is called with each message in place of Recv, by Receive. The user then calls Receive from one
+	// goroutine at a time, and Handle must not wait for this stream.
+	Handle func(message []byte)
+	Pace   Pace // of chunks that are not acknowledged; default DefaultFirst and DefaultLast
 }
 
 // Stream is one end of a reliable stream of messages in both directions between two processes, over a connection that
@@ -54,7 +60,7 @@ type StreamOptions struct {
 //
 //   - Messages arrive whole, once, and in the order of Send, as long as both ends live: also when connections break or
 //     the server restarts. A message is cut into chunks, which are sent again until the other end acknowledges them.
-//   - A chunk is acknowledged when Recv takes it. An end keeps at most Window chunks of chunkBytes that were not
+//   - A chunk is acknowledged when, or with Lazy after, Recv takes it. An end keeps at most Window chunks of chunkBytes that were not
 //     acknowledged, Window chunks that were not taken, and the messages that Send and Recv are working on.
 //   - Every wait ends with its context, with Close or Stop, and with the goodbye of the other end. A stream does not
 //     watch whether the other end lives: its user does, and gives contexts their deadlines.
@@ -82,7 +88,9 @@ type Stream struct {
 	unacked   []outChunk // the chunks between them
 	theirHeld uint64     // chunks up to this one need not be sent again, though they may not be taken
 	pause     time.Duration
+	since     time.Time   // when the other end took a chunk last, or chunks were sent again
 	timer     *time.Timer // for unacked; nil before the first chunk
+	armed     bool        // timer runs
 
 	taken   uint64           // the last chunk taken
 	held    uint64           // the last chunk that has arrived with all before it
@@ -159,6 +167,7 @@ func (s *Stream) rest() {
 	s.unacked = nil
 	if s.timer != nil {
 		s.timer.Stop()
+		s.armed = false
 	}
 }
 
@@ -216,15 +225,20 @@ func (s *Stream) Flush(ctx context.Context) error {
 // Recv waits for the next message. Messages that have arrived are returned also after the other end's goodbye.
 func (s *Stream) Recv(ctx context.Context) (message []byte, err error) {
 	err = s.await(ctx, func() (ok bool, err error) {
-		for ; s.arrived[s.taken+1].seq > 0 && !ok && s.err == nil; ok = message != nil {
-			message = s.take(s.arrived[s.taken+1])
-		}
-		if ok {
+		if message = s.next(); message != nil {
 			return true, nil
 		}
 		return false, s.over()
 	})
 	return message, err
+}
+
+// next takes the next message, nil if it has not arrived. It is called with mu held.
+func (s *Stream) next() (message []byte) {
+	for s.arrived[s.taken+1].seq > 0 && message == nil && s.err == nil {
+		message = s.take(s.arrived[s.taken+1])
+	}
+	return message
 }
 
 // Used reports whether anything was sent.
