@@ -55,8 +55,8 @@ func parseSums(message []byte, most int) (sums []passSum, err error) {
 		count := int(binary.LittleEndian.Uint16(rest[9:]))
 		rest = rest[sumsHead:]
 		if count > most || len(rest) < count*solver.SumBytes || !flags.Valid() {
-			return nil, fmt.Errorf("pass %d with %d sums, flags %#02x, in %d bytes; at most %d sums were announced", pass,
-				count, byte(flags), len(rest), most)
+			return nil, fmt.Errorf("pass %d with %d sums, flags %#02x, in %d bytes; at most %d sums were announced",
+				pass, count, byte(flags), len(rest), most)
 		}
 		c := solver.Contribution{Sums: make([]solver.Sum, count), Flags: flags}
 		for i := range c.Sums {

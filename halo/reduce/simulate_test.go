@@ -63,8 +63,8 @@ func simulate(t testing.TB, nodes, perNode, sums, window, fan int) (*simulated, 
 	}
 	for i, self := range leaders {
 		open := func(to int, handle func([]byte)) (*wire.Stream, error) {
-			s := wire.NewStream(wire.StreamOptions{Conn: simulatedEnd{n, self, to}, Window: window + notices, Lazy: true,
-				Handle: handle})
+			s := wire.NewStream(wire.StreamOptions{Conn: simulatedEnd{n, self, to}, Window: window + notices,
+				Lazy: true, Handle: handle})
 			arriving := n.way(to, self)
 			go func() {
 				for f := range arriving {

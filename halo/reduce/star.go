@@ -207,7 +207,8 @@ func (s *star) add(i int, pass uint64, c solver.Contribution) (due bool, err err
 	defer s.mu.Unlock()
 	slot := s.at(pass)
 	if slot == nil || slot.have[i] {
-		return false, fmt.Errorf("rank %d contributed to pass %d, and the next one is %d", s.sources[i].rank, pass, s.next)
+		return false, fmt.Errorf("rank %d contributed to pass %d, and the next one is %d", s.sources[i].rank, pass,
+			s.next)
 	}
 	if err := merge(&slot.sum, slot.count == 0, pass, s.sources[i].rank, c); err != nil {
 		return false, err

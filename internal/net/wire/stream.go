@@ -49,8 +49,8 @@ type StreamOptions struct {
 	// Lazy leaves an acknowledgement to the next chunk in the other direction, or to the repetition of the chunk: for
 	// streams whose ends take turns.
 	Lazy bool
-	// Handle, if not nil, is called with each message in place of Recv, by Receive. The user then calls Receive from one
-	// goroutine at a time, and Handle must not wait for this stream.
+	// Handle, if not nil, is called with each message in place of Recv, by Receive. The user then calls Receive from
+	// one goroutine at a time, and Handle must not wait for this stream.
 	Handle func(message []byte)
 	Pace   Pace // of chunks that are not acknowledged; default DefaultFirst and DefaultLast
 }
@@ -60,8 +60,8 @@ type StreamOptions struct {
 //
 //   - Messages arrive whole, once, and in the order of Send, as long as both ends live: also when connections break or
 //     the server restarts. A message is cut into chunks, which are sent again until the other end acknowledges them.
-//   - A chunk is acknowledged when, or with Lazy after, Recv takes it. An end keeps at most Window chunks of chunkBytes that were not
-//     acknowledged, Window chunks that were not taken, and the messages that Send and Recv are working on.
+//   - A chunk is acknowledged when Recv takes it, or with Lazy later. An end keeps at most Window chunks of chunkBytes
+//     that were not acknowledged, Window chunks that were not taken, and the messages that Send and Recv are working on.
 //   - Every wait ends with its context, with Close or Stop, and with the goodbye of the other end. A stream does not
 //     watch whether the other end lives: its user does, and gives contexts their deadlines.
 //   - A Send or Flush whose context ends leaves what was sent on its way: it may arrive, and later messages follow it.
