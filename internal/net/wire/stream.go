@@ -61,7 +61,7 @@ type StreamOptions struct {
 //   - Messages arrive whole, once, and in the order of Send, as long as both ends live: also when connections break or
 //     the server restarts. A message is cut into chunks, which are sent again until the other end acknowledges them.
 //   - A chunk is acknowledged when Recv takes it, or with Lazy later. An end keeps at most Window chunks of chunkBytes
-//     that were not acknowledged, Window chunks that were not taken, and the messages that Send and Recv are working on.
+//     that were not acknowledged, Window chunks that were not taken, and the messages of Send and Recv.
 //   - Every wait ends with its context, with Close or Stop, and with the goodbye of the other end. A stream does not
 //     watch whether the other end lives: its user does, and gives contexts their deadlines.
 //   - A Send or Flush whose context ends leaves what was sent on its way: it may arrive, and later messages follow it.

@@ -22,6 +22,8 @@ type path struct {
 	// fault returns the frames to deliver in place of b, now or later; nil: all are delivered once, in order.
 	fault func(b []byte) [][]byte
 
+	receiving sync.Mutex
+
 	mu    sync.Mutex
 	count map[frameKind]int // frames published, by kind
 	bytes int
@@ -47,6 +49,8 @@ func (p *path) Publish(_ string, b []byte) error {
 		frames = p.fault(frames[0])
 	}
 	go func() { // not in this goroutine, which holds the sender's lock
+		p.receiving.Lock()
+		defer p.receiving.Unlock()
 		for _, b := range frames {
 			if f, err := ParseFrame(b); err == nil {
 				p.to.Receive(f)
@@ -178,6 +182,53 @@ func TestStreamDeliversOnceAndInOrder(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Ends that take turns acknowledge with what they send. The last message, which nothing follows, is sent once more and
+// then acknowledged. Messages go to Handle once and in order, also over a bad network.
+func TestStreamInTurns(t *testing.T) {
+	const turns = 100
+	for _, faults := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b, fromA, fromB := pair(2, Pace{time.Second, 4 * time.Second})
+			if faults {
+				fromA.fault, fromB.fault = faulty(1), faulty(2)
+			}
+			a.o.Lazy, b.o.Lazy = true, true
+			next, done := 0, make(chan bool)
+			b.o.Handle = func(message []byte) {
+				if err := b.Send(t.Context(), message); err != nil {
+					t.Error(err)
+				}
+			}
+			a.o.Handle = func(message []byte) {
+				if !bytes.Equal(message, []byte{byte(next)}) {
+					t.Errorf("message %d: %v", next, message)
+				}
+				if next++; next == turns {
+					close(done)
+				} else if err := a.Send(t.Context(), []byte{byte(next)}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := a.Send(t.Context(), []byte{0}); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			if n := fromA.sent(frameAck) + fromB.sent(frameAck); !faults && n != 0 {
+				t.Errorf("%d acknowledgements in turns", n)
+			}
+			if err := b.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+			acks, chunks := fromA.sent(frameAck), fromB.sent(frameChunk)
+			if !faults && (acks != 1 || chunks != turns+1) {
+				t.Errorf("%d acknowledgements and %d chunks at the end, want 1 and %d", acks, chunks, turns+1)
+			}
+			a.Stop()
+			b.Stop()
+		})
 	}
 }
 
