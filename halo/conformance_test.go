@@ -10,6 +10,7 @@ import (
 
 	. "jacobi/halo"
 	"jacobi/halo/halotest"
+	"jacobi/internal/base/pubsub"
 )
 
 func TestConformance(t *testing.T) {
@@ -64,7 +65,7 @@ func overTCP(s testServer, change func(*DirectOptions)) func(testing.TB, End, En
 	}
 }
 
-func openDirect(t testing.TB, a, b End, o DirectOptions, ca, cb Conn) (Link, Link, error) {
+func openDirect(t testing.TB, a, b End, o DirectOptions, ca, cb pubsub.Conn) (Link, Link, error) {
 	oa, ob := o, o
 	oa.NATS.Conn, ob.NATS.Conn = ca, cb
 	la, offer, err := Direct{Options: oa}.Offer(a)
@@ -91,7 +92,7 @@ func openShared(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, erro
 	return la, lb, nil
 }
 
-func openNATS(t testing.TB, a, b End, o NATSOptions, ca, cb Conn) (Link, Link, error) {
+func openNATS(t testing.TB, a, b End, o NATSOptions, ca, cb pubsub.Conn) (Link, Link, error) {
 	oa, ob := o, o
 	oa.Conn, ob.Conn = ca, cb
 	la, err := NewNATS(t.Context(), a, oa)

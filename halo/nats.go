@@ -26,18 +26,15 @@ const (
 // pendingBytes is the smallest default of NATSOptions.Pending.
 const pendingBytes = 64 << 20
 
-// Conn is a connection to NATS; *wire.Conn is one.
-type Conn = pubsub.Conn
-
 // OwnConn is a connection that one link uses alone, and closes.
 type OwnConn interface {
-	Conn
+	pubsub.Conn
 	Close()
 }
 
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
-	Conn Conn
+	Conn pubsub.Conn
 	// Dial, if not nil, makes connections for this link alone, used in place of Conn. The rows of one side then do not
 	// wait behind those of the other, nor rows behind other messages.
 	Dial        func(context.Context) (OwnConn, error)
@@ -128,7 +125,7 @@ func (o *NATSOptions) lanes(end End) int {
 
 // lane is a connection that carries frames.
 type lane struct {
-	conn    Conn
+	conn    pubsub.Conn
 	own     OwnConn // nil: the connection is another one's
 	subject string  // of the frames sent
 }
@@ -199,7 +196,7 @@ func (c *natsCarrier) listen(ctx context.Context) error {
 	return nil
 }
 
-func (c *natsCarrier) subscribe(conn Conn, subject string, handle func(pubsub.Message)) error {
+func (c *natsCarrier) subscribe(conn pubsub.Conn, subject string, handle func(pubsub.Message)) error {
 	sub, err := conn.Subscribe(subject, handle)
 	if err == nil {
 		c.subs = append(c.subs, sub)
@@ -212,7 +209,7 @@ func (c *natsCarrier) subscribe(conn Conn, subject string, handle func(pubsub.Me
 }
 
 // flush returns when the server knows the subscriptions that were made through conn.
-func (c *natsCarrier) flush(ctx context.Context, conn Conn) error {
+func (c *natsCarrier) flush(ctx context.Context, conn pubsub.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, c.link.opts.Timeout)
 	defer cancel()
 	if err := conn.FlushWithContext(ctx); err != nil {

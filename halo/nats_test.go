@@ -238,7 +238,7 @@ func TestLanesShareConnections(t *testing.T) {
 
 // refusing is a connection that sends nothing.
 type refusing struct {
-	Conn
+	pubsub.Conn
 	err error
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/base/show"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
@@ -137,7 +138,7 @@ func viewRun(ctx context.Context, n configs.NATS, run, listen string, stderr io.
 }
 
 // follow returns when the run has ended or ctx does.
-func follow(ctx context.Context, conn roster.Conn, run string, live *view.Live) error {
+func follow(ctx context.Context, conn pubsub.Conn, run string, live *view.Live) error {
 	var heard atomic.Int64
 	heard.Store(time.Now().UnixNano())
 	stop, err := roster.WatchLife(conn, run, func() { heard.Store(time.Now().UnixNano()) })

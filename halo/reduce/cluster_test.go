@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/base/shm"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/roster/rostertest"
@@ -32,7 +33,7 @@ func testMember(rank, size int, node string) roster.Member {
 type tune func(r int, o *Options)
 
 // cluster opens a reduction with one rank on each of the named nodes. A rank on "" shares no memory.
-func cluster(t testing.TB, dial func(rank int) roster.Conn, nodes []string, tunes ...tune) []*Reducer {
+func cluster(t testing.TB, dial func(rank int) pubsub.Conn, nodes []string, tunes ...tune) []*Reducer {
 	t.Helper()
 	reducers, errs := make([]*Reducer, len(nodes)), make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -67,9 +68,9 @@ func cluster(t testing.TB, dial func(rank int) roster.Conn, nodes []string, tune
 	return reducers
 }
 
-func plain(t testing.TB) func(int) roster.Conn {
+func plain(t testing.TB) func(int) pubsub.Conn {
 	s := rostertest.Start(t, 0)
-	return func(int) roster.Conn { return wire.Over(s.Dial()) }
+	return func(int) pubsub.Conn { return wire.Over(s.Dial()) }
 }
 
 // contributionOf returns the contribution of rank to pass: one to testSums sums with all their bits in use.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
@@ -28,7 +29,7 @@ func TestFaults(t *testing.T) {
 				for r := range conns {
 					conns[r] = rostertest.NewFaulty(wire.Over(s.Dial()), 100*seed+uint64(r), rostertest.Faults{})
 				}
-				reducers := cluster(t, func(r int) roster.Conn { return conns[r] }, nodes,
+				reducers := cluster(t, func(r int) pubsub.Conn { return conns[r] }, nodes,
 					func(_ int, o *Options) { o.fan = fan })
 				for _, c := range conns {
 					c.Misbehave(rostertest.Lossy(0.15))
@@ -44,7 +45,7 @@ func TestFaults(t *testing.T) {
 
 func TestServerRestart(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	reducers := cluster(t, func(int) roster.Conn { return wire.Over(s.Dial()) }, []string{"a", "a", "b", ""})
+	reducers := cluster(t, func(int) pubsub.Conn { return wire.Over(s.Dial()) }, []string{"a", "a", "b", ""})
 	half := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -14,11 +14,11 @@ import (
 	"jacobi/solver"
 )
 
-// simulated carries the frames of the streams among leaders, and counts those with messages.
+// simulated carries the frames of the streams among leaders, and counts the messages.
 type simulated struct {
 	mu       sync.Mutex
 	arriving map[[2]int]chan wire.Frame // by sender and receiver
-	messages map[[2]int]int             // sent
+	messages map[[2]int]int             // received
 }
 
 // simulatedEnd is the connection of one end of a stream.
@@ -36,9 +36,6 @@ func (e simulatedEnd) Publish(_ string, data []byte) error {
 	}
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
-	if f.Chunk() {
-		e.net.messages[[2]int{e.from, e.to}]++
-	}
 	e.net.way(e.from, e.to) <- f
 	return nil
 }
@@ -63,8 +60,14 @@ func simulate(t testing.TB, nodes, perNode, sums, window, fan int) (*simulated, 
 	}
 	for i, self := range leaders {
 		open := func(to int, handle func([]byte)) (*wire.Stream, error) {
+			counted := func(message []byte) {
+				n.mu.Lock()
+				n.messages[[2]int{to, self}]++
+				n.mu.Unlock()
+				handle(message)
+			}
 			s := wire.NewStream(wire.StreamOptions{Conn: simulatedEnd{n, self, to}, Window: window + notices,
-				Lazy: true, Handle: handle})
+				Lazy: true, Handle: counted})
 			arriving := n.way(to, self)
 			go func() {
 				for f := range arriving {

@@ -75,7 +75,7 @@ type beat struct {
 // Ticks follow the clock of the process: a rank that was stopped counts few of them, however long it was stopped, and
 // blames no other rank.
 type watch struct {
-	conn  Conn
+	conn  pubsub.Conn
 	self  int                   // a rank, or launcher
 	host  func(rank int) string // of a rank
 	limit time.Duration
@@ -101,7 +101,7 @@ type sign struct {
 }
 
 // newWatch returns the watch of rank self over no ranks.
-func newWatch(conn Conn, self int, host func(rank int) string, limit time.Duration) *watch {
+func newWatch(conn pubsub.Conn, self int, host func(rank int) string, limit time.Duration) *watch {
 	return &watch{conn: conn, self: self, host: host, limit: limit, server: sign{at: time.Now()},
 		heard: map[int]*sign{}}
 }
@@ -170,7 +170,7 @@ func (t *Comm) beat() func() {
 	}
 }
 
-func (b beat) send(conn Conn, subject string) {
+func (b beat) send(conn pubsub.Conn, subject string) {
 	if data, err := json.Marshal(b); err == nil {
 		_ = conn.Publish(subject, data)
 	}

@@ -134,7 +134,7 @@ cases:
 }
 
 // faultyConn is a connection that knows why it has no server.
-type faultyConn struct{ Conn }
+type faultyConn struct{ pubsub.Conn }
 
 func (faultyConn) Address() string { return "nats://there:4222" }
 func (faultyConn) Fault() error    { return errors.New("no route to it") }
@@ -143,7 +143,7 @@ func (faultyConn) Fault() error    { return errors.New("no route to it") }
 // beat.
 func TestSilentServerIsNobodyElsesSilence(t *testing.T) {
 	for _, c := range []struct {
-		conn Conn
+		conn pubsub.Conn
 		want string
 	}{
 		{deafConn{}, " at nats.url for 1m0s, since %s: it is gone or stopped, or this rank is cut off from it"},
@@ -209,7 +209,7 @@ func TestSilenceIsNotCountedWhileHeld(t *testing.T) {
 }
 
 // deafConn accepts messages and delivers none.
-type deafConn struct{ Conn }
+type deafConn struct{ pubsub.Conn }
 
 func (deafConn) Publish(string, []byte) error           { return nil }
 func (deafConn) FlushWithContext(context.Context) error { return nil }

@@ -20,8 +20,8 @@ const later = 3
 // Attend watches over rank 0 for the launcher of a run, until stop is called. A run of one rank has nobody else, and
 // where all ranks are stopped nobody notices. silent is called, once, if no beat comes for a little more than the
 // limit, or none at all for the time first, although the server delivers messages. host returns the host of a rank.
-func Attend(ctx context.Context, conn Conn, runID string, limit, first time.Duration, host func(rank int) string,
-	silent func(*SilentError)) (stop func(), err error) {
+func Attend(ctx context.Context, conn pubsub.Conn, runID string, limit, first time.Duration,
+	host func(rank int) string, silent func(*SilentError)) (stop func(), err error) {
 	w, own := overRank0(conn, limit, first, host), Subject(runID, "launcher")
 	stop, err = subscribeAll(conn, func(m pubsub.Message) { w.receive(m) }, own, beatSubject(runID, "0"))
 	if err != nil {
@@ -42,7 +42,7 @@ func Attend(ctx context.Context, conn Conn, runID string, limit, first time.Dura
 }
 
 // overRank0 returns the watch of a launcher.
-func overRank0(conn Conn, limit, first time.Duration, host func(rank int) string) *watch {
+func overRank0(conn pubsub.Conn, limit, first time.Duration, host func(rank int) string) *watch {
 	w := newWatch(conn, launcher, host, limit)
 	w.heard[0] = &sign{at: w.server.at}
 	w.more, w.first = later, int(first/(limit/beatsPerLimit))
@@ -63,7 +63,7 @@ const maxRuns = 1000
 
 // Runs returns the ids of the runs whose ranks give signs of life or publish events on the server within the time, in
 // order. conn does not unseal messages: only their subjects are read.
-func Runs(ctx context.Context, conn Conn, within time.Duration) ([]string, error) {
+func Runs(ctx context.Context, conn pubsub.Conn, within time.Duration) ([]string, error) {
 	var mu sync.Mutex
 	found := map[string]bool{}
 	stop, err := watchLife(conn, "*", func(m pubsub.Message) {
@@ -92,11 +92,11 @@ func Runs(ctx context.Context, conn Conn, within time.Duration) ([]string, error
 }
 
 // WatchLife calls f for every sign of life and event of a rank of the run until stop is called. Calls may overlap.
-func WatchLife(conn Conn, runID string, f func()) (stop func(), err error) {
+func WatchLife(conn pubsub.Conn, runID string, f func()) (stop func(), err error) {
 	return watchLife(conn, runID, func(pubsub.Message) { f() })
 }
 
-func watchLife(conn Conn, runID string, f func(pubsub.Message)) (stop func(), err error) {
+func watchLife(conn pubsub.Conn, runID string, f func(pubsub.Message)) (stop func(), err error) {
 	if stop, err = subscribeAll(conn, f, beatSubject(runID, "*"), eventSubject(runID, "*")); err != nil {
 		return nil, fmt.Errorf("watch the ranks of run %s: %w", runID, err)
 	}

@@ -163,37 +163,6 @@ func (t *Comm) recvTold(ctx context.Context, op, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Relay passes a state from rank to rank. Rank 0 calls f(nil), and rank r calls f with the result of f on rank r-1.
-// Rank 0 gets the result of the last rank; the other ranks get nil.
-func (t *Comm) Relay(ctx context.Context, name string, f func(state []byte) ([]byte, error)) ([]byte, error) {
-	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("relay %q: %w", name, err) }
-	tag := "relay:" + name
-	rank, size := t.self.Rank, t.working
-	var state []byte
-	var err error
-	if rank > 0 {
-		if state, err = t.Recv(ctx, rank-1, tag); err != nil {
-			return fail(err)
-		}
-	}
-	if state, err = f(state); err != nil {
-		return fail(fmt.Errorf("rank %d: %w", rank, err))
-	}
-	if size == 1 {
-		return state, nil
-	}
-	if err = t.Send(ctx, (rank+1)%size, tag, state); err != nil {
-		return fail(err)
-	}
-	if rank > 0 {
-		return nil, nil
-	}
-	if state, err = t.Recv(ctx, size-1, tag); err != nil {
-		return fail(err)
-	}
-	return state, nil
-}
-
 // each runs f for ranks lo to hi-1 at once. Ranks that time out are all named in its error. Any other error ends the
 // calls that still run.
 func each(ctx context.Context, op string, lo, hi int, f func(ctx context.Context, rank int) error) error {

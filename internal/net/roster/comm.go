@@ -19,9 +19,6 @@ import (
 // flushTimeout bounds the wait for the server's answer to a flush.
 const flushTimeout = 2 * time.Second
 
-// Conn is a connection to NATS; *wire.Conn is one.
-type Conn = pubsub.Conn
-
 // Member describes a rank to the others. A rank sends it when it joins.
 type Member struct {
 	Identity
@@ -48,7 +45,7 @@ type Comm struct {
 	self    Member
 	working int // ranks that take part in collective calls; see SetWorking
 	members *list
-	conn    Conn // nil for a run of one rank without a server
+	conn    pubsub.Conn // nil for a run of one rank without a server
 	id      string
 
 	ctx     context.Context
@@ -74,7 +71,7 @@ type Comm struct {
 }
 
 // newComm subscribes to the subjects that every rank reads. The comm has no members yet.
-func newComm(ctx context.Context, conn Conn, self Member) (*Comm, error) {
+func newComm(ctx context.Context, conn pubsub.Conn, self Member) (*Comm, error) {
 	t := &Comm{self: self, working: self.Size, conn: conn, id: rand.Text()}
 	t.clock = awake.Of(ctx)
 	t.asked, t.askStop = context.WithCancel(context.WithoutCancel(ctx))
@@ -153,7 +150,7 @@ func (t *Comm) Whole() Part { return t.members.Whole }
 func (t *Comm) TakeWhole(stage *Comm) { t.members.Whole = stage.Whole() }
 
 // Conn returns the connection of this rank; nil for a run of one rank without a server.
-func (t *Comm) Conn() Conn { return t.conn }
+func (t *Comm) Conn() pubsub.Conn { return t.conn }
 
 // Subject returns the subject called name of this run, for users outside this package.
 func (t *Comm) Subject(name string) string { return Subject(t.self.RunID, name) }
@@ -254,7 +251,7 @@ func (t *Comm) Close() {
 }
 
 // flush waits, at most for d, until the server has all that was published and subscribed.
-func flush(ctx context.Context, conn Conn, d time.Duration) error {
+func flush(ctx context.Context, conn pubsub.Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	err := conn.FlushWithContext(ctx)

@@ -3,8 +3,6 @@ package roster
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 )
@@ -82,10 +81,7 @@ func exercise(t *testing.T, comms []*Comm, largest int) {
 				return err
 			}
 		}
-		if err := decideSums(ctx, comm); err != nil {
-			return err
-		}
-		return relayHash(ctx, comm)
+		return decideSums(ctx, comm)
 	})
 }
 
@@ -108,34 +104,6 @@ func decideSums(ctx context.Context, comm *Comm) error {
 		if wanted := map[int]int{0: 1}[rank]; !slices.Equal(got["all"], want) || calls != wanted {
 			return fmt.Errorf("round %d: decision %v by %d calls here, want %v by %d", round, got, calls, want, wanted)
 		}
-	}
-	return nil
-}
-
-// relayHash continues one SHA-256 from rank to rank.
-func relayHash(ctx context.Context, comm *Comm) error {
-	state, err := comm.Relay(ctx, "hash", func(state []byte) ([]byte, error) {
-		h := sha256.New()
-		if state != nil {
-			if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
-				return nil, err
-			}
-		}
-		h.Write(bytesOf(uint64(comm.Self().Rank), 1001))
-		return h.(encoding.BinaryMarshaler).MarshalBinary()
-	})
-	if err != nil || comm.Self().Rank != 0 {
-		return err
-	}
-	want, got := sha256.New(), sha256.New()
-	for r := range comm.Members() {
-		want.Write(bytesOf(uint64(r), 1001))
-	}
-	if err := got.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
-		return err
-	}
-	if !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
-		return errors.New("the relayed hash is wrong")
 	}
 	return nil
 }
@@ -370,7 +338,7 @@ func TestDecideFails(t *testing.T) {
 }
 
 // mute is a connection whose server never answers.
-type mute struct{ Conn }
+type mute struct{ pubsub.Conn }
 
 func (mute) FlushWithContext(ctx context.Context) error {
 	<-ctx.Done()

@@ -103,12 +103,13 @@ func (t *Comm) Publish(e Event) error {
 
 // WatchEvents calls f for every event of the run's ranks, one at a time, until stop is called. It drops messages that
 // are no events, or that came on another rank's subject. When it returns, the server has the subscription.
-func WatchEvents(ctx context.Context, conn Conn, runID string, f func(Event)) (stop func(), err error) {
+func WatchEvents(ctx context.Context, conn pubsub.Conn, runID string, f func(Event)) (stop func(), err error) {
 	return watchEvents(ctx, conn, runID, []string{eventSubject(runID, "*")}, f)
 }
 
 // WatchRanks is WatchEvents for some ranks of the run. Events of different ranks may call f at the same time.
-func WatchRanks(ctx context.Context, conn Conn, runID string, ranks []int, f func(Event)) (stop func(), err error) {
+func WatchRanks(ctx context.Context, conn pubsub.Conn, runID string, ranks []int,
+	f func(Event)) (stop func(), err error) {
 	var of []string
 	for _, rank := range ranks {
 		of = append(of, eventSubject(runID, strconv.Itoa(rank)))
@@ -116,7 +117,8 @@ func WatchRanks(ctx context.Context, conn Conn, runID string, ranks []int, f fun
 	return watchEvents(ctx, conn, runID, of, f)
 }
 
-func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f func(Event)) (stop func(), err error) {
+func watchEvents(ctx context.Context, conn pubsub.Conn, runID string, of []string,
+	f func(Event)) (stop func(), err error) {
 	before := eventSubject(runID, "")
 	handle := func(m pubsub.Message) {
 		var e Event
@@ -137,7 +139,7 @@ func watchEvents(ctx context.Context, conn Conn, runID string, of []string, f fu
 }
 
 // subscribeAll has handle called with all messages on subjects until stop is called.
-func subscribeAll(conn Conn, handle func(pubsub.Message), subjects ...string) (stop func(), err error) {
+func subscribeAll(conn pubsub.Conn, handle func(pubsub.Message), subjects ...string) (stop func(), err error) {
 	var subs []pubsub.Subscription
 	stop = func() {
 		for _, s := range subs {
@@ -170,7 +172,7 @@ func (t *Comm) Watch(ctx context.Context, f func(Event)) (stop func(), err error
 }
 
 // AbortAll ends every rank of the run with cause. A launcher calls it when a rank has died.
-func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) error {
+func AbortAll(ctx context.Context, conn pubsub.Conn, runID string, cause AbortError) error {
 	cause.Cause = clip(cause.Cause)
 	data, err := json.Marshal(cause)
 	if err == nil {
@@ -183,14 +185,14 @@ func AbortAll(ctx context.Context, conn Conn, runID string, cause AbortError) er
 }
 
 // RequestStop asks every rank of the run to stop at a common sweep and to write its results.
-func RequestStop(ctx context.Context, conn Conn, runID string) error {
+func RequestStop(ctx context.Context, conn pubsub.Conn, runID string) error {
 	if err := publishAndFlush(ctx, conn, stopSubject(runID), nil); err != nil {
 		return fmt.Errorf("stop run %s: %w", runID, err)
 	}
 	return nil
 }
 
-func publishAndFlush(ctx context.Context, conn Conn, subject string, data []byte) error {
+func publishAndFlush(ctx context.Context, conn pubsub.Conn, subject string, data []byte) error {
 	if err := conn.Publish(subject, data); err != nil {
 		return err
 	}

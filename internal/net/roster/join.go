@@ -49,7 +49,7 @@ type verdict struct {
 // rank that can be reached gets the same error: a rank did not join within timeout (counted from rank 0's call), joined
 // twice, belongs to a run of another size, or has another version or configuration, or computes other values. The comm
 // lives until its Close or the end of ctx. conn may be nil for a run of one rank.
-func Join(ctx context.Context, conn Conn, self Member, timeout time.Duration) (*Comm, error) {
+func Join(ctx context.Context, conn pubsub.Conn, self Member, timeout time.Duration) (*Comm, error) {
 	fail := func(err error) (*Comm, error) {
 		return nil, fmt.Errorf("join run %s: %w", self.RunID, err)
 	}

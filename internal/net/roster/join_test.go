@@ -25,12 +25,12 @@ func member(rank, size int) Member {
 }
 
 // dialer returns a connection for a rank.
-type dialer func(i int) Conn
+type dialer func(i int) pubsub.Conn
 
-func plain(s *rostertest.Server) dialer { return func(int) Conn { return wire.Over(s.Dial()) } }
+func plain(s *rostertest.Server) dialer { return func(int) pubsub.Conn { return wire.Over(s.Dial()) } }
 
 func faulty(s *rostertest.Server, seed uint64, p float64) dialer {
-	return func(i int) Conn {
+	return func(i int) pubsub.Conn {
 		return rostertest.NewFaulty(wire.Over(s.Dial()), seed*1000+uint64(i), rostertest.Lossy(p))
 	}
 }
@@ -39,7 +39,7 @@ func faulty(s *rostertest.Server, seed uint64, p float64) dialer {
 func joinAll(t *testing.T, dial dialer, timeout time.Duration, members ...Member) ([]*Comm, []error) {
 	t.Helper()
 	comms, errs := make([]*Comm, len(members)), make([]error, len(members))
-	conns := make([]Conn, len(members))
+	conns := make([]pubsub.Conn, len(members))
 	for i := range members { // before the first timeout begins
 		conns[i] = dial(i)
 	}
@@ -203,7 +203,7 @@ func TestJoinTooLate(t *testing.T) {
 
 // without is a connection that loses every message for which lose returns true.
 type without struct {
-	Conn
+	pubsub.Conn
 	lose func(subject string, data []byte) bool
 }
 

@@ -26,7 +26,7 @@ const (
 //
 // The window is one chunk, so that a rank to which many send holds at most one chunk of each before it receives.
 type post struct {
-	conn Conn
+	conn pubsub.Conn
 	id   Identity
 	pace wire.Pace
 

@@ -114,7 +114,7 @@ func (t *Comm) receiveAbortOf(a *AbortError) {
 }
 
 // RequestStopOf asks every rank to stop one run of a session at a common sweep.
-func RequestStopOf(ctx context.Context, conn Conn, runID string, number int) error {
+func RequestStopOf(ctx context.Context, conn pubsub.Conn, runID string, number int) error {
 	if err := publishAndFlush(ctx, conn, stopSubject(runID), []byte(strconv.Itoa(number))); err != nil {
 		return fmt.Errorf("stop run %d of %s: %w", number, runID, err)
 	}

@@ -110,9 +110,6 @@ func (f *Frame) Label() string { return f.label }
 // First reports whether the frame is the first one with data that its sender sent on the stream.
 func (f *Frame) First() bool { return f.seq == 1 }
 
-// Chunk reports whether the frame has data.
-func (f *Frame) Chunk() bool { return f.kind == frameChunk }
-
 // Goodbye reports whether the sender has left.
 func (f *Frame) Goodbye() bool { return f.kind == frameBye }
 

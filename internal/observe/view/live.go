@@ -61,7 +61,7 @@ func NewLive(board *Board) *Live {
 }
 
 // Attach shows the run with this id until detach is called, from its beginning or from now on.
-func (l *Live) Attach(ctx context.Context, conn roster.Conn, runID string) (detach func(), err error) {
+func (l *Live) Attach(ctx context.Context, conn pubsub.Conn, runID string) (detach func(), err error) {
 	l.mu.Lock()
 	l.run, l.over, l.files = Run{}, false, nil
 	clear(l.windows)
@@ -111,7 +111,7 @@ func (l *Live) Attach(ctx context.Context, conn roster.Conn, runID string) (deta
 const maxPending = 64 << 20
 
 // follow asks the ranks until ctx ends.
-func (l *Live) follow(ctx context.Context, conn roster.Conn, subject string) {
+func (l *Live) follow(ctx context.Context, conn pubsub.Conn, subject string) {
 	again, flush := time.NewTicker(askInterval), time.NewTicker(flushInterval)
 	defer again.Stop()
 	defer flush.Stop()

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/halo"
 	"jacobi/internal/base/awake"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
@@ -28,8 +28,8 @@ type Options struct {
 	Config   configs.Config
 	Log      *zap.Logger
 	Comm     *roster.Comm
-	Conn     halo.Conn // nil for a rank alone
-	Launched bool      // by a launcher, which then holds output.dir
+	Conn     pubsub.Conn // nil for a rank alone
+	Launched bool        // by a launcher, which then holds output.dir
 	Problem  *problem.Problem
 	Layout   solver.Layout // of this rank
 	Stripes  []solver.Stripe

@@ -14,6 +14,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/halo"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/natsserver"
 	"jacobi/internal/net/rendezvous"
 	"jacobi/internal/net/roster"
@@ -24,7 +25,7 @@ import (
 // connection is the way to the server of the run.
 type connection struct {
 	runID string
-	conn  halo.Conn    // nil for a rank alone
+	conn  pubsub.Conn  // nil for a rank alone
 	dial  wire.Options // options of conn; further connections share its count of refused messages
 	fault func() error // returns a known fault of conn; nil for a rank alone
 	// retract removes the rendezvous file, also if called a second time. It is nil if this rank published none.
