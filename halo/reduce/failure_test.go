@@ -20,6 +20,7 @@ func TestFaults(t *testing.T) {
 		for name, nodes := range map[string][]string{"nodes of one": {"", "", "", ""},
 			"mixed": {"a", "b", "b", "a", "c"}} {
 			t.Run(fmt.Sprint(name, ", seed ", seed), func(t *testing.T) {
+				t.Parallel() // most of the time nothing happens until a stream sends again
 				fan := treeFan
 				if seed == 2 {
 					fan = 1
