@@ -20,18 +20,37 @@ func sweep(t *task, lo, hi int) {
 // residuals sets to to the residuals of a for the right-hand side b.
 func residuals(t *task, lo, hi int) { t.residuals(t.to[lo:hi], t.b[lo:hi], t.a, t.faces[lo:hi], lo) }
 
-// residuals sets r to b - A x of the unknowns of a chunk, which begin with lo and are done in the given order.
+// residuals sets r to b - A x of the unknowns of a chunk, which begin with lo, in an order by length. It does four with
+// as many faces at a time: a processor adds those of one while it waits for those of another.
 func (l *Level) residuals(r, b, x []float64, order []uint16, lo int) {
 	own, excess, begin := x[lo:][:len(r)], l.Excess[lo:][:len(r)], l.Begin[lo:][:len(r)+1]
 	all, faces := l.Neighbour, l.Face
-	for _, k := range order {
-		v, sum := own[k], b[k]-float64(float64(excess[k])*own[k])
-		neighbours := all[begin[k]:begin[k+1]]
-		f := faces[begin[k]:][:len(neighbours)]
-		for n, j := range neighbours {
-			sum += float64(float64(f[n]) * (x[j] - v))
+	start := func(k uint16) (sum, v float64) { return b[k] - float64(float64(excess[k])*own[k]), own[k] }
+	for len(order) > 0 {
+		i := order[0]
+		n := begin[i+1] - begin[i]
+		si, vi := start(i)
+		ti, fi := all[begin[i]:][:n], faces[begin[i]:][:n]
+		if len(order) < 4 || begin[order[3]+1]-begin[order[3]] != n {
+			for f, t := range ti {
+				si += float64(float64(fi[f]) * (x[t] - vi))
+			}
+			r[i], order = si, order[1:]
+			continue
 		}
-		r[k] = sum
+		j, k, m := order[1], order[2], order[3]
+		sj, vj := start(j)
+		sk, vk := start(k)
+		sm, vm := start(m)
+		tj, tk, tm := all[begin[j]:][:n], all[begin[k]:][:n], all[begin[m]:][:n]
+		fj, fk, fm := faces[begin[j]:][:n], faces[begin[k]:][:n], faces[begin[m]:][:n]
+		for f, t := range ti {
+			si += float64(float64(fi[f]) * (x[t] - vi))
+			sj += float64(float64(fj[f]) * (x[tj[f]] - vj))
+			sk += float64(float64(fk[f]) * (x[tk[f]] - vk))
+			sm += float64(float64(fm[f]) * (x[tm[f]] - vm))
+		}
+		r[i], r[j], r[k], r[m], order = si, sj, sk, sm, order[4:]
 	}
 }
 
