@@ -46,7 +46,7 @@ func (g *grid) coarsen(l *Level, s shape) []strip {
 		for i := range s.unknowns() {
 			for _, m := range sets[k].members[sets[k].first[i]:sets[k].first[i+1]] {
 				for f := l.Begin[lo+m]; f < l.Begin[lo+m+1]; f++ {
-					if to := l.Neighbour[f]; to >= next && to < end {
+					if to := l.Neighbour[f]; to >= next && to < end && l.Set[to] >= 0 {
 						b.add(l.Set[to], float64(l.Face[f]))
 					}
 				}
@@ -89,6 +89,10 @@ func (b *builder) fill(l *Level, g *grid, rows solver.Stripe, width, columns int
 				to = -1
 			}
 			d += v
+			if g.apart && l.decided(l.Neighbour[f]) {
+				e += v
+				continue
+			}
 			p.to, p.face = append(p.to, to), append(p.face, v)
 		}
 		p.begin = append(p.begin, int32(len(p.to)))
@@ -99,7 +103,7 @@ func (b *builder) fill(l *Level, g *grid, rows solver.Stripe, width, columns int
 		for r := rows.Lo; r < rows.Hi; r++ {
 			first, tiles := g.first[r], g.tiles[r]
 			for i := first + tiles[t*width]; i < first+tiles[min((t+1)*width, len(tiles)-1)]; i++ {
-				if l.Begin[i+1] > l.Begin[i] {
+				if l.Begin[i+1] > l.Begin[i] && !(g.apart && l.decided(i)) {
 					p.order = append(p.order, i-lo)
 				}
 			}

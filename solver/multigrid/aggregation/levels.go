@@ -22,7 +22,7 @@ type Level struct {
 	Begin     []int32   // by unknown: its first face; and the number of faces
 	Neighbour []int32   // by face, in ascending order for each unknown
 	Face      []float32 // f, by face
-	Set       []int32   // by unknown: its unknown on the next level, -1 for one without faces; nil on the coarsest
+	Set       []int32   // by unknown: its unknown on the next level, -1 for one without faces or apart; nil on the coarsest
 	// By unknown of the next level: the first of its Members; and their number. Members are in ascending order.
 	First, Members []int32
 }
@@ -51,8 +51,11 @@ func New(t Tiling, parts [][]byte, threads int) (*Levels, error) {
 		if last < 0 {
 			l.First = g.first
 		} else if whole := len(strips) == 1 && g.columns == 1; whole && 4*n > 3*l.Levels[last].Unknowns() {
-			l.Levels[last].Set, l.Levels[last].First, l.Levels[last].Members = nil, nil, nil
-			break
+			if n <= direct || g.apart {
+				l.Levels[last].Set, l.Levels[last].First, l.Levels[last].Members = nil, nil, nil
+				break
+			}
+			g.apart = true
 		}
 		l.Levels = append(l.Levels, level)
 		if n <= coarsest {
@@ -67,6 +70,10 @@ func New(t Tiling, parts [][]byte, threads int) (*Levels, error) {
 	}
 	return l, nil
 }
+
+// decided reports whether the excess of an unknown is above 4 times the sum of its faces. Sweeps solve for it then, and
+// with sets that others hold together strongly, it does not pass the test.
+func (l *Level) decided(i int32) bool { return float64(float64(l.Excess[i])*l.Inverse[i]) > 0.8 }
 
 // Unknowns returns the number of unknowns of level 1.
 func (l *Levels) Unknowns() int { return l.Levels[0].Unknowns() }
@@ -117,6 +124,7 @@ func decode(t Tiling, parts [][]byte, threads int) ([]strip, error) {
 type grid struct {
 	ring    bool // the last row of tiles has faces to the first one
 	columns int  // of tiles
+	apart   bool // no set has unknowns that are decided: their faces are excess of the others
 	threads int
 	first   []int32   // by row of tiles: its first unknown; and the number of unknowns
 	tiles   [][]int32 // by row of tiles: strip.tiles

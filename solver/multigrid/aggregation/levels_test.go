@@ -5,12 +5,31 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
 	"jacobi/solver"
 )
+
+// Where sets no longer grow, unknowns that their own excess determines are left out, so that the others come together:
+// here points of a conductor that screening holds, each between others.
+func TestLeaks(t *testing.T) {
+	leak := func(x, y int) bool { return x > 64 && x%3 == 1 && y%3 == 1 }
+	for _, share := range []float64{0, 0.5} {
+		f := class{screening: 1e-4, leaks: leak, a: func(n int, r *rand.Rand) func(x, y int) float64 {
+			return marked(n, func(x, y int) bool { return leak(x, y) || x <= 64 && r.Float64() < share }, 1, 1e6)
+		}}.setUp(t, 193, 1)
+		l := f.solver.levels
+		if n := l.Levels[len(l.Levels)-1].Unknowns(); n > direct || l.Inverse == nil {
+			t.Errorf("share %g: the coarsest level has %d unknowns, want at most %d and their inverse", share, n, direct)
+		}
+		if cycles, rest := f.check(t, false); cycles > 18 || rest > 1e-6 {
+			t.Errorf("share %g: %d cycles, updates of %g times the first ones", share, cycles, rest)
+		}
+	}
+}
 
 // The levels and the sets are the same for every division into parts and any number of threads.
 func TestLevelsDoNotDependOnParts(t *testing.T) {

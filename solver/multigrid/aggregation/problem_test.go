@@ -24,6 +24,7 @@ type class struct {
 	a         func(n int, r *rand.Rand) func(x, y int) float64 // 0 in a hole
 	fixed     func(x, y int) bool
 	screening float64
+	leaks     func(x, y int) bool // points with a screening 1000 times as large as faces of coefficient 1
 }
 
 const (
@@ -224,6 +225,9 @@ func (c class) of(n int) *problem {
 			}
 			r.Diagonal[x] = (face(x, y, -1, 0) + r.East[x]) + (face(x, y, 0, -1) + r.South[x])
 			if r.Diagonal[x] > 0 {
+				if c.leaks != nil && c.leaks(wx, wy) {
+					r.Diagonal[x] += 1000
+				}
 				r.Diagonal[x] += c.screening * half(x, w.Left, w.Right) * half(y, w.Top, w.Bottom)
 			}
 			most = max(most, r.Diagonal[x])
