@@ -22,7 +22,7 @@ type Level struct {
 	Begin     []int32   // by unknown: its first face; and the number of faces
 	Neighbour []int32   // by face, in ascending order for each unknown
 	Face      []float32 // f, by face
-	Set       []int32   // by unknown: its unknown on the next level, -1 for one without faces or apart; nil on the coarsest
+	Set       []int32   // by unknown: its unknown on the next level, -1 for one that has none; nil on the coarsest
 	// By unknown of the next level: the first of its Members; and their number. Members are in ascending order.
 	First, Members []int32
 }

@@ -23,7 +23,7 @@ func TestLeaks(t *testing.T) {
 		}}.setUp(t, 193, 1)
 		l := f.solver.levels
 		if n := l.Levels[len(l.Levels)-1].Unknowns(); n > direct || l.Inverse == nil {
-			t.Errorf("share %g: the coarsest level has %d unknowns, want at most %d and their inverse", share, n, direct)
+			t.Errorf("share %g: %d unknowns on the coarsest level, want at most %d, and an inverse", share, n, direct)
 		}
 		if cycles, rest := f.check(t, false); cycles > 18 || rest > 1e-6 {
 			t.Errorf("share %g: %d cycles, updates of %g times the first ones", share, cycles, rest)
