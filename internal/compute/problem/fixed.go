@@ -102,17 +102,38 @@ func (f fixedPoints) row(iy int, dst []bool) error {
 			return fmt.Errorf("%s %q: row %d: %w", f.key, f.text, iy, err)
 		}
 	default:
-		s := &span{row: iy}
-		var buf [chunk]float64
-		for s.col = 0; s.col < len(dst); s.col += chunk {
-			values := buf[:min(chunk, len(dst)-s.col)]
-			f.node.fill(s, values)
-			for i, v := range values {
-				dst[s.col+i] = v != 0
-			}
-		}
+		f.mark(&span{row: iy}, dst)
 	}
 	return nil
+}
+
+// markColumns is the number of columns from which on bounds are looked at. To find them takes as long as a few values.
+const markColumns = 64
+
+// mark writes whether the condition holds at the columns of the span to dst. Where it is known at all places, its bounds
+// decide it for most of a row.
+func (f fixedPoints) mark(s *span, dst []bool) {
+	n, y, bounded := len(dst), float64(s.row), len(dst) >= markColumns && f.covers()
+	if bounded {
+		if b := f.node.limit(box{float64(s.col), float64(s.col + n - 1), y, y}); b.decided() {
+			for i := range dst {
+				dst[i] = b.lo != 0
+			}
+			return
+		}
+	}
+	if bounded || n > chunk {
+		f.mark(s, dst[:n/2])
+		s.col += n / 2
+		f.mark(s, dst[n/2:])
+		s.col -= n / 2
+		return
+	}
+	var buf [chunk]float64
+	f.node.fill(s, buf[:n])
+	for i, v := range buf[:n] {
+		dst[i] = v != 0
+	}
 }
 
 // CountFixed returns how many of the points that a sweep could change problem.fixed fixes in rows [lo, hi) of the mesh.

@@ -129,23 +129,26 @@ func mean(a, b float64) float64 {
 // toNext writes the coefficients of the faces to the next column to dst, but for the last one.
 func (m *material) toNext(dst []float64) {
 	last := len(dst) - 1
-	if m.bare == nil {
-		means(dst[:last], m.a[:last], m.a[1:])
-		return
-	}
-	for ix := range last {
-		dst[ix] = m.between(ix, m, ix+1)
+	means(dst[:last], m.a[:last], m.a[1:])
+	for ix, bare := range m.bare {
+		if bare && ix > 0 {
+			dst[ix-1] = m.between(ix-1, m, ix)
+		}
+		if bare && ix < last {
+			dst[ix] = m.between(ix, m, ix+1)
+		}
 	}
 }
 
 // toRow writes the coefficients of the faces to the points of n to dst.
 func (m *material) toRow(n *material, dst []float64) {
-	if m.bare == nil && n.bare == nil {
-		means(dst, m.a, n.a)
-		return
-	}
-	for ix := range dst {
-		dst[ix] = m.between(ix, n, ix)
+	means(dst, m.a, n.a)
+	for _, row := range [2]*material{m, n} {
+		for ix, bare := range row.bare {
+			if bare {
+				dst[ix] = m.between(ix, n, ix)
+			}
+		}
 	}
 }
 

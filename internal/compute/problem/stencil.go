@@ -276,18 +276,19 @@ func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
 	keeps := func(m *material, row, ix int) bool {
 		return m.fixed != nil && m.fixed[ix] || p.wallColumn(ix) || p.wallRow(row)
 	}
-	for ix := range st.held {
-		if st.free[ix] && st.pins() {
+	for ix := 0; ix < len(st.held) && st.pins(); ix++ {
+		if st.free[ix] {
 			p.eachPin(st, iy, ix, func(int, float64, float64, float64) { st.held[ix] = true })
 		}
 	}
-	last := p.mesh.NX - 1
+	last, inside := p.mesh.NX-1, !p.wallRow(iy-1) && !p.wallRow(iy+1)
 	first, step := 0, 1
-	if p.fixed.none() && !p.wallRow(iy-1) && !p.wallRow(iy+1) { // columns beside walls are left
+	if p.fixed.none() && inside { // columns beside walls are left
 		first, step = 1, max(1, last-2)
 	}
 	for ix := first; ix <= last; ix += step {
-		if !st.free[ix] {
+		if !st.free[ix] || inside && here.fixed != nil && ix > 1 && ix < last-1 &&
+			!(here.fixed[ix-1] || here.fixed[ix+1] || north.fixed[ix] || south.fixed[ix]) {
 			continue
 		}
 		st.held[ix] = st.held[ix] || ix > 0 && st.east[ix-1] > 0 && keeps(here, iy, ix-1) ||

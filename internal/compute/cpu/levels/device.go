@@ -139,7 +139,6 @@ func (d *Device) fill(ctx context.Context, a array[float64], from solver.Reader)
 	once := l.once()
 	errs := make([]error, once.Rows())
 	d.parallel(once, func(part solver.Stripe) {
-		buf := make([]byte, l.Mesh.RowBytes())
 		for y := part.Lo; y < part.Hi; y++ {
 			if y > part.Lo && from.Repeats(l.Mesh, y) {
 				copy(a.at(y), a.at(y-1))
@@ -152,13 +151,13 @@ func (d *Device) fill(ctx context.Context, a array[float64], from solver.Reader)
 			case !ok:
 				err = fmt.Errorf("row %d does not exist", y)
 			default:
-				err = from.Row(row, buf)
+				err = from.Row(row, bytesOf(a.at(y)))
 			}
 			if err != nil {
 				errs[y-once.Lo] = fmt.Errorf("row %d: %w", row, err)
 				return
 			}
-			l.set(a, y, buf)
+			repeat(a.at(y), l.Mesh)
 		}
 	})
 	return cmp.Or(errs...)
@@ -384,11 +383,6 @@ func setRows[F float](rows array[F], m solver.Mesh, s solver.Stripe, src []byte)
 		src = src[copy(bytesOf(row), src):]
 		repeat(row, m)
 	}
-}
-
-// set sets row y to the dense row src.
-func (l *level[F]) set(a array[F], y int, src []byte) {
-	setRows(a, l.Mesh, solver.Stripe{Lo: y, Hi: y + 1}, src)
 }
 
 // Bytes implements multigrid.Device.

@@ -65,7 +65,6 @@ func (d *Device) loadPoints(ctx context.Context) error {
 	once := l.once()
 	fixed, errs := make([][]multigrid.Columns, once.Rows()), make([]error, once.Rows())
 	d.parallel(once, func(part solver.Stripe) {
-		buf := make([]byte, l.Mesh.RowBytes())
 		for y := part.Lo; y < part.Hi; y++ {
 			i := y - once.Lo
 			if y > part.Lo && d.pointsRepeat(y) {
@@ -74,7 +73,7 @@ func (d *Device) loadPoints(ctx context.Context) error {
 				continue
 			}
 			if errs[i] = context.Cause(ctx); errs[i] == nil {
-				fixed[i], errs[i] = d.loadPointsOf(y, buf)
+				fixed[i], errs[i] = d.loadPointsOf(y)
 			}
 			if errs[i] != nil {
 				return
@@ -116,7 +115,7 @@ func (l *level[F]) copyPoints(y int) {
 }
 
 // loadPointsOf loads a row and returns the points of it that no sweep updates.
-func (d *Device) loadPointsOf(y int, buf []byte) (fixed []multigrid.Columns, err error) {
+func (d *Device) loadPointsOf(y int) (fixed []multigrid.Columns, err error) {
 	l := d.finest
 	c := l.points
 	row, ok := l.Mesh.Canonical(y)
@@ -127,10 +126,10 @@ func (d *Device) loadPointsOf(y int, buf []byte) (fixed []multigrid.Columns, err
 		value solver.Value
 		to    array[float64]
 	}{{solver.Diagonal, c.centre}, {solver.EastFace, c.east}, {solver.SouthFace, c.south}, {solver.Source, l.b}} {
-		if err := d.layout.Values.ValueRow(row, v.value, buf); err != nil {
+		if err := d.layout.Values.ValueRow(row, v.value, bytesOf(v.to.at(y))); err != nil {
 			return nil, fmt.Errorf("%v of row %d: %w", v.value, row, err)
 		}
-		l.set(v.to, y, buf)
+		repeat(v.to.at(y), l.Mesh)
 	}
 	centre, lo, hi := c.centre.at(y), 0, 0
 	if in := l.Mesh.Interior(); l.Mesh.PeriodicRows() || y >= in.Lo && y < in.Hi {
