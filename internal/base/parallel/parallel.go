@@ -7,25 +7,33 @@ import (
 	"sync/atomic"
 )
 
-// Each calls do for 0 to n-1, on as many cores as GOMAXPROCS allows, each of them in ascending order. It returns the
-// error of the lowest number that fails, as a loop would; of the numbers above that, some are left out.
+// Each calls do for 0 to n-1, on as many cores as GOMAXPROCS allows, each of them in ascending order. A core takes a few
+// numbers that follow each other at a time: rows that do so need the same rows beside them, for which cores would wait.
+// It returns the error of the lowest number that fails, as a loop would; of the numbers above that, some are left out.
 func Each(n int, do func(i int) error) error {
 	var next, failed atomic.Int64
 	failed.Store(int64(n))
 	errs := make([]error, min(n, runtime.GOMAXPROCS(0)))
 	at := make([]int64, len(errs)) // the number whose error is in errs
+	few := int64(min(16, max(1, n/(4*runtime.GOMAXPROCS(0)))))
+	work := func(w int, lo, hi int64) bool {
+		for i := lo; i < min(hi, failed.Load()); i++ {
+			if errs[w] = do(int(i)); errs[w] == nil {
+				continue
+			}
+			at[w] = i
+			for lowest := failed.Load(); i < lowest && !failed.CompareAndSwap(lowest, i); {
+				lowest = failed.Load()
+			}
+			return false
+		}
+		return true
+	}
 	var wg sync.WaitGroup
 	for w := range errs {
 		wg.Go(func() {
-			for i := next.Add(1) - 1; i < failed.Load(); i = next.Add(1) - 1 {
-				if errs[w] = do(int(i)); errs[w] == nil {
-					continue
-				}
-				at[w] = i
-				for lowest := failed.Load(); i < lowest && !failed.CompareAndSwap(lowest, i); {
-					lowest = failed.Load()
-				}
-				return
+			for lo := next.Add(few) - few; lo < failed.Load() && work(w, lo, lo+few); {
+				lo = next.Add(few) - few
 			}
 		})
 	}

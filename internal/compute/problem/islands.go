@@ -174,7 +174,11 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 			r.fixed = p.countInner(here.fixed)
 			r.Maxima = p.maximaOf(r.iy, r.stencil)
 			if s.Any {
-				r.runs = p.runsOf(r.iy, r.stencil)
+				held, err := p.heldIn(r.iy, r.stencil, here)
+				if err != nil {
+					return err
+				}
+				r.runs = p.runsOf(r.iy, r.stencil, held)
 			}
 			return nil
 		})

@@ -221,7 +221,15 @@ func TestForgottenParts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if found.add(st, p.runsOf(iy, st), p.mesh, true); i > 0 {
+				here, err := p.material(iy)
+				if err != nil {
+					t.Fatal(err)
+				}
+				held, err := p.heldIn(iy, st, here)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found.add(st, p.runsOf(iy, st, held), p.mesh, true); i > 0 {
 					found.forget()
 				}
 			}

@@ -44,8 +44,8 @@ type run struct {
 	part   Part
 }
 
-// runsOf returns the runs of row iy.
-func (p *Problem) runsOf(iy int, st *stencil) (runs []run) {
+// runsOf returns the runs of row iy, whose held points are given.
+func (p *Problem) runsOf(iy int, st *stencil, held []bool) (runs []run) {
 	for ix, free := range st.free {
 		if !free {
 			continue
@@ -60,7 +60,7 @@ func (p *Problem) runsOf(iy int, st *stencil) (runs []run) {
 		if p.loose {
 			g.Quarters += p.quarters(iy, ix)
 		}
-		g.Held = g.Held || st.held[ix]
+		g.Held = g.Held || held[ix]
 		if st.b[ix] != 0 && !g.Driven {
 			g.Driven, g.DY, g.DX = true, iy, ix
 		}

@@ -15,7 +15,6 @@ type stencil struct {
 	b        []float64 // rhs/D
 	diagonal []float64 // D; 0 at points that no sweep updates
 	free     []bool    // points that a sweep updates
-	held     []bool    // of these, points beside one that keeps a value, or an area that does
 	hold     []float64 // the part of D that the screening, Robin walls and areas in faces contribute, divided by D
 }
 
@@ -31,8 +30,8 @@ func (p *Problem) newStencil(iy int) (*stencil, error) {
 		return nil, err
 	}
 	n := p.mesh.NX
-	values, marks := make([]float64, 3*n), make([]bool, 2*n)
-	st := &stencil{b: values[:n], diagonal: values[n : 2*n], hold: values[2*n:], free: marks[:n], held: marks[n:]}
+	values := make([]float64, 3*n)
+	st := &stencil{b: values[:n], diagonal: values[n : 2*n], hold: values[2*n:], free: make([]bool, n)}
 	if st.faces, err = p.faces(iy); err != nil || p.fixedWallRow(iy) {
 		return st, err
 	}
@@ -52,7 +51,7 @@ func (p *Problem) newStencil(iy int) (*stencil, error) {
 	if err := p.equationsOf(iy, st, here); err != nil {
 		return nil, err
 	}
-	return st, p.markHeld(iy, st, here)
+	return st, nil
 }
 
 // beside returns the row iy beside another one; beyond a Neumann wall that is the mirror row.
@@ -263,22 +262,23 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 	return nil
 }
 
-// markHeld marks the free points of row iy that have a neighbour which keeps a value.
-func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
+// heldIn returns which free points of row iy have a neighbour which keeps a value, or an area that does beside them.
+func (p *Problem) heldIn(iy int, st *stencil, here *material) ([]bool, error) {
 	north, err := p.beside(iy-1, iy+1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	south, err := p.beside(iy+1, iy-1)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	held := make([]bool, len(st.free))
 	keeps := func(m *material, row, ix int) bool {
 		return m.fixed != nil && m.fixed[ix] || p.wallColumn(ix) || p.wallRow(row)
 	}
-	for ix := 0; ix < len(st.held) && st.pins(); ix++ {
+	for ix := 0; ix < len(held) && st.pins(); ix++ {
 		if st.free[ix] {
-			p.eachPin(st, iy, ix, func(int, float64, float64, float64) { st.held[ix] = true })
+			p.eachPin(st, iy, ix, func(int, float64, float64, float64) { held[ix] = true })
 		}
 	}
 	last, inside := p.mesh.NX-1, !p.wallRow(iy-1) && !p.wallRow(iy+1)
@@ -291,11 +291,11 @@ func (p *Problem) markHeld(iy int, st *stencil, here *material) error {
 			!(here.fixed[ix-1] || here.fixed[ix+1] || north.fixed[ix] || south.fixed[ix]) {
 			continue
 		}
-		st.held[ix] = st.held[ix] || ix > 0 && st.east[ix-1] > 0 && keeps(here, iy, ix-1) ||
+		held[ix] = held[ix] || ix > 0 && st.east[ix-1] > 0 && keeps(here, iy, ix-1) ||
 			ix < last && st.east[ix] > 0 && keeps(here, iy, ix+1) ||
 			st.above.south[ix] > 0 && keeps(north, iy-1, ix) || st.south[ix] > 0 && keeps(south, iy+1, ix)
 	}
-	return nil
+	return held, nil
 }
 
 // wallRow reports whether row iy is that of a fixed wall. Rows beyond the mesh are none.

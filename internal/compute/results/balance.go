@@ -63,12 +63,12 @@ func direction(v float64) int {
 }
 
 // pass adds what passes a part of a wall to what passes the wall in that direction.
-func (t *Tally) pass(wall int, v float64) { t.part.Through[direction(v)][wall].Add(v) }
+func (t *pair) pass(wall int, v float64) { t.part.Through[direction(v)][wall].Add(v) }
 
 // passCorner adds what passes half a spacing of a fixed wall at a cell between the two newest rows: through half of the
 // face from a point of the wall to the free point beside it, less what the quarter of the cell makes. In a corner
 // between two fixed walls, corners does that.
-func (t *Tally) passCorner(l line, ix int, beside line, jx int, made float64) {
+func (t *pair) passCorner(l line, ix int, beside line, jx int, made float64) {
 	wall, side := t.rowWall(l.iy, solver.Dirichlet), t.columnWall(ix, solver.Dirichlet)
 	if (wall < 0) == (side < 0) {
 		return

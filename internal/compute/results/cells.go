@@ -21,7 +21,7 @@ type window struct {
 const windowColumns = 32
 
 // density returns f and k2 u at a point. An f that is not finite, which no sweep has read, counts as 0.
-func (t *Tally) density(l line, ix int) (f, absorbed float64, err error) {
+func (t *pair) density(l line, ix int) (f, absorbed float64, err error) {
 	w := &t.windows[l.iy&1]
 	row, column := t.place(l.iy, ix)
 	if w.iy != row || column < w.from || column >= w.from+len(w.values) {
@@ -48,7 +48,7 @@ func (t *Tally) density(l line, ix int) (f, absorbed float64, err error) {
 
 // made returns what f makes less what k2 u absorbs in an area around a point that is not free, and adds both to the
 // balance.
-func (t *Tally) made(l line, ix int, area float64) (float64, error) {
+func (t *pair) made(l line, ix int, area float64) (float64, error) {
 	f, absorbed, err := t.density(l, ix)
 	t.part.Source.Add(float64(f * area))
 	t.part.Absorbed.Add(-float64(absorbed * area))
@@ -62,7 +62,7 @@ func (t *Tally) held(l line, ix int) bool {
 
 // cells takes f - k2 u in the quarters of cells around points that are not free from their owners' fluxes, for the
 // cells between the two newest rows that have a free corner. It adds up what passes the walls beside such cells.
-func (t *Tally) cells() error {
+func (t *pair) cells() error {
 	above, below := t.old, t.now
 	from, to := t.facesInRow()
 	inside := !t.plain && (above.label != nil || below.label != nil) || t.wallRow(above.iy) || t.wallRow(below.iy)
@@ -99,7 +99,7 @@ func (t *Tally) cells() error {
 
 // squares takes f - k2 u in the free parts of the squares around fixed points of the newest row from their regions'
 // fluxes, if areas are fixed.
-func (t *Tally) squares() error {
+func (t *pair) squares() error {
 	l := t.now
 	if t.plain || !t.areas || l.label == nil {
 		return nil
@@ -112,7 +112,7 @@ func (t *Tally) squares() error {
 		if err != nil {
 			return err
 		}
-		t.labels.of(l.label[ix]).Flux.Add(-made)
+		t.region(l.label[ix]).Add(-made)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (t *Tally) quarter() float64 { return float64(t.hx*t.hy) / 4 }
 
 // corners divides what passes along two fixed walls near the corner between them, if it is in the two newest rows: the
 // derivative through half a spacing of one wall is that along the other one.
-func (t *Tally) corners() error {
+func (t *pair) corners() error {
 	w := t.mesh.Walls
 	var wall int
 	var end, inner line // the row of the wall, and the one beside it

@@ -7,82 +7,127 @@ import (
 	"jacobi/solver"
 )
 
-// mark finds the regions of the newest row. Points of a row that is not the rank's own count elsewhere.
-func (t *Tally) mark(own bool) error {
-	l := &t.now
-	if t.fixed == nil || t.wallRow(l.iy) {
-		l.label = nil
-		return nil
-	}
-	row := l.fixed
-	if !t.part.Dropped && !t.named {
-		if err := t.countRuns(row, own); err != nil {
-			return err
-		}
-	}
-	if l.label == nil {
-		l.label = make([]int, t.mesh.NX)
-	}
-	if t.named {
-		t.labelByNumber(row, own)
-	} else {
-		t.label(row, own)
-	}
-	if t.mesh.PeriodicColumns() {
-		last := t.hi - 1
-		if !t.named && l.label[t.lo] >= 0 && l.label[last] >= 0 {
-			t.labels.join(l.label[t.lo], l.label[last])
-		}
-		l.label[0], l.label[t.hi] = l.label[last], l.label[t.lo]
-	}
-	return nil
+// run is fixed points side by side in a row, among the columns that a sweep updates.
+type run struct {
+	lo, hi int // columns
+	label  int
+	extent extent
 }
 
-// label gives the fixed points of the newest row the labels of their regions. If regions are not told apart, all fixed
-// points have label 0.
-func (t *Tally) label(row []bool, own bool) {
-	l, above := &t.now, t.old.label
-	if t.old.iy != l.iy-1 {
-		above = nil
-	}
-	for ix := range row {
-		l.label[ix] = -1
-		if !row[ix] || ix < t.lo || ix >= t.hi {
+// runsOf returns the runs of row iy with these fixed points. Without values they have no extents.
+func (t *Tally) runsOf(iy int, fixed []bool, values []float64) (runs []run) {
+	for ix := t.lo; ix < t.hi; ix++ {
+		if !fixed[ix] {
 			continue
 		}
-		label := -1
-		if ix > t.lo {
-			label = l.label[ix-1]
+		if n := len(runs); n == 0 || runs[n-1].hi < ix {
+			runs = append(runs, run{lo: ix})
 		}
-		if above != nil && above[ix] >= 0 {
-			if label >= 0 {
-				t.labels.join(label, above[ix])
-			}
-			label = above[ix]
-		}
-		if t.part.Dropped {
-			label = 0
-		} else if label < 0 {
-			label = t.labels.add()
-		}
-		l.label[ix] = label
-		if own {
-			t.labels.of(label).add(ix, l.iy, l.values[ix])
+		r := &runs[len(runs)-1]
+		if r.hi = ix + 1; values != nil {
+			r.extent.add(ix, iy, values[ix])
 		}
 	}
+	return runs
 }
 
-// labelByNumber gives the fixed points of the newest row the numbers of their regions as labels.
-func (t *Tally) labelByNumber(row []bool, own bool) {
-	l := &t.now
-	t.problem.RegionRow(l.iy, row, l.label)
+// overlapping returns those of the runs above that lie over r. from is where to look for them; it is moved on.
+func overlapping(above []run, r run, from *int) []run {
+	for *from < len(above) && above[*from].hi <= r.lo {
+		*from++
+	}
+	end := *from
+	for end < len(above) && above[end].lo < r.hi {
+		end++
+	}
+	return above[*from:end]
+}
+
+// mark finds the fixed points of a row: by the numbers of their regions, or in runs.
+func (t *Tally) mark(l *line) {
+	if !t.named {
+		l.runs = t.runsOf(l.iy, l.fixed, l.values)
+		return
+	}
+	t.problem.RegionRow(l.iy, l.fixed, l.label)
+	l.extents = make([]extent, len(t.labels.regions))
 	for ix, label := range l.label {
 		if ix < t.lo || ix >= t.hi {
 			l.label[ix] = -1
-		} else if label >= 0 && own {
-			t.labels.of(label).add(ix, l.iy, l.values[ix])
+		} else if label >= 0 {
+			l.extents[label].add(ix, l.iy, l.values[ix])
 		}
 	}
+	t.wrapLabels(l)
+}
+
+// wrapLabels copies the labels of periodic columns.
+func (t *Tally) wrapLabels(l *line) {
+	if t.mesh.PeriodicColumns() {
+		l.label[0], l.label[t.hi] = l.label[t.hi-1], l.label[t.lo]
+	}
+}
+
+// writeLabels writes the labels of the runs of a row to its points.
+func (t *Tally) writeLabels(l *line) {
+	if t.named || l.label == nil {
+		return
+	}
+	for ix := range l.label {
+		l.label[ix] = -1
+	}
+	for _, r := range l.runs {
+		for ix := r.lo; ix < r.hi; ix++ {
+			l.label[ix] = r.label
+		}
+	}
+	t.wrapLabels(l)
+}
+
+// join finds the regions of the newest row. Points of a row that is not the rank's own count elsewhere. If regions are
+// not told apart, all fixed points have label 0.
+func (t *Tally) join(own bool) error {
+	l := &t.now
+	for number, e := range l.extents {
+		if own {
+			t.labels.of(number).extent.merge(e)
+		}
+	}
+	if l.fixed == nil || t.named {
+		return nil
+	}
+	if !t.part.Dropped {
+		if err := t.countRuns(own); err != nil {
+			return err
+		}
+	}
+	var above []run
+	if t.old.iy == l.iy-1 {
+		above = t.old.runs
+	}
+	from := 0
+	for i := range l.runs {
+		r := &l.runs[i]
+		r.label = -1
+		for _, a := range overlapping(above, *r, &from) {
+			if r.label >= 0 {
+				t.labels.join(r.label, a.label)
+			}
+			r.label = a.label
+		}
+		if t.part.Dropped {
+			r.label = 0
+		} else if r.label < 0 {
+			r.label = t.labels.add()
+		}
+		if own {
+			t.labels.of(r.label).extent.merge(r.extent)
+		}
+	}
+	if n := len(l.runs); t.mesh.PeriodicColumns() && n > 0 && l.runs[0].lo == t.lo && l.runs[n-1].hi == t.hi {
+		t.labels.join(l.runs[0].label, l.runs[n-1].label)
+	}
+	return nil
 }
 
 // drop gives up to tell regions apart.
@@ -90,9 +135,6 @@ func (t *Tally) drop() {
 	t.part.Dropped = true
 	t.labels.add()
 	t.labels.joinAll()
-	for ix, label := range t.old.label {
-		t.old.label[ix] = min(label, 0)
-	}
 }
 
 // fixedRow returns the fixed points of row iy.
@@ -102,34 +144,27 @@ func (t *Tally) fixedRow(iy int) ([]bool, error) {
 	return row, t.fixed.FixedRow(canonical, row)
 }
 
-// countRuns counts the runs of fixed points in row, the newest one, and gives the regions up if there are too many.
-func (t *Tally) countRuns(row []bool, own bool) error {
-	above := make([]bool, t.mesh.NX) // none above the first row
+// countRuns counts the runs of the newest row, and gives the regions up if there are too many.
+func (t *Tally) countRuns(own bool) error {
+	var above []run // none above the first row
 	switch iy := t.now.iy; {
 	case !own || iy <= t.mesh.Interior().Lo:
 	case t.old.iy == iy-1:
-		above = t.old.fixed
+		above = t.old.runs
 	default: // the first row of the stripe
-		var err error
-		if above, err = t.fixedRow(iy - 1); err != nil {
+		fixed, err := t.fixedRow(iy - 1)
+		if err != nil {
 			return err
 		}
+		above = t.runsOf(iy-1, fixed, nil)
 	}
-	runs := 0
-	for ix := t.lo; ix < t.hi; ix++ {
-		if !row[ix] {
-			continue
-		}
-		runs++
-		covered := false
-		for ; ix < t.hi && row[ix]; ix++ {
-			covered = covered || above[ix]
-		}
-		if own && !covered {
+	from := 0
+	for _, r := range t.now.runs {
+		if own && len(overlapping(above, r, &from)) == 0 {
 			t.part.Begun++
 		}
 	}
-	if runs > maxRuns || t.part.Begun > maxRuns {
+	if len(t.now.runs) > maxRuns || t.part.Begun > maxRuns {
 		t.drop()
 	}
 	return nil
@@ -161,13 +196,11 @@ func (t *Tally) columnWall(ix int, kind solver.Wall) int {
 
 // ends returns the labels of the runs of fixed points in a row, from left to right, and of areas in its faces.
 func (t *Tally) ends(l line) (list []int) {
-	if l.label == nil || t.named {
+	if l.fixed == nil || t.named {
 		return nil
 	}
-	for ix := t.lo; ix < t.hi; ix++ {
-		if l.label[ix] >= 0 && (ix == t.lo || l.label[ix-1] < 0) {
-			list = append(list, l.label[ix])
-		}
+	for _, r := range l.runs {
+		list = append(list, r.label)
 	}
 	for _, ix := range slices.Sorted(maps.Keys(l.pins[0])) {
 		list = append(list, l.pins[0][ix][0], l.pins[0][ix][1])
@@ -177,13 +210,13 @@ func (t *Tally) ends(l line) (list []int) {
 
 // owner returns the sum that collects the flux through a point: that of a fixed wall or of a region. It returns nil for
 // a free point.
-func (t *Tally) owner(l line, ix int) *Sum {
+func (t *pair) owner(l line, ix int) *Sum {
 	if wall := t.rowWall(l.iy, solver.Dirichlet); wall >= 0 {
 		return &t.part.Flux[wall]
 	} else if wall := t.columnWall(ix, solver.Dirichlet); wall >= 0 {
 		return &t.part.Flux[wall]
 	} else if l.label != nil && l.label[ix] >= 0 {
-		return t.labels.of(l.label[ix]).Flux
+		return t.region(l.label[ix])
 	}
 	return nil
 }
@@ -191,7 +224,7 @@ func (t *Tally) owner(l line, ix int) *Sum {
 // fluxInRow adds the flux between a free point and a fixed one beside it in the newest row. In the row of a Neumann
 // wall the face between them has half the length, and half a spacing of the wall lies beside the point that is not
 // free.
-func (t *Tally) fluxInRow() {
+func (t *pair) fluxInRow() {
 	l := t.now
 	weight := t.hy / t.hx
 	if !t.mesh.PeriodicRows() {
@@ -218,7 +251,7 @@ func (t *Tally) fluxInRow() {
 }
 
 // fluxBetween adds the flux between neighbours in the two newest rows.
-func (t *Tally) fluxBetween() {
+func (t *pair) fluxBetween() {
 	above, below := t.old, t.now
 	for ix, labels := range below.pins[1] {
 		weight := t.hx / t.hy
@@ -248,7 +281,7 @@ func (t *Tally) fluxBetween() {
 
 // addFlux adds the flux between two neighbours to the owner of the one that is not free. lift is added to the step from
 // the first to the second.
-func (t *Tally) addFlux(a line, ax int, b line, bx int, weight, lift float64) {
+func (t *pair) addFlux(a line, ax int, b line, bx int, weight, lift float64) {
 	first, second := t.owner(a, ax), t.owner(b, bx)
 	if (first == nil) == (second == nil) {
 		return
@@ -262,7 +295,7 @@ func (t *Tally) addFlux(a line, ax int, b line, bx int, weight, lift float64) {
 
 // addWall adds the flux through the part of a Neumann wall that lies between a free point and one that is not, on the
 // side of the latter: it is the wall's, and not that of the point's owner.
-func (t *Tally) addWall(wall int, a line, ax int, b line, bx int, length float64) {
+func (t *pair) addWall(wall int, a line, ax int, b line, bx int, length float64) {
 	first, second := t.owner(a, ax), t.owner(b, bx)
 	if (first == nil) == (second == nil) {
 		return
@@ -301,7 +334,7 @@ func (t *Tally) place(iy, ix int) (row, column int) {
 }
 
 // derivatives adds the flux through free points of Neumann walls in the newest row.
-func (t *Tally) derivatives() error {
+func (t *pair) derivatives() error {
 	m, l := t.mesh, t.now
 	add := func(w, ix int, length float64) error {
 		fixed := l.label != nil && l.label[ix] >= 0
@@ -312,7 +345,7 @@ func (t *Tally) derivatives() error {
 		t.part.Flux[w].Add(float64(g * length))
 		t.pass(w, float64(g*length))
 		if fixed {
-			t.labels.of(l.label[ix]).Flux.Add(-float64(g * length))
+			t.region(l.label[ix]).Add(-float64(g * length))
 		}
 		return err
 	}

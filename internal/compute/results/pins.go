@@ -1,6 +1,9 @@
 package results
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A fixed area may lie in the face between two points, and cover neither. Its flux is that from both of them. Without
 // names, it belongs to the region of what lies in the same cells with the same value, or with only fixed area between.
@@ -86,12 +89,31 @@ func (t *Tally) markPins(own bool) {
 			}
 		}
 	}
-	first, end := t.facesInRow()
-	for ix := first; ix < end; ix++ {
+	for _, ix := range l.pinned[0] {
 		mark(0, ix, l.pinEast(ix), own)
 	}
-	for ix := t.lo; ix < t.hi && t.old.iy == l.iy-1; ix++ {
-		mark(1, ix, l.pinNorth(ix), true)
+	for _, ix := range l.pinned[1] {
+		if t.old.iy == l.iy-1 {
+			mark(1, ix, l.pinNorth(ix), true)
+		}
+	}
+}
+
+// findPins finds the faces of a row in which areas lie.
+func (t *Tally) findPins(l *line) {
+	if l.ground == nil || !t.areas {
+		return
+	}
+	first, end := t.facesInRow()
+	for ix := first; ix < end && l.PinEast != nil; ix++ {
+		if l.PinEast[ix] != nil {
+			l.pinned[0] = append(l.pinned[0], ix)
+		}
+	}
+	for ix := t.lo; ix < t.hi && l.PinNorth != nil; ix++ {
+		if l.PinNorth[ix] != nil {
+			l.pinned[1] = append(l.pinned[1], ix)
+		}
 	}
 }
 
@@ -133,13 +155,12 @@ func (t *Tally) joinPins() {
 		return
 	}
 	pins := len(above.pins[0])+len(below.pins[0])+len(below.pins[1]) > 0
-	if !pins && (above.label == nil || below.label == nil) {
+	if !pins && (above.fixed == nil || below.fixed == nil) {
 		return
 	}
-	first, end := t.facesInRow()
 	var list []item
-	for ix := first; ix < end; ix++ {
-		if !pins && (above.label[ix] < 0) == (above.label[ix+1] < 0) {
+	for _, ix := range t.meetings() {
+		if !pins && (t.labelAt(above, ix) < 0) == (t.labelAt(above, ix+1) < 0) {
 			continue // no two fixed corners lie across from each other alone
 		}
 		list = t.fixedCorners(list[:0], ix)
@@ -174,13 +195,44 @@ func (t *Tally) joinPins() {
 	}
 }
 
+// meetings returns, in order, the cells between the two newest rows in which regions may meet: those at the ends of
+// runs of the row above, and with an area in one of their faces.
+func (t *Tally) meetings() (cells []int) {
+	for _, r := range t.old.runs {
+		cells = append(cells, r.lo-1, r.hi-1)
+	}
+	for _, columns := range [][]int{t.old.pinned[0], t.now.pinned[0], t.now.pinned[1]} {
+		for _, ix := range columns {
+			cells = append(cells, ix-1, ix)
+		}
+	}
+	first, end := t.facesInRow()
+	if t.mesh.PeriodicColumns() {
+		cells = append(cells, end-1)
+	}
+	slices.Sort(cells)
+	return slices.DeleteFunc(slices.Compact(cells), func(ix int) bool { return ix < first || ix >= end })
+}
+
+// labelAt returns the label of a point; -1 for none.
+func (t *Tally) labelAt(l line, ix int) int {
+	if t.mesh.PeriodicColumns() && ix == t.hi {
+		ix = t.lo
+	}
+	i, _ := slices.BinarySearchFunc(l.runs, ix+1, func(r run, end int) int { return cmp.Compare(r.hi, end) })
+	if i == len(l.runs) || ix < l.runs[i].lo {
+		return -1
+	}
+	return l.runs[i].label
+}
+
 // fixedCorners adds the fixed corners of the cell below and to the right of column ix of the row above to a list.
 func (t *Tally) fixedCorners(list []item, ix int) []item {
 	for _, l := range [2]line{t.old, t.now} {
 		for column := ix; column <= ix+1; column++ {
-			if l.label != nil && l.label[column] >= 0 {
+			if label := t.labelAt(l, column); label >= 0 {
 				place := [2]float64{float64(column), float64(l.iy)}
-				list = append(list, item{l.label[column], l.values[column], place, true})
+				list = append(list, item{label, l.values[column], place, true})
 			}
 		}
 	}
@@ -204,13 +256,13 @@ func (t *Tally) sides(list []item, face int, l line, ix int) []item {
 }
 
 // addPin adds the flux of an area between two points to its regions, and takes it from a wall at its end.
-func (t *Tally) addPin(pin *Pin, labels [2]int, a line, ax int, b line, bx int, weight float64) {
+func (t *pair) addPin(pin *Pin, labels [2]int, a line, ax int, b line, bx int, weight float64) {
 	for i, end := range []struct {
 		line
 		ix int
 	}{{a, ax}, {b, bx}} {
 		flux := float64(weight * pin.flux(i, end.values[end.ix]))
-		t.labels.of(labels[i]).Flux.Add(flux)
+		t.region(labels[i]).Add(flux)
 		if wall := t.owner(end.line, end.ix); wall != nil {
 			wall.Add(-flux)
 		}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 
 	"jacobi/internal/base/parallel"
@@ -102,11 +103,11 @@ type Tally struct {
 	part      Part
 	materials Materials
 	labels    labels
-	named     bool      // a region is the points with its number, and its label is that number
-	now, old  line      // the newest row and the one above it
-	plain     bool      // f and k2 are 0
-	areas     bool      // see Problem.Areas
-	windows   [2]window // of the two newest rows, by their parity
+	named     bool    // a region is the points with its number, and its label is that number
+	now, old  line    // the newest row and the one above it
+	spare     [][]int // memory of labels
+	plain     bool    // f and k2 are 0
+	areas     bool    // see Problem.Areas
 
 	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }
@@ -117,8 +118,34 @@ type line struct {
 	values []float64
 	fixed  []bool            // by column; nil without fixed points, and for the row of a fixed wall
 	label  []int             // by column; -1 where the point is free or of a wall; nil without fixed points
+	runs   []run             // of fixed points, in regions without names
 	pins   [2]map[int][2]int // labels of both sides of areas in faces to the next column, and to the row above
+	pinned [2][]int          // the columns of these
 	*ground
+
+	extents []extent // of regions with names in the row, by their numbers
+}
+
+// pair is two rows that follow each other, and what passes to the walls and regions between them and in the lower one,
+// added up over several pairs of a core. The labels of both rows are known.
+type pair struct {
+	*Tally
+	old, now line
+	part     Part
+	regions  map[int]*Sum // fluxes by labels of roots
+	windows  [2]window    // of the two rows, by their parity
+}
+
+// region returns the flux of the region of a label.
+func (t *pair) region(label int) *Sum {
+	label = t.labels.find(label)
+	if t.regions[label] == nil {
+		if t.regions == nil {
+			t.regions = map[int]*Sum{}
+		}
+		t.regions[label] = new(Sum)
+	}
+	return t.regions[label]
 }
 
 // ground is what the Materials of a row are; nil where they are 1.
@@ -229,19 +256,29 @@ func (t *Tally) Part() Part {
 
 // Add adds the next rows, as a RowUser does.
 func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
-	sums, lines := make([]rowSums, len(rows)), make([]line, len(rows))
-	err := parallel.Each(len(rows), func(i int) (err error) {
-		above := t.above(iy, rows, i-1)
-		l := &lines[i]
+	n := len(rows)
+	sums, lines := make([]rowSums, n), make([]line, n+1)
+	lines[0] = t.now
+	for i := range n {
+		l := &lines[i+1]
 		l.iy, l.values = iy+i, rows[i]
+		if t.fixed != nil && !t.wallRow(l.iy) {
+			l.label = t.labelRow()
+		}
+	}
+	err := parallel.Each(n, func(i int) (err error) {
+		above := t.above(iy, rows, i-1)
+		l := &lines[i+1]
 		if l.ground, err = t.groundOf(l.iy); err != nil {
 			return err
 		}
-		if t.fixed != nil && !t.wallRow(l.iy) {
+		if l.label != nil {
 			if l.fixed, err = t.fixedRow(l.iy); err != nil {
 				return err
 			}
+			t.mark(l)
 		}
+		t.findPins(l)
 		sums[i] = t.sumsOf(above, rows[i], l.iy, l.ground)
 		if own {
 			sums[i].source, sums[i].absorbed, err = t.free(*l)
@@ -251,17 +288,63 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 		}
 		return t.beside(l.iy, [2][]float64{t.above(iy, rows, i-2), above}, rows[i])
 	})
+	for i := 0; i < n && err == nil; i++ {
+		t.old, t.now = t.now, lines[i+1]
+		err = t.addLine(sums[i], own)
+		lines[i+1] = t.now
+	}
+	if err == nil {
+		err = parallel.Each(n, func(i int) error { t.writeLabels(&lines[i+1]); return nil })
+	}
+	pairs := make([]pair, min(n, runtime.GOMAXPROCS(0)))
+	if err == nil {
+		err = parallel.Each(len(pairs), func(k int) (err error) {
+			p := &pairs[k]
+			p.Tally = t
+			for i := n * k / len(pairs); i < n*(k+1)/len(pairs) && err == nil; i++ {
+				p.old, p.now = lines[i], lines[i+1]
+				err = p.add(own)
+			}
+			return err
+		})
+	}
 	if err != nil {
 		return err
 	}
-	for i, l := range lines {
-		l.label = t.old.label
-		t.old, t.now = t.now, l
-		if err := t.addLine(sums[i], own); err != nil {
-			return err
+	for i := range pairs {
+		t.merge(&pairs[i])
+	}
+	for _, l := range lines[:n] { // nobody needs them any more
+		if l.label != nil {
+			t.spare = append(t.spare, l.label)
 		}
 	}
 	return nil
+}
+
+// labelRow returns memory for the labels of a row.
+func (t *Tally) labelRow() []int {
+	n := len(t.spare)
+	if n == 0 {
+		return make([]int, t.mesh.NX)
+	}
+	row := t.spare[n-1]
+	t.spare = t.spare[:n-1]
+	return row
+}
+
+// merge adds what pairs of rows have found.
+func (t *Tally) merge(p *pair) {
+	for k := range t.part.Flux {
+		t.part.Flux[k].Merge(&p.part.Flux[k])
+		t.part.Through[0][k].Merge(&p.part.Through[0][k])
+		t.part.Through[1][k].Merge(&p.part.Through[1][k])
+	}
+	t.part.Source.Merge(&p.part.Source)
+	t.part.Absorbed.Merge(&p.part.Absorbed)
+	for label, flux := range p.regions {
+		t.labels.of(label).Flux.Merge(flux)
+	}
 }
 
 // above returns row i of rows, which begin at row iy and follow the newest two; nil for one that was not added.
@@ -277,10 +360,10 @@ func (t *Tally) above(iy int, rows [][]float64, i int) []float64 {
 	return nil
 }
 
-// addLine adds the newest row, whose sums are s.
+// addLine adds the newest row, whose sums are s: what needs the rows in their order.
 func (t *Tally) addLine(s rowSums, own bool) error {
 	iy := t.now.iy
-	if err := t.mark(own); err != nil {
+	if err := t.join(own); err != nil {
 		return err
 	}
 	t.markPins(own)
@@ -299,14 +382,22 @@ func (t *Tally) addLine(s rowSums, own bool) error {
 	}
 	if t.old.iy == iy-1 {
 		t.part.Steps[1].Add(s.across)
-		t.fluxBetween()
 		t.joinPins()
-		if err := errors.Join(t.corners(), t.cells()); err != nil {
-			return err
-		}
 	}
 	if !own {
 		t.part.Bottom = t.ends(t.now)
+	}
+	return nil
+}
+
+// add works out what passes between the two rows, and in the lower one, which is the rank's own or not.
+func (t *pair) add(own bool) error {
+	iy := t.now.iy
+	if t.old.iy == iy-1 {
+		t.fluxBetween()
+		if err := errors.Join(t.corners(), t.cells()); err != nil {
+			return err
+		}
 	}
 	if !own || iy < t.stripe.Lo || iy >= t.stripe.Hi {
 		return nil
