@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -111,11 +112,10 @@ func (f FixedRuns) Decode(data []byte, s solver.Stripe, nx int) error {
 // coarsen returns the fixed points of level l+1; fine are those of level l.
 func (p *Plan) coarsen(l int, fine FixedRuns) FixedRuns {
 	level, m := &p.Levels[l], p.Levels[l+1].Mesh
-	near, points := make([]bool, level.Mesh.NX), make([]bool, m.NX)
 	coarse, rows := make(FixedRuns, m.NY), m.Interior()
 	lo, hi := m.InteriorColumns()
-	for y := rows.Lo; y < rows.Hi; y++ {
-		clear(near)
+	_ = parallel.Each(rows.Rows(), func(i int) error { // never fails
+		y, near, points := rows.Lo+i, make([]bool, level.Mesh.NX), make([]bool, m.NX)
 		first, n := level.Y.Around(y)
 		for i := first; i < first+n; i++ {
 			if row, ok := level.Mesh.Canonical(i); ok {
@@ -134,7 +134,8 @@ func (p *Plan) coarsen(l int, fine FixedRuns) FixedRuns {
 			points[x] = slices.Contains(near[max(0, first):min(len(near), first+n)], true)
 		}
 		coarse[y] = runs(points, m)
-	}
+		return nil
+	})
 	return coarse
 }
 

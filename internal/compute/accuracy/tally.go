@@ -44,6 +44,7 @@ type line struct {
 	iy    int
 	u     []float64
 	fixed []bool // nil for none
+	swept bool   // the row is none of a fixed wall
 }
 
 // New returns a Tally for the rows of a stripe. Without blocks it collects the largest value alone.
@@ -66,14 +67,16 @@ func (t *Tally) Part() Part { return t.part }
 func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	own = own && t.stripe.Lo <= iy && iy < t.stripe.Hi // not a wall
 	lines, terms := make([]line, len(rows)), make([]rowTerms, len(rows))
-	err := parallel.Each(len(rows), func(i int) (err error) {
-		lines[i], err = t.lineOf(iy+i, rows[i])
-		return err
-	})
-	if err != nil {
-		return err
+	for i := range lines {
+		lines[i] = line{iy: iy + i, u: rows[i]}
+		_, lines[i].swept = t.shape.row(iy + i)
 	}
-	err = parallel.Each(len(rows), func(i int) (err error) {
+	if t.op.Fixed != nil && t.blocks {
+		if err := parallel.Each(len(rows), func(i int) error { return t.fix(&lines[i]) }); err != nil {
+			return err
+		}
+	}
+	err := parallel.Each(len(rows), func(i int) (err error) {
 		above := t.old
 		if i > 0 {
 			above = lines[i-1]
@@ -91,15 +94,11 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	return nil
 }
 
-// lineOf returns row iy with its fixed points.
-func (t *Tally) lineOf(iy int, row []float64) (line, error) {
-	l := line{iy: iy, u: row}
-	if t.op.Fixed == nil || !t.blocks {
-		return l, nil
-	}
+// fix reads the fixed points of a row.
+func (t *Tally) fix(l *line) error {
 	l.fixed = make([]bool, t.mesh.NX)
-	canonical, _ := t.mesh.Canonical(iy)
-	return l, t.op.Fixed.FixedRow(canonical, l.fixed)
+	canonical, _ := t.mesh.Canonical(l.iy)
+	return t.op.Fixed.FixedRow(canonical, l.fixed)
 }
 
 // addTerms adds the terms of row iy.

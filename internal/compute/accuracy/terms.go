@@ -40,13 +40,8 @@ func (t *Tally) termsOf(above, l line, own bool) (rowTerms, error) {
 	return s, nil
 }
 
-// free reports whether point ix of a row is swept.
-func (t *Tally) free(l line, ix int) bool {
-	if _, ok := t.shape.row(l.iy); !ok || ix < t.shape.lo || ix >= t.shape.hi {
-		return false
-	}
-	return l.fixed == nil || !l.fixed[ix]
-}
+// free reports whether a sweep updates the point of a row at column ix, which is one that sweeps update.
+func (l *line) free(ix int) bool { return l.swept && (l.fixed == nil || !l.fixed[ix]) }
 
 // inRow adds sources, screening, and the couplings along the row.
 func (t *Tally) inRow(s *rowTerms, l line) error {
@@ -66,7 +61,7 @@ func (t *Tally) inRow(s *rowTerms, l line) error {
 	for i, c := range t.shape.columns {
 		sum := 0.0
 		for ix := c.Lo; ix < c.Hi; ix++ {
-			if !t.free(l, ix) {
+			if !l.free(ix) {
 				continue
 			}
 			s.free[i]++
@@ -98,7 +93,7 @@ func (t *Tally) between(s *rowTerms, above, l line) {
 		for ix := c.Lo; ix < c.Hi; ix++ {
 			part := half(t.mesh.Walls.Left, t.mesh.Walls.Right, ix, t.mesh.NX)
 			flux := float64(t.op.Scale * t.op.Blend * part * t.shape.inward[ix] * (l.u[ix] - above.u[ix]))
-			upper, lower := t.free(above, ix), t.free(l, ix)
+			upper, lower := above.free(ix), l.free(ix)
 			if upper {
 				s.above[i] += float64(flux * upperShare)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/npy"
+	"jacobi/internal/base/parallel"
 	"jacobi/internal/base/regular"
 	"jacobi/solver"
 )
@@ -88,8 +89,9 @@ func (p *Problem) readCells(q *part, m solver.Mesh, truth bool) (err error) {
 	q.read = n.blocks
 	p.cells += need
 	if truth {
-		marks, row := make([]uint8, m.NX*m.NY), make([]bool, m.NX)
-		for iy := range m.NY {
+		marks := make([]uint8, m.NX*m.NY)
+		err := parallel.Each(m.NY, func(iy int) error {
+			row := make([]bool, m.NX)
 			if err := n.readBools(row, iy); err != nil {
 				return fmt.Errorf("row %d: %w", iy, err)
 			}
@@ -98,17 +100,26 @@ func (p *Problem) readCells(q *part, m solver.Mesh, truth bool) (err error) {
 					marks[iy*m.NX+ix] = 1
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		r := &raster{newGrid(m.NX, m.NY, marks, across, down, bytes.Equal), n.blocks, nil}
 		q.node = r.condition([]bool{false, true})
 		return nil
 	}
-	values, row := make([]float64, m.NX*m.NY), make([]byte, m.RowBytes())
-	for iy := range m.NY {
+	values := make([]float64, m.NX*m.NY)
+	err = parallel.Each(m.NY, func(iy int) error {
+		row := make([]byte, m.RowBytes())
 		if err := n.read(row, iy, 0); err != nil {
 			return fmt.Errorf("row %d: %w", iy, err)
 		}
 		solver.Float64.Decode(values[iy*m.NX:][:m.NX], row)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	q.node = valuesOf(newGrid(m.NX, m.NY, values, across, down, slices.Equal))
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/compute/results"
+	"jacobi/solver"
 )
 
 // TestCheckSamples counts the pieces of rows that the check before a run works out: of all rows where islands or values
@@ -64,6 +65,57 @@ func TestFiguresShareRows(t *testing.T) {
 	}
 	pieces := 0
 	p.OnWork(func() { pieces++ })
+	figuresOf(t, p)
+	stripe := p.Mesh().Interior()
+	if want := ny + stripe.Rows() + 2; pieces != want {
+		t.Errorf("%d pieces were worked out, want %d: %d rows of the coefficient, %d of the source and 2 walls", pieces,
+			want, ny, stripe.Rows())
+	}
+}
+
+// TestRowsOfARun counts the pieces of rows that a rank works out in its life: when it surveys its rows, when it loads
+// them, and for the figures of the field. Each time it works out each row once.
+func TestRowsOfARun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the count is the same in each run
+	const ny = 129
+	cfg := configs.Default()
+	cfg.Grid.NX, cfg.Grid.NY = 33, ny
+	cfg.Problem = configs.Problem{Coefficient: "1+x*y", Left: "y", Top: "0", Bottom: "1"}
+	p, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := 0
+	p.OnWork(func() { pieces++ })
+	if _, _, err := p.MaxGuess(t.Context(), 0, ny); err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Survey(t.Context(), 0, ny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetMaxima(s.Maxima)
+	for iy := range ny {
+		for _, k := range []solver.Value{solver.Diagonal, solver.EastFace, solver.SouthFace, solver.Source} {
+			size := 8
+			if k == solver.Source {
+				size = p.Mesh().DType.Size()
+			}
+			if err := p.ValueRow(iy, k, make([]byte, size*p.Mesh().NX)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	figuresOf(t, p)
+	if want := 3 * (ny + p.Mesh().Interior().Rows()); pieces != want {
+		t.Errorf("%d pieces were worked out, want %d: three times %d rows of the coefficient and %d of the source",
+			pieces, want, ny, p.Mesh().Interior().Rows())
+	}
+}
+
+// figuresOf works out the figures of a field of 0, with the residual beside them.
+func figuresOf(t *testing.T, p *Problem) {
+	t.Helper()
 	stripe := p.Mesh().Interior()
 	tally := results.New(p, stripe)
 	tally.Beside(func(iy int, above [2][]float64, row []float64) error {
@@ -74,13 +126,48 @@ func TestFiguresShareRows(t *testing.T) {
 		return err
 	})
 	rows := results.NewRows(p, stripe, tally)
-	err = rows.AddRows(stripe.Lo, make([]byte, stripe.Rows()*p.Mesh().RowBytes()))
+	err := rows.AddRows(stripe.Lo, make([]byte, stripe.Rows()*p.Mesh().RowBytes()))
 	if err := errors.Join(err, rows.End(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if want := ny + stripe.Rows() + 2; pieces != want {
-		t.Errorf("%d pieces were worked out, want %d: %d rows of the coefficient, %d of the source and 2 walls", pieces,
-			want, ny, stripe.Rows())
+}
+
+// TestFixedColumns compares fixed points with the values of their condition, and counts the columns for which a row of
+// a disc evaluates it: those beside its edge.
+func TestFixedColumns(t *testing.T) {
+	const nx, ny = 1025, 9
+	for _, c := range []struct {
+		fixed string
+		most  int // columns of a row that are evaluated
+	}{{"hypot(x-0.5,y-0.5)<0.2", 2 * markColumns}, {"x<0.3 or x>0.9 and y<0.5", 2 * markColumns}, {"y>0.5", 0},
+		{"sin(40*x)*y>0.3", nx}, {"ix%7==0", nx}} {
+		cfg := configs.Default()
+		cfg.Grid.NX, cfg.Grid.NY = nx, ny
+		cfg.Problem = configs.Problem{Fixed: c.fixed, Top: "0", Bottom: "1"}
+		p, err := New(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eval, columns, got := p.fixed.node.eval, 0, make([]bool, nx)
+		n := p.fixed.node
+		p.fixed.node.eval = func(s *span, dst []float64) {
+			columns += len(dst)
+			eval(s, dst)
+		}
+		for iy := range ny {
+			columns = 0
+			if err := p.GivenRow(iy, got); err != nil {
+				t.Fatal(err)
+			}
+			if columns > c.most {
+				t.Errorf("%s, row %d: %d columns were evaluated, want at most %d", c.fixed, iy, columns, c.most)
+			}
+			for ix, fixed := range got {
+				if want := n.at(&span{}, iy, ix) != 0; fixed != want {
+					t.Errorf("%s, row %d, column %d: fixed %v, want %v", c.fixed, iy, ix, fixed, want)
+				}
+			}
+		}
 	}
 }
 

@@ -293,10 +293,11 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 		err = t.addLine(sums[i], own)
 		lines[i+1] = t.now
 	}
-	if err == nil {
+	pairs := make([]pair, 1) // without fixed points, only those beside walls need work
+	if t.fixed != nil && err == nil {
 		err = parallel.Each(n, func(i int) error { t.writeLabels(&lines[i+1]); return nil })
+		pairs = make([]pair, min(n, runtime.GOMAXPROCS(0)))
 	}
-	pairs := make([]pair, min(n, runtime.GOMAXPROCS(0)))
 	if err == nil {
 		err = parallel.Each(len(pairs), func(k int) (err error) {
 			p := &pairs[k]

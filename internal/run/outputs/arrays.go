@@ -183,10 +183,10 @@ func (s *source) rows(ctx context.Context, a *array, lo, hi int) ([]byte, error)
 		}
 	}
 	data := make([]byte, len(values)*m.RowBytes())
-	for i, row := range values {
-		m.DType.Encode(data[i*m.RowBytes():], row)
-	}
-	return data, err
+	return data, cmp.Or(err, parallel.Each(len(values), func(i int) error {
+		m.DType.Encode(data[i*m.RowBytes():], values[i])
+		return nil
+	}))
 }
 
 // field returns rows [lo, hi) of the field; nil for those outside the mesh.
@@ -200,7 +200,7 @@ func (s *source) field(ctx context.Context, lo, hi int) ([][]float64, error) {
 		}
 	}
 	rows := make([][]float64, hi-lo)
-	for i := range rows {
+	return rows, parallel.Each(len(rows), func(i int) error {
 		row := s.edges[lo+i]
 		if iy := lo + i; iy >= own.Lo && iy < own.Hi {
 			row = data[(iy-own.Lo)*m.RowBytes():][:m.RowBytes()]
@@ -209,8 +209,8 @@ func (s *source) field(ctx context.Context, lo, hi int) ([][]float64, error) {
 			rows[i] = make([]float64, m.NX)
 			m.DType.Decode(rows[i], row)
 		}
-	}
-	return rows, nil
+		return nil
+	})
 }
 
 // meet gives the ranks the rows beside theirs. All ranks call it.
