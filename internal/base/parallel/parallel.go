@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Each calls do for 0 to n-1, on as many cores as GOMAXPROCS allows, each of them in ascending order. A core takes a few
-// numbers that follow each other at a time: rows that do so need the same rows beside them, for which cores would wait.
-// It returns the error of the lowest number that fails, as a loop would; of the numbers above that, some are left out.
+// Each calls do for 0 to n-1, on as many cores as GOMAXPROCS allows, each of them in ascending order. A core takes a
+// few numbers in a row at a time: neighbouring rows need the same rows beside them, for which cores would wait. It
+// returns the error of the lowest number that fails, as a loop would; of the numbers above that, some are left out.
 func Each(n int, do func(i int) error) error {
 	var next, failed atomic.Int64
 	failed.Store(int64(n))
