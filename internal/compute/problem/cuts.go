@@ -19,7 +19,7 @@ type cut struct {
 // row, whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step
 // from each point to the next one, as the edge has another value than the fixed point; nil for nothing.
 func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
-	edge := line{along: x, widthless: p.widthless()}
+	edge := line{along: x, widthless: p.widthless}
 	next := 0
 	if x {
 		next, below = 1, here

@@ -24,6 +24,7 @@ type materials struct {
 	outsides               rowCache[[]bool]
 	edges                  faceCache
 	porous                 bool  // see Porous
+	widthless              bool  // fixed areas may be lines without width
 	density, absorption    share // of the source and the screening
 	walls                  wallShares
 	stencils, grounds      firsts // of the rows of a weighted problem
@@ -55,6 +56,7 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 		}
 	}
 	p.findLoose()
+	p.widthless = p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text)
 	p.density, p.absorption = p.shareOf(p.source), p.shareOf(p.screening)
 	p.shareWalls()
 	if p.weighted {

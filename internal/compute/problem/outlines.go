@@ -221,7 +221,7 @@ func (o *outliner) crossing(i, j int, x bool) int32 {
 
 // thin returns the knot in the middle of a fixed area between two free points.
 func (o *outliner) thin(i, j int, x, fixed bool) int32 {
-	l := line{n: o.p.fixed.node, along: x, other: float64(o.columns[i]), widthless: o.p.widthless()}
+	l := line{n: o.p.fixed.node, along: x, other: float64(o.columns[i]), widthless: o.p.widthless}
 	from, to := j, j+1
 	places := o.rows
 	if x {

@@ -83,7 +83,8 @@ type line struct {
 	// widthless says that the condition may hold at places alone, of which rounding may hide that it does.
 	widthless bool
 	list      []piece
-	thin      int // parts that are alike at their ends and have been halved
+	here      spot // of look
+	thin      int  // parts that are alike at their ends and have been halved
 }
 
 // pieces returns the parts of the line from one place to another between which the expression jumps. They are of use
@@ -110,11 +111,11 @@ func (l *line) of(p piece) float64 {
 }
 
 func (l *line) look(at float64) (value float64, branches uint64) {
-	s := spot{x: at, y: l.other}
-	if !l.along {
+	s := &l.here
+	if *s = (spot{x: at, y: l.other}); !l.along {
 		s.x, s.y = l.other, at
 	}
-	value = l.n.spot(&s)
+	value = l.n.spot(s)
 	if l.n.isBool {
 		return value, uint64(value)
 	}

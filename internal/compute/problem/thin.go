@@ -20,7 +20,7 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 	if x {
 		next, below = 1, here
 	}
-	l := line{along: x, widthless: p.widthless()}
+	l := line{along: x, widthless: p.widthless}
 	var coefficient node
 	lo, hi := p.columnsOfFaces(x)
 	lines := func(lo, hi int) box {
@@ -69,11 +69,6 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 		wrapFaces(p, x, dst)
 	}
 	return pins, err
-}
-
-// widthless reports whether areas may be lines without width.
-func (p *Problem) widthless() bool {
-	return p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text)
 }
 
 // equality matches conditions that may hold on a line without width.

@@ -45,7 +45,7 @@ func (p *Problem) untouched(ctx context.Context) (found lost) {
 				if sides[k].along {
 					from = x
 				}
-				sides[k].widthless = p.widthless()
+				sides[k].widthless = p.widthless
 				if _, _, ok := sides[k].extent(from, from+1); ok {
 					return ctx.Err()
 				}
