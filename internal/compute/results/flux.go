@@ -45,7 +45,7 @@ func overlapping(above []run, r run, from *int) []run {
 
 // mark finds the fixed points of a row: by the numbers of their regions, or in runs.
 func (t *Tally) mark(l *line) {
-	if !t.named {
+	if l.label = make([]int, t.mesh.NX); !t.named {
 		l.runs = t.runsOf(l.iy, l.fixed, l.values)
 		return
 	}

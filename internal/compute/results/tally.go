@@ -103,11 +103,10 @@ type Tally struct {
 	part      Part
 	materials Materials
 	labels    labels
-	named     bool    // a region is the points with its number, and its label is that number
-	now, old  line    // the newest row and the one above it
-	spare     [][]int // memory of labels
-	plain     bool    // f and k2 are 0
-	areas     bool    // see Problem.Areas
+	named     bool // a region is the points with its number, and its label is that number
+	now, old  line // the newest row and the one above it
+	plain     bool // f and k2 are 0
+	areas     bool // see Problem.Areas
 
 	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }
@@ -259,20 +258,14 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	n := len(rows)
 	sums, lines := make([]rowSums, n), make([]line, n+1)
 	lines[0] = t.now
-	for i := range n {
-		l := &lines[i+1]
-		l.iy, l.values = iy+i, rows[i]
-		if t.fixed != nil && !t.wallRow(l.iy) {
-			l.label = t.labelRow()
-		}
-	}
 	err := parallel.Each(n, func(i int) (err error) {
 		above := t.above(iy, rows, i-1)
 		l := &lines[i+1]
+		l.iy, l.values = iy+i, rows[i]
 		if l.ground, err = t.groundOf(l.iy); err != nil {
 			return err
 		}
-		if l.label != nil {
+		if t.fixed != nil && !t.wallRow(l.iy) {
 			if l.fixed, err = t.fixedRow(l.iy); err != nil {
 				return err
 			}
@@ -315,23 +308,7 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	for i := range pairs {
 		t.merge(&pairs[i])
 	}
-	for _, l := range lines[:n] { // nobody needs them any more
-		if l.label != nil {
-			t.spare = append(t.spare, l.label)
-		}
-	}
 	return nil
-}
-
-// labelRow returns memory for the labels of a row.
-func (t *Tally) labelRow() []int {
-	n := len(t.spare)
-	if n == 0 {
-		return make([]int, t.mesh.NX)
-	}
-	row := t.spare[n-1]
-	t.spare = t.spare[:n-1]
-	return row
 }
 
 // merge adds what pairs of rows have found.
