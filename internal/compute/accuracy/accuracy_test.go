@@ -159,23 +159,28 @@ func TestCorrectionOfAFront(t *testing.T) {
 	}
 }
 
-// Norms that fall to a quarter each leave a third of the last change, times OfCycle; norms that do not fall, or that
-// are too few, say nothing.
-func TestErrorAfterTheLastChange(t *testing.T) {
+// A last norm of a quarter of the one before it leaves a third of the last change, times OfCycle, or twice the next
+// change. Where the last norm has not fallen, the mean quotient counts. Norms that do not fall, or that are too few,
+// say nothing.
+func TestErrorFromChanges(t *testing.T) {
 	for _, c := range []struct {
 		norms []float64
+		next  float64
 		want  float64
 	}{
-		{[]float64{16, 3, 1}, accuracy.OfCycle},
-		{[]float64{16, 0}, 0},
-		{[]float64{1, 1}, math.Inf(1)},
-		{[]float64{1, 2}, math.Inf(1)},
-		{[]float64{1}, math.Inf(1)},
-		{nil, math.Inf(1)},
+		{[]float64{16, 4, 1}, 0, accuracy.OfCycle},
+		{[]float64{1, 16, 4}, 0.75, accuracy.OfCycle},
+		{[]float64{16, 4, 1}, 0.875, 1.75},
+		{[]float64{16, 1, 1}, 0, accuracy.OfCycle},
+		{[]float64{16, 0}, 0, 0},
+		{[]float64{1, 1}, 0, math.Inf(1)},
+		{[]float64{1, 2}, 0, math.Inf(1)},
+		{[]float64{1}, 0, math.Inf(1)},
+		{nil, 0, math.Inf(1)},
 	} {
 		var f accuracy.Fall
 		f.Add(c.norms)
-		if got := (accuracy.Run{}).OfChange(3, f); got != c.want && !(math.Abs(got-c.want) < 1e-12) {
+		if got := (accuracy.Changes{Last: 3, Next: c.next}).Error(f); got != c.want && !(math.Abs(got-c.want) < 1e-12) {
 			t.Errorf("norms %v: %g, want %g", c.norms, got, c.want)
 		}
 	}

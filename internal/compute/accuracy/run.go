@@ -74,14 +74,23 @@ const OfCycle = 1.6
 // such as a constant in each of several conducting regions, may be a hundred times as large.
 const Sure = 20000
 
-// OfChange estimates the error at the worst point from the largest change of the last cycle with conjugate gradients:
-// later changes shrink as the norms have done. It is infinite if these have not.
-func (r Run) OfChange(change float64, f Fall) float64 {
+// Changes are the largest changes that cycles make to the field at a point.
+type Changes struct {
+	Last float64 `json:"last"` // that the last cycle with conjugate gradients has made
+	Next float64 `json:"next"` // that the next cycle would make on its first coarser mesh
+}
+
+// Merge returns the larger ones of both.
+func (c Changes) Merge(o Changes) Changes { return Changes{max(c.Last, o.Last), max(c.Next, o.Next)} }
+
+// Error estimates the error at the worst point after cycles with conjugate gradients: later changes shrink as the last
+// norm has done, and the next cycle corrects half of the error at least. It is infinite if the norms have not fallen.
+func (c Changes) Error(f Fall) float64 {
 	rate := f.rate()
 	if !(rate < 1) {
 		return math.Inf(1)
 	}
-	return OfCycle * change * rate / (1 - rate)
+	return max(OfCycle*c.Last*rate/(1-rate), 2*c.Next)
 }
 
 // About estimates the error at the worst point. correction is that of the blocks, or that of the next cycle times
@@ -92,10 +101,10 @@ func (r Run) About(correction float64) float64 {
 	return correction + r.Norm*r.damping()/math.Sqrt(math.Sqrt(r.points()))
 }
 
-// Fall tells by how much the norms of a run fall from one to the next, on average. The zero Fall has no norm.
+// Fall tells by how much the norms of a run fall from one to the next. The zero Fall has no norm.
 type Fall struct {
-	first, last float64
-	count       int
+	first, before, last float64
+	count               int
 }
 
 // Add adds the next norms.
@@ -104,15 +113,19 @@ func (f *Fall) Add(norms []float64) {
 		if f.count == 0 {
 			f.first = norm
 		}
-		f.last = norm
+		f.before, f.last = f.last, norm
 		f.count++
 	}
 }
 
-// rate returns the quotient of a norm and the one before it; infinite with fewer than two norms.
+// rate returns the quotient of the last norm and the one before it, or the mean quotient if the last norm has not
+// fallen. It is infinite with fewer than two norms.
 func (f *Fall) rate() float64 {
-	if f.count < 2 {
+	switch {
+	case f.count < 2:
 		return math.Inf(1)
+	case f.last < f.before:
+		return f.last / f.before
 	}
 	return math.Pow(f.last/f.first, 1/float64(f.count-1))
 }

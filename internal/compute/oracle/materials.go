@@ -19,6 +19,7 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 	m, k, n := p.Mesh, p.Materials, len(p.Initial)
 	e.weights, e.diagonals = make([][4]float64, n), make([]float64, n)
 	e.pulled, e.out, e.turns = make([]bool, n), make([]bool, n), make([]float64, n)
+	e.holds = make([]float64, n)
 	for at := range n {
 		e.turns[at] = p.radius(p.middle(at, hx, hy))
 	}
@@ -76,6 +77,7 @@ func (e *Equations) weigh(p Problem, hx, hy float64) {
 				e.weights[at][i] = e.round(g[i] / d)
 			}
 			e.b[at], e.diagonals[at] = e.round(f/d), d
+			e.holds[at] = (float64(k.Screening[at]*e.turns[at]) + wall) / d
 		}
 	}
 }
@@ -264,3 +266,7 @@ func (e *Equations) original(at int) int {
 	}
 	return iy*m.NX + ix
 }
+
+// ByDifferences makes the equations those of the faces themselves: the weights of a point and what holds it add up to 1
+// exactly, which their roundings do not.
+func (e *Equations) ByDifferences() { e.held = e.holds }

@@ -41,6 +41,8 @@ type Equations struct {
 	diagonals []float64
 	hx, hy    float64
 	turns     []float64 // r by points, over the parts of the mesh that are theirs; 1 without an axis
+	holds     []float64 // what screening and Robin walls add to the diagonal, divided by it
+	held      []float64 // holds, of equations by differences
 	pulled    []bool    // points that a screening or a Robin wall pulls to 0
 	out       []bool    // points that are left out: see Settle
 }
@@ -145,13 +147,23 @@ func (e *Equations) Defect(u []float64) []float64 {
 			continue
 		}
 		var sum results.Sum
+		add := func(w, v float64) {
+			high, low := product(w, v)
+			sum.Add(high)
+			sum.Add(low)
+		}
 		sum.Add(e.b[at])
-		sum.Add(-u[at])
+		if e.held == nil {
+			sum.Add(-u[at])
+		} else {
+			add(-e.held[at], u[at])
+		}
 		for _, c := range e.couplings(at%e.mesh.NX, at/e.mesh.NX) {
 			for _, w := range c.w {
-				high, low := product(w, u[c.at])
-				sum.Add(high)
-				sum.Add(low)
+				add(w, u[c.at])
+				if e.held != nil {
+					add(-w, u[at])
+				}
 			}
 		}
 		d[at] = sum.Value()

@@ -7,6 +7,7 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/internal/base/awake"
+	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/cpu/levels"
 	"jacobi/internal/net/roster"
 	"jacobi/solver"
@@ -41,15 +42,18 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 	}
 	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank,
 		Room: o.Room}
-	c.Correction = func(ctx context.Context) (float64, error) {
-		if c.search != nil && o.Operator.Weighted { // its first coarser mesh has other unknowns
-			return multigrid.Change(ctx, c.search, l)
+	c.Correction = func(ctx context.Context) (changes accuracy.Changes, err error) {
+		if c.search != nil && o.Operator.Weighted {
+			if changes.Last, err = multigrid.Change(ctx, c.search, l); err != nil {
+				return changes, err
+			}
 		}
 		now := c.grid.Layout
 		if c.iteration != nil { // it may have gone over to aggregates
 			now = c.iteration.Layout
 		}
-		return multigrid.Correction(ctx, c.Device, now)
+		changes.Next, err = multigrid.Correction(ctx, c.Device, now)
+		return changes, err
 	}
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"jacobi/cuda"
 	"jacobi/cuda/driver"
+	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
@@ -47,7 +48,7 @@ type Facts struct {
 	Kernel string // of the CPU; "" on a GPU
 	GPU    GPU    // nil if the CPU computes
 	// Correction is that of outputs.Options.
-	Correction func(context.Context) (float64, error)
+	Correction func(context.Context) (accuracy.Changes, error)
 }
 
 // About implements Method.

@@ -78,7 +78,7 @@ func (f *figures) finish(ctx context.Context, s *source) (all found, err error) 
 	}
 	own := figuresPart{nearness: nearness{Part: f.near.Part()}, Results: f.tally.Part()}
 	if f.Correction != nil {
-		if own.Correction, err = f.Correction(ctx); err != nil {
+		if own.Changes, err = f.Correction(ctx); err != nil {
 			return all, err
 		}
 	}
@@ -106,7 +106,7 @@ func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all fo
 			return found{fault: fmt.Sprintf("rank %d on %s: %s", rank, host(rank), p.Fault)}
 		}
 		tallies, nears = append(tallies, p.Results), append(nears, p.Part)
-		all.nearness.Correction = max(all.nearness.Correction, p.Correction)
+		all.nearness.Changes = all.nearness.Changes.Merge(p.Changes)
 		total = total.merge(p.Residual)
 	}
 	merged, err := results.Merge(f.Problem, tallies)
@@ -182,7 +182,7 @@ func (r *residuals) report() (rep *output.ResidualReport, off float64) {
 // nearness is what one rank knows about the error of the field.
 type nearness struct {
 	accuracy.Part
-	Correction float64 `json:"correction"` // that the next cycle would make
+	accuracy.Changes
 }
 
 // accuracy states the error of the field from what all ranks know of it, or says why it is unknown.
@@ -204,9 +204,9 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 	}
 	if a.Operator.Weighted {
 		a.Open = o.Comm.Whole().Open
-		return o.weighted(a, n.Correction, f.off, result)
+		return o.weighted(a, n.Changes, f.off, result)
 	}
-	correction := accuracy.OfCycle * n.Correction
+	correction := accuracy.OfCycle * n.Next
 	if o.Correction == nil {
 		correction = a.Correction(n.Part)
 	}
@@ -222,12 +222,13 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 }
 
 // weighted states the error of the field of a weighted operator. After cycles with conjugate gradients the estimate
-// follows from the largest change that the last of them has made, and from what all values together are off, which no
-// change shows where rounding has made it; otherwise there is none.
-func (o *Outputs) weighted(a accuracy.Run, change, off float64, result solver.Result) *output.AccuracyReport {
+// follows from their largest changes, and from what all values together are off, which no change shows where rounding
+// has made it; otherwise there is none.
+func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, off float64,
+	result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
 	accelerated := o.Correction != nil && o.Config.Solver.Accelerated(true)
-	about, rounded := a.OfChange(change, o.fall)+off, a.Rounded()
+	about, rounded := c.Error(o.fall)+off, a.Rounded()
 	unknown := math.IsInf(about, 1)
 	switch {
 	case !accelerated:

@@ -46,9 +46,9 @@ type Options struct {
 	Many, Hash bool
 	Meshes     Meshes
 	Conductors Conductors
-	// Correction returns the largest correction that the next iteration would make to this rank's rows; with a weighted
-	// operator, that the last one has made. It is nil for a method whose norm tells that.
-	Correction func(context.Context) (float64, error)
+	// Correction returns the largest changes that cycles make to this rank's rows. It is nil for a method whose norm
+	// tells that.
+	Correction func(context.Context) (accuracy.Changes, error)
 }
 
 // Outputs are what a run writes, and who watches it.
