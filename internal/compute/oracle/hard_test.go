@@ -67,8 +67,7 @@ func TestRandomHardMaterials(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d errors are compared, %d are not within 3 of the error, %d are said to be a tenth of it or less", compared,
-		rough, low)
+	t.Logf("%d errors are compared, %d are not within 3, %d are said to be a tenth or less", compared, rough, low)
 	if n := int(count); n > 1 && (compared < n*4/5 || rough > 2+n/7 || low > 1+n/60) {
 		t.Errorf("of %d problems, %d errors are compared, %d are not within 3, %d are said to be a tenth or less", n,
 			compared, rough, low)
