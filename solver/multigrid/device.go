@@ -88,7 +88,7 @@ type Device interface {
 	Up(ctx context.Context, level int) error
 	// Coarsen computes the stencil of level+1 of a weighted operator, the five arrays from Centre on, in the rows that
 	// belong to those that the rank owns. It, Scale and Complete set the levels up, before the first cycle (Grid.SetUp;
-	// docs/numerics.md defines the bits).
+	// internal/compute/reference defines the bits).
 	Coarsen(ctx context.Context, level int) error
 	// Scale computes the scaling of a level, an array, in the rows that the rank owns.
 	Scale(ctx context.Context, level int) error
@@ -99,8 +99,7 @@ type Device interface {
 	// Aggregates, and the part has the sets of the points that this rank restricts or corrects. The field stays as it
 	// is. From then on, in float64, Down(0) restricts the residuals, which are C d worked out by differences, times
 	// 2^-E: b of a set is their sum over its points, from row to row and from left to right, beginning with +0.
-	// Agglomerate solves with aggregation.Solver. Up(0) adds 2^E u of the set to a point. docs/numerics.md defines the
-	// bits.
+	// Agglomerate solves with aggregation.Solver. Up(0) adds 2^E u of the set to a point.
 	Aggregate(ctx context.Context, l Layout, part *aggregation.Part) error
 	// CopyRows copies rows [s.Lo, s.Hi) of an array that the rank owns to dst: dense, NX values of the level's type. Of
 	// level 0 of a weighted operator there are Centre, East and South, too: C, 0 at points that no sweep updates, and

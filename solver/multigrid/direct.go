@@ -19,7 +19,8 @@ type Couplings struct{ X, Y float64 }
 //	D[i] x[i] - Low(i) x[i-1] - High(i) x[i+1] = b[i]    S[0] = D[0]    S[i] = D[i] - Low(i) High(i-1) S[i-1]^-1
 //
 // at free slots, those that sweeps update; x and b are 0 at all others. Where nothing determines a constant, the first
-// slot is not free: its equation follows from the others. docs/numerics.md defines the bits.
+// slot is not free: its equation follows from the others. Every backend has the same matrices, so the order of the
+// operations here defines the bits.
 type Direct struct {
 	matrices
 

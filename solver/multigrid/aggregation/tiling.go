@@ -1,7 +1,8 @@
 // Package aggregation has levels for equations whose coefficients are hard for levels of meshes: each unknown of a
 // level stands for a set of unknowns of the next finer one, chosen by the strength of their faces (A. Napov, Y. Notay,
 // "An algebraic multigrid method with guaranteed convergence rate", SIAM J. Sci. Comput. 34, 2012). A set lies within
-// a tile of the mesh, so nothing depends on ranks. docs/numerics.md defines the bits.
+// a tile of the mesh, so nothing depends on ranks. The order of the operations here defines the bits; the
+// kernels of GPUs repeat it.
 //
 // The equations of a level are, for its unknowns i with an excess e(i) >= 0 and faces f(i, j) = f(j, i) > 0,
 //
