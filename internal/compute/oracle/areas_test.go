@@ -20,6 +20,7 @@ const scenes = 40
 // dense sampling: faces from the lanes of their strips, sources and screenings from squares, walls from their parts.
 // They differ by what a rule of 8 lanes leaves open: a part of how much lanes differ, and what reaches in between two.
 func TestEdgesOfRandomAreas(t *testing.T) {
+	t.Parallel()
 	count, first := number(t, "ORACLE", scenes), uint64(0)
 	if testing.Short() {
 		count /= 6

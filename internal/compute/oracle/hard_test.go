@@ -19,6 +19,7 @@ const hard = 120
 // within 3 of what is said of it but for one in seven, and rarely ten times as large. The reference is the solution by
 // differences, as rounded weights that do not add up to 1 move conductors that are nearly alone by much more than that.
 func TestRandomHardMaterials(t *testing.T) {
+	t.Parallel()
 	count, first := number(t, "ORACLE", hard), uint64(0)
 	if testing.Short() {
 		count /= 6

@@ -18,6 +18,7 @@ const loose = 200
 // A run of a random problem whose sides are all insulated or periodic has the solution with the mean 0 of the equations
 // from whose source the mean is taken off, and says how much that is. Any number of ranks gives the same field.
 func TestRandomLooseProblems(t *testing.T) {
+	t.Parallel()
 	count, first := number(t, "ORACLE", loose), uint64(0)
 	if testing.Short() {
 		count /= 6

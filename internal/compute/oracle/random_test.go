@@ -19,6 +19,7 @@ const problems = 200
 // that of the equations, and no value is NaN. "At most" holds for its error. "About" is within 3 of it, but for few
 // runs, and never 10 below. Any number of ranks gives the same field and verdict.
 func TestRandomProblems(t *testing.T) {
+	t.Parallel()
 	several := uint64(problems)
 	if testing.Short() {
 		several /= 4 // the race detector is slow

@@ -23,6 +23,7 @@ const weighted = 200
 // says: its error is that of the defect. It is refused if nothing takes up what drives a part of the material, and
 // only then. Any number of ranks gives the same field.
 func TestRandomMaterials(t *testing.T) {
+	t.Parallel()
 	count, first := number(t, "ORACLE", weighted), uint64(0)
 	if testing.Short() {
 		count /= 6
