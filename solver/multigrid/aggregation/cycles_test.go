@@ -215,6 +215,9 @@ var cyclesOf = map[string][3][2]int{
 // The numbers of cycles do not grow with the contrast, and hardly with the mesh.
 func TestCycles(t *testing.T) {
 	for k, contrast := range []float64{1e4, 1e6, 1e8} {
+		if testing.Short() && k > 0 {
+			break // the race detector is slow
+		}
 		for _, c := range classes(contrast) {
 			for i, n := range []int{33, 65} {
 				f := c.setUp(t, n, 2)
