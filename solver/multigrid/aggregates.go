@@ -42,8 +42,9 @@ func (p *pace) add(norm float64) {
 // slow reports whether a run that has done at least trial cycles has done more than a faster one would need.
 func (p *pace) slow() bool { return p.norms > trial && float64(p.last*p.factor) > p.largest }
 
-// By how many bytes for a point of the mesh the largest memory of each rank grows where aggregates take over, which all
-// hold as a whole, and for a point of its own rows besides: measured, random coefficients.
+// Where aggregates take over, the largest memory of a rank grows by wholeBytes for each point of the mesh, since every
+// rank holds them as a whole, and by ownBytes for each point of its own rows. Both were measured with random
+// coefficients.
 const wholeBytes, ownBytes = 76, 32
 
 // AggregateBytes returns about how much more memory each of so many ranks takes if aggregates take over.
@@ -56,7 +57,6 @@ func (p *Plan) AggregateBytes(ranks int) int64 {
 // them in place of the coarser levels. The field stays as it is, and so do its halos. All ranks call it. It fails
 // before it takes memory if there is no room.
 func (g *Grid) Aggregate(ctx context.Context) (Grid, error) {
-	runtime.GC() // of what the levels left behind
 	if g.Room != nil {
 		if err := g.Room(g.Layout.Plan.AggregateBytes(len(g.Stripes[0]))); err != nil {
 			return Grid{}, fmt.Errorf("aggregates, for coefficients that are hard for coarser meshes: %w", err)

@@ -84,7 +84,8 @@ type Changes struct {
 func (c Changes) Merge(o Changes) Changes { return Changes{max(c.Last, o.Last), max(c.Next, o.Next)} }
 
 // Error estimates the error at the worst point after cycles with conjugate gradients: later changes shrink as the last
-// norm has done, and the next cycle corrects half of the error at least. It is infinite if the norms have not fallen.
+// norm has done, but at least twice the next change is left, a factor that fits random problems. It is infinite if the
+// norms have not fallen.
 func (c Changes) Error(f Fall) float64 {
 	rate := f.rate()
 	if !(rate < 1) {

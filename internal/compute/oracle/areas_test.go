@@ -21,13 +21,7 @@ const scenes = 40
 // They differ by what a rule of 8 lanes leaves open: a part of how much lanes differ, and what reaches in between two.
 func TestEdgesOfRandomAreas(t *testing.T) {
 	t.Parallel()
-	count, first := number(t, "ORACLE", scenes), uint64(0)
-	if testing.Short() {
-		count /= 6
-	}
-	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
-		first, count = seed, 1
-	}
+	first, count := seeds(t, scenes)
 	compared := 0
 	for i := range count + (count+1)/2 {
 		s := newScene(first + i%count)

@@ -20,13 +20,7 @@ const hard = 120
 // differences, as rounded weights that do not add up to 1 move conductors that are nearly alone by much more than that.
 func TestRandomHardMaterials(t *testing.T) {
 	t.Parallel()
-	count, first := number(t, "ORACLE", hard), uint64(0)
-	if testing.Short() {
-		count /= 6
-	}
-	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
-		first, count = seed, 1
-	}
+	first, count := seeds(t, hard)
 	compared, rough, low := 0, 0, 0
 	for seed := first; seed < first+count; seed++ {
 		c := newHard(t, seed)

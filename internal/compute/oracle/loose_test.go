@@ -19,13 +19,7 @@ const loose = 200
 // from whose source the mean is taken off, and says how much that is. Any number of ranks gives the same field.
 func TestRandomLooseProblems(t *testing.T) {
 	t.Parallel()
-	count, first := number(t, "ORACLE", loose), uint64(0)
-	if testing.Short() {
-		count /= 6
-	}
-	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
-		first, count = seed, 1
-	}
+	first, count := seeds(t, loose)
 	solved, rough := 0, 0
 	for seed := first; seed < first+count; seed++ {
 		c := newLoose(t, seed)

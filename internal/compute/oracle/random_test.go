@@ -20,14 +20,7 @@ const problems = 200
 // runs, and never 10 below. Any number of ranks gives the same field and verdict.
 func TestRandomProblems(t *testing.T) {
 	t.Parallel()
-	several := uint64(problems)
-	if testing.Short() {
-		several /= 4 // the race detector is slow
-	}
-	first, count := uint64(0), number(t, "ORACLE", several)
-	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
-		first, count = seed, 1
-	}
+	first, count := seeds(t, problems)
 	refused, rough := 0, 0
 	for seed := first; seed < first+count; seed++ {
 		c := newTrial(seed)
@@ -47,6 +40,17 @@ func TestRandomProblems(t *testing.T) {
 	if rough > 2+int(count)/25 {
 		t.Errorf("%d of %d estimates are not within 3 of the error", rough, count)
 	}
+}
+
+// seeds returns the first seed of a test and how many there are, unless ORACLE or ORACLE_SEED say more.
+func seeds(t *testing.T, otherwise uint64) (first, count uint64) {
+	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
+		return seed, 1
+	}
+	if testing.Short() {
+		otherwise /= 6
+	}
+	return 0, number(t, "ORACLE", otherwise)
 }
 
 // number returns the number in an environment variable.

@@ -24,13 +24,7 @@ const weighted = 200
 // only then. Any number of ranks gives the same field.
 func TestRandomMaterials(t *testing.T) {
 	t.Parallel()
-	count, first := number(t, "ORACLE", weighted), uint64(0)
-	if testing.Short() {
-		count /= 6
-	}
-	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
-		first, count = seed, 1
-	}
+	first, count := seeds(t, weighted)
 	adrift, solved := 0, 0
 	for seed := first; seed < first+count; seed++ {
 		c := newMaterials(t, seed)
