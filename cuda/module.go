@@ -75,7 +75,7 @@ func levelsCode(weighted bool) code {
 	return code{multigridPTX, multigrid90}
 }
 
-// ProbeModule returns the module of the probe's kernels for a GPU.
+// ProbeModule returns the module of the probe's kernel for a GPU.
 func ProbeModule(d *driver.Device) []byte { return code{probePTX, probe90}.on(d, false) }
 
 // call is a kernel with its argument.

@@ -33,12 +33,11 @@ func Build(t testing.TB) string {
 		"cuIpcCloseMemHandle")
 }
 
-// BuildProbe builds the driver that runs the kernels of launcher probe, as Build does. The macros configure the fake
+// BuildProbe builds the driver that runs the kernel of launcher probe, as Build does. The macros configure the fake
 // driver behind it, see drivertest.
 func BuildProbe(t testing.TB, macros ...string) string {
 	t.Helper()
-	return build(t, "probe.cpp", append([]string{"cuModuleGetFunction", "cuLaunchKernel",
-		"cuOccupancyMaxActiveBlocksPerMultiprocessor"}, macros...)...)
+	return build(t, "probe.cpp", append([]string{"cuModuleGetFunction", "cuLaunchKernel"}, macros...)...)
 }
 
 // build builds a driver from a C++ file in cuda/emulate and the fake driver, in which the functions given have other
