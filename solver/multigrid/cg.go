@@ -54,11 +54,12 @@ const ProductSums = len(Products{}) * DotSums
 
 // coefficients returns a and b with which the error of x + a z + b p has the least energy. The energy of an error e is
 // e A e, where A v = -d(v) in the inner product of Products: that is the condition of conjugate gradients, here for a
-// cycle that need be neither linear nor symmetric. Where rounding leaves no minimum, the result is the plain cycle.
-func (s Products) coefficients(e solver.Magnitude) (a, b float64, err error) {
+// cycle that need be neither linear nor symmetric. Where rounding leaves no minimum, the result is the plain cycle. The
+// sums count in units of the run's magnitude, so that no product of two of them leaves the range of float64.
+func (s Products) coefficients() (a, b float64, err error) {
 	var v [len(s)]float64
 	for i, d := range s {
-		v[i] = d.Float(e)
+		v[i] = d.Float(0)
 		if v[i] != v[i] {
 			return 0, 0, fmt.Errorf("a scalar product is %v: the field has left the range of its type or was damaged",
 				v[i])
@@ -97,7 +98,7 @@ func (it *Iteration) conjugate(ctx context.Context) error {
 	for i := range own {
 		own[i] = dotOf(total.Sums[i*DotSums : (i+1)*DotSums])
 	}
-	a, b, err := own.coefficients(it.Layout.Magnitude)
+	a, b, err := own.coefficients()
 	if err != nil && it.Layout.Plan.Weighted {
 		return fmt.Errorf("%w; coefficients that differ by many powers of ten do that: take a smaller contrast, or "+
 			"solver.method jacobi", err)

@@ -126,14 +126,14 @@ func TestCoefficients(t *testing.T) {
 		for i, v := range c.products {
 			p[i].Add(v, 0)
 		}
-		if a, b, err := p.coefficients(0); a != c.a || b != c.b || err != nil {
+		if a, b, err := p.coefficients(); a != c.a || b != c.b || err != nil {
 			t.Errorf("%v: %g, %g (%v), want %g, %g", c.products, a, b, err, c.a, c.b)
 		}
 	}
 	var bad Products
 	bad[2].Add(math.NaN(), 0)
 	const want = "a scalar product is NaN: the field has left the range of its type or was damaged"
-	if _, _, err := bad.coefficients(0); err == nil || err.Error() != want {
+	if _, _, err := bad.coefficients(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
