@@ -192,6 +192,18 @@ for name in "field", "field-000000000", "field-000000020":
 	}
 }
 
+// A field too small for files of float32 is warned of.
+func TestFloat32LosesTheField(t *testing.T) {
+	t.Parallel()
+	const want = "field.npy: the largest value of the field is 7.37e-52, and float32 loses digits below 1.18e-38: " +
+		"set grid.dtype=float64 and output.float32=false"
+	r := runNatural(t, t.TempDir(), "launcher", onRanks("2", "grid.nx=65", "grid.ny=65", "grid.dtype=float32",
+		"problem.source=1e-50", "output.picture=")...)
+	if n := strings.Count(r.stderr, want); n != 1 || r.code != 0 {
+		t.Errorf("exit code %d, %d warnings of the file, want 1:\n%s", r.code, n, r.stderr)
+	}
+}
+
 // arrays runs the launcher and returns its output.dir.
 func arrays(t *testing.T, np int, keys ...string) string {
 	t.Helper()

@@ -120,6 +120,18 @@ func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all fo
 	return all
 }
 
+// warnOfFloat32 warns where float32, in the files of the field, keeps few digits of its values, or none.
+func (o *Outputs) warnOfFloat32(r *results.Results) {
+	if c := o.Config.Output; r == nil || !c.Float32 || c.Field == "" {
+		return
+	}
+	const least = 0x1p-126 // with all digits
+	if largest := max(-r.Min.Value, r.Max.Value); largest > 0 && largest < least {
+		o.Log.Sugar().Warnf("%s: the largest value of the field is %.3g, and float32 loses digits below %.3g: "+
+			"set grid.dtype=float64 and output.float32=false", o.Config.Output.Field, largest, least)
+	}
+}
+
 // residuals are sums over the rows of a rank: see problem.Residual.
 type residuals struct {
 	Squares results.Sum `json:"squares"`

@@ -82,6 +82,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	report := o.report(result, parts)
 	report.FieldHash, report.Checkpoints = hash, checkpoints
 	report.Results, report.Accuracy, report.Probed = found.results, o.accuracy(found, result), probed
+	o.warnOfFloat32(found.results)
 	o.stateMeshError(&report)
 	o.stateMatrix(&report)
 	if found.residual != nil {
