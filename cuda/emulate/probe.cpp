@@ -1,5 +1,5 @@
-// The part of a CUDA driver that runs the kernel of launcher probe, whose launches have one thread. The rest is the fake
-// driver of ../driver/drivertest, in which these functions have other names.
+// The part of a CUDA driver that runs the kernel of launcher probe, whose launches have one thread. The rest is the
+// fake driver of ../driver/drivertest, in which these functions have other names.
 #include "../kernels/probe.cu"
 
 extern "C" {
