@@ -234,30 +234,34 @@ func (q part) covers() bool { return q.file == nil && q.node.covers() }
 
 // outsideMarks returns which points of row iy, which is one of a fixed wall or of the interior, lie outside the
 // material: those of which no face conducts. Fixed points are not among them.
-func (p *Problem) outsideMarks(iy int) ([]bool, error) { return p.outsides.at(iy, p.newOutside) }
+func (p *rows) outsideMarks(iy int) ([]bool, error) {
+	marks, err := p.outsides.at(iy, p.newOutside)
+	return *marks, err
+}
 
-func (p *Problem) newOutside(iy int) ([]bool, error) {
+func (p *rows) newOutside(iy int, to *[]bool) error {
 	here, err := p.material(iy)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	marks := make([]bool, p.mesh.NX)
+	marks := sized(*to, p.mesh.NX)
+	*to = marks
 	for ix, a := range here.a {
 		marks[ix] = a == 0
 	}
 	if p.coefficient.covers() {
 		if err := p.insulated(iy, marks); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for ix, fixed := range here.fixed {
 		marks[ix] = marks[ix] && !fixed
 	}
-	return marks, nil
+	return nil
 }
 
 // insulated sets the marks of points of row iy of which no face conducts.
-func (p *Problem) insulated(iy int, marks []bool) error {
+func (p *rows) insulated(iy int, marks []bool) error {
 	f, err := p.faces(iy)
 	if err != nil {
 		return err

@@ -1,6 +1,12 @@
 package problem
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
+
+// kept is how many blocks are kept: those that each goroutine reads, and the ones beside them.
+func kept() int { return 2*runtime.GOMAXPROCS(0) + 4 }
 
 // blockCache keeps the blocks of an array that were read last, since several rows of a block are read one after the
 // other, by several goroutines. Their memory is used again.

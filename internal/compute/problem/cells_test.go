@@ -35,7 +35,7 @@ func TestCells(t *testing.T) {
 	}
 	close := func(got, want float64) bool { return math.Abs(got-want) < 1e-9*want }
 	for iy := 1; iy < 3; iy++ {
-		st, err := p.stencil(iy)
+		st, err := p.take(0).stencil(iy)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -143,10 +143,11 @@ func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	largest := 0.0
-	s := &span{}
+	r := p.take(0)
+	defer p.give(r)
 	at := func(iy, ix int) error {
 		var b [1]float64
-		err := p.sourceSpan(s, iy, ix, b[:])
+		err := r.sourceSpan(iy, ix, b[:])
 		largest = max(largest, math.Abs(p.round(b[0])))
 		return err
 	}
@@ -211,7 +212,9 @@ func (p *Problem) sampleRows(ctx context.Context) (largest float64, err error) {
 		if err := ended(ctx); err != nil {
 			return err
 		}
-		st, err := p.stencil(rows[i])
+		r := p.take(rows[i])
+		defer p.give(r)
+		st, err := r.stencil(rows[i])
 		if err == nil {
 			most[i] = p.largestOfRow(st)
 		}
@@ -273,7 +276,8 @@ func (p *Problem) MaxSource(ctx context.Context, lo, hi int) (largest float64, e
 // maxSource returns the largest absolute value of the source in interior row iy, rounded to the field's type.
 func (p *Problem) maxSource(ctx context.Context, iy int) (float64, error) {
 	largest := 0.0
-	s := &span{}
+	r := p.take(iy)
+	defer p.give(r)
 	var buf [chunk]float64
 	lo, hi := p.mesh.InteriorColumns()
 	for col := lo; col < hi; col += chunk {
@@ -281,7 +285,7 @@ func (p *Problem) maxSource(ctx context.Context, iy int) (float64, error) {
 			return 0, err
 		}
 		values := buf[:min(chunk, hi-col)]
-		if err := p.sourceSpan(s, iy, col, values); err != nil {
+		if err := r.sourceSpan(iy, col, values); err != nil {
 			return 0, err
 		}
 		for _, b := range values {

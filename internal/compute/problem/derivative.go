@@ -19,7 +19,9 @@ func (p *Problem) WallFlux(wall, iy, ix int, u float64) (float64, error) {
 	}
 	a := p.a
 	if p.weighted {
-		here, err := p.material(iy)
+		r := p.take(iy)
+		defer p.give(r)
+		here, err := r.material(iy)
 		if err != nil {
 			return 0, err
 		}
@@ -70,8 +72,10 @@ func (g given) FixedRow(iy int, dst []bool) error {
 	if !g.p.weighted {
 		return g.p.GivenRow(iy, dst)
 	}
+	r := g.p.take(iy)
+	defer g.p.give(r)
 	iy, _ = g.p.mesh.Canonical(iy)
-	m, err := g.p.material(iy)
+	m, err := r.material(iy)
 	if err == nil {
 		copy(dst, m.fixed)
 	}
@@ -84,18 +88,20 @@ func (p *Problem) Faces(iy int) (dst results.Faces, err error) {
 		a := slices.Repeat([]float64{p.a}, p.mesh.NX)
 		return results.Faces{East: a, North: a}, nil
 	}
-	f, err := p.faces(iy)
+	r := p.take(iy)
+	defer p.give(r)
+	f, err := r.faces(iy)
 	if err != nil {
 		return dst, err
 	}
-	dst = results.Faces{East: f.east, LiftEast: f.liftX, PinEast: f.pinX}
+	dst = results.Faces{East: slices.Clone(f.east), LiftEast: f.liftX, PinEast: f.pinX}
 	if iy == 0 {
 		dst.North = make([]float64, p.mesh.NX)
 		return dst, nil
 	}
-	above, err := p.above(iy)
+	above, err := r.above(iy)
 	if err == nil {
-		dst.North, dst.LiftNorth, dst.PinNorth = above.south, above.liftY, above.pinY
+		dst.North, dst.LiftNorth, dst.PinNorth = slices.Clone(above.south), above.liftY, above.pinY
 	}
 	return dst, err
 }
@@ -106,17 +112,19 @@ func (p *Problem) Screenings(iy int, dst []float64) error {
 		clear(dst)
 		return nil
 	}
-	if err := p.values(p.screening, iy, dst); err != nil {
+	r := p.take(iy)
+	defer p.give(r)
+	if err := r.values(p.screening, iy, dst); err != nil {
 		return err
 	}
-	if err := p.overSquares(p.absorption, iy, 0, dst); err != nil {
+	if err := r.overSquares(p.absorption, iy, 0, dst); err != nil {
 		return err
 	}
 	for ix, k2 := range dst {
 		if k2-k2 == 0 { // finite
 			continue
 		}
-		outside, err := p.outside(iy, ix)
+		outside, err := r.outside(iy, ix)
 		if err != nil {
 			return err
 		}
@@ -135,13 +143,15 @@ func (p *Problem) RightHandSide(iy, col int, dst []float64) error {
 		p.lessTaken(dst)
 		return nil
 	}
-	s := &span{row: iy, col: col}
+	r := p.take(iy)
+	defer p.give(r)
+	s := r.span.at(iy, col)
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
 	} else if err := p.fromFile(p.source, s, dst); err != nil {
 		return err
 	}
-	err := p.overSquares(p.density, iy, col, dst)
+	err := r.overSquares(p.density, iy, col, dst)
 	p.lessTaken(dst)
 	return err
 }

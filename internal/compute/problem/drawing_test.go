@@ -213,11 +213,11 @@ func TestDrawnMaterials(t *testing.T) {
 	if !p.Weighted() {
 		t.Error("not weighted")
 	}
-	one, err := p.faces(1)
+	one, err := p.take(0).faces(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	zero, err := p.faces(0)
+	zero, err := p.take(0).faces(0)
 	if err != nil {
 		t.Fatal(err)
 	}

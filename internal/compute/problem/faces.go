@@ -23,7 +23,7 @@ type faces struct {
 func (f *faces) none() *faces { return &faces{south: make([]float64, len(f.south))} }
 
 // faces returns those of row iy, which is canonical. Below a Neumann wall lies the mirror row.
-func (p *Problem) faces(iy int) (*faces, error) {
+func (p *rows) faces(iy int) (*faces, error) {
 	if _, inside := p.between(iy + 1); inside && p.grounds.of(iy+1) == p.grounds.of(iy) {
 		iy = p.grounds.of(iy)
 	}
@@ -31,26 +31,32 @@ func (p *Problem) faces(iy int) (*faces, error) {
 }
 
 // newFaces works out a row.
-func (p *Problem) newFaces(iy int) (*faces, error) {
+func (p *rows) newFaces(iy int, f *faces) error {
+	p.row = -1 // the memory may be that of faces of the equations
 	here, err := p.material(iy)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n := p.mesh.NX
-	all := make([]float64, 4*n)
-	f := &faces{east: all[:n:n], south: all[n : 2*n : 2*n], alongX: all[2*n : 3*n : 3*n], alongY: all[3*n:]}
+	if f.east == nil {
+		all := make([]float64, 4*n)
+		f.east, f.south, f.alongX, f.alongY = all[:n:n], all[n:2*n:2*n], all[2*n:3*n:3*n], all[3*n:]
+	}
 	here.toNext(f.east)
 	if f.liftX, f.pinX, err = p.areaFaces(iy, true, here, nil, f.east); err != nil {
-		return nil, err
+		return err
 	}
 	divide(f.alongX, f.east, float64(p.numbers.hx*p.numbers.hx))
 	p.spin(iy, 0.5, 0, f.alongX)
 	if iy+1 == p.mesh.NY && p.mesh.Walls.Bottom != solver.Neumann {
-		return f, nil
+		clear(f.south)
+		clear(f.alongY)
+		f.liftY, f.pinY = nil, nil
+		return nil
 	}
 	below, err := p.beside(iy+1, iy-1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	here.toRow(below, f.south)
 	mirror := iy+1 == p.mesh.NY
@@ -58,7 +64,7 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 		iy, here, below = iy-1, below, here
 	}
 	if f.liftY, f.pinY, err = p.areaFaces(iy, false, here, below, f.south); err != nil {
-		return nil, err
+		return err
 	}
 	for ix := range f.liftY {
 		if mirror {
@@ -70,7 +76,7 @@ func (p *Problem) newFaces(iy int) (*faces, error) {
 	}
 	divide(f.alongY, f.south, float64(p.numbers.hy*p.numbers.hy))
 	p.spin(iy, 0, 0.5, f.alongY)
-	return f, nil
+	return nil
 }
 
 // areaFaces works out the faces of row iy that the edges of areas cross, to the next column, or else to the next row,
@@ -92,7 +98,7 @@ func (p *Problem) areaFaces(iy int, x bool, here, below *material, dst []float64
 }
 
 // above returns the faces between row iy and the row above it: those of that row, or the mirrored ones of row iy.
-func (p *Problem) above(iy int) (*faces, error) {
+func (p *rows) above(iy int) (*faces, error) {
 	if iy > 0 {
 		iy, _ = p.mesh.Canonical(iy - 1)
 	}

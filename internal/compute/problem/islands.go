@@ -134,13 +134,38 @@ func (p *Problem) Survey(ctx context.Context, lo, hi int) (s Survey, err error) 
 	return s, err
 }
 
-// surveyed is a row that was looked at. Without a stencil it is the same as the one above.
+// surveyed is a row that was looked at.
 type surveyed struct {
-	iy int
+	iy    int
+	again bool // it is the same as the one above
 	Maxima
-	*stencil
-	runs  []run
-	fixed int64
+	fixed  int64
+	runs   []run
+	north  []float64 // the faces to the row above
+	closed bool      // periodic columns conduct to each other
+}
+
+// survey looks at a row, and at its runs if they are wanted.
+func (p *rows) survey(iy int, runs bool) (r surveyed, err error) {
+	st, err := p.stencil(iy)
+	if err != nil {
+		return r, err
+	}
+	here, err := p.material(iy)
+	if err != nil {
+		return r, err
+	}
+	r = surveyed{iy: iy, fixed: p.countInner(here.fixed), Maxima: p.maximaOf(iy, st)}
+	if runs {
+		held, err := p.heldIn(iy, st, here)
+		if err != nil {
+			return r, err
+		}
+		_, hi := p.mesh.InteriorColumns()
+		r.runs, r.north = p.runsOf(iy, st, held), slices.Clone(st.above.south)
+		r.closed = p.mesh.PeriodicColumns() && st.east[hi-1] > 0
+	}
+	return r, nil
 }
 
 // survey is Survey of a weighted problem, which adds rows to found if that is not nil.
@@ -154,39 +179,26 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 	var above surveyed
 	fixed := int64(0) // points of the row above
 	for from := lo; from < end; from += 64 {
-		rows := make([]surveyed, min(64, end-from))
-		err := parallel.Each(len(rows), func(i int) (err error) {
+		list := make([]surveyed, min(64, end-from))
+		err := parallel.Each(len(list), func(i int) (err error) {
 			if err := ended(ctx); err != nil {
 				return err
 			}
-			r := &rows[i]
+			r := &list[i]
 			r.iy, _ = p.mesh.Canonical(from + i)
-			if i > 0 && p.stencils.of(r.iy) == p.stencils.of(r.iy-1) {
+			if r.again = i > 0 && p.stencils.of(r.iy) == p.stencils.of(r.iy-1); r.again {
 				return nil
 			}
-			if r.stencil, err = p.stencil(r.iy); err != nil {
-				return err
-			}
-			here, err := p.material(r.iy)
-			if err != nil {
-				return err
-			}
-			r.fixed = p.countInner(here.fixed)
-			r.Maxima = p.maximaOf(r.iy, r.stencil)
-			if s.Any {
-				held, err := p.heldIn(r.iy, r.stencil, here)
-				if err != nil {
-					return err
-				}
-				r.runs = p.runsOf(r.iy, r.stencil, held)
-			}
-			return nil
+			rows := p.take(r.iy)
+			defer p.give(rows)
+			*r, err = rows.survey(r.iy, s.Any)
+			return err
 		})
 		if err != nil {
 			return s, err
 		}
-		for i, r := range rows {
-			if r.stencil == nil {
+		for i, r := range list {
+			if r.again {
 				r.fixed = fixed
 			}
 			if fixed = r.fixed; from+i < hi {
@@ -195,13 +207,14 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 			s.Maxima.add(r.Maxima)
 			switch own := from+i < hi; {
 			case !s.Any:
-			case r.stencil == nil && own && found.heldNow:
+			case r.again && own && found.heldNow:
 				found.repeat()
-			case r.stencil == nil:
-				found.add(above.stencil, repeated(above.runs, r.iy), p.mesh, own)
+			case r.again:
+				above.runs = repeated(above.runs, r.iy)
+				found.add(above, p.mesh, own)
 			default:
 				above = r
-				found.add(r.stencil, r.runs, p.mesh, own)
+				found.add(r, p.mesh, own)
 			}
 		}
 	}

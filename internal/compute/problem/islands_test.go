@@ -217,19 +217,11 @@ func TestForgottenParts(t *testing.T) {
 		for i := range tallies {
 			found := &parts{keep: i < 2}
 			for iy := 1; iy < 64; iy++ {
-				st, err := p.stencil(iy)
+				row, err := p.take(iy).survey(iy, true)
 				if err != nil {
 					t.Fatal(err)
 				}
-				here, err := p.material(iy)
-				if err != nil {
-					t.Fatal(err)
-				}
-				held, err := p.heldIn(iy, st, here)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if found.add(st, p.runsOf(iy, st, held), p.mesh, true); i > 0 {
+				if found.add(row, p.mesh, true); i > 0 {
 					found.forget()
 				}
 			}

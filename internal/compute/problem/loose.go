@@ -122,14 +122,16 @@ func (p *Problem) totals(ctx context.Context, lo, hi int) (*Totals, error) {
 func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err error) {
 	lo, hi := p.mesh.InteriorColumns()
 	source := make([]float64, hi-lo)
-	if err := p.rightHandSide(&span{row: iy, col: lo}, source); err != nil {
+	r := p.take(iy)
+	defer p.give(r)
+	if err := r.rightHandSide(r.span.at(iy, lo), source); err != nil {
 		return 0, err
 	}
 	var st *stencil
 	var here *material
 	if p.weighted {
-		if st, err = p.stencil(iy); err == nil {
-			here, err = p.material(iy)
+		if st, err = r.stencil(iy); err == nil {
+			here, err = r.material(iy)
 		}
 		if err != nil {
 			return 0, err
@@ -207,7 +209,7 @@ func (p *Problem) Balance(all []Survey, v *Islands) (*Surplus, error) {
 func (p *Problem) TakeOff(s *Surplus) {
 	if s != nil {
 		p.taken = s
-		p.rows.clear()
+		p.idle.forget()
 	}
 }
 

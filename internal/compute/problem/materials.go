@@ -18,10 +18,7 @@ type materials struct {
 	a                      float64 // the coefficient, if they have none
 	unit                   int     // see SetMaxima
 	contrast               float64 // of the operator
-	rows                   rowCache[*stencil]
-	sides                  rowCache[*faces]
-	ground                 rowCache[*material]
-	outsides               rowCache[[]bool]
+	idle                   idleRows
 	edges                  faceCache
 	porous                 bool  // see Porous
 	widthless              bool  // fixed areas may be lines without width
@@ -99,6 +96,12 @@ type material struct {
 
 // outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
 func (p *Problem) outside(iy, ix int) (bool, error) {
+	r := p.take(iy)
+	defer p.give(r)
+	return r.outside(iy, ix)
+}
+
+func (p *rows) outside(iy, ix int) (bool, error) {
 	if !p.Porous() {
 		return false, nil
 	}
@@ -163,7 +166,7 @@ func means(dst, a, b []float64) {
 }
 
 // material returns row iy, which is one of a fixed wall or of the interior.
-func (p *Problem) material(iy int) (*material, error) {
+func (p *rows) material(iy int) (*material, error) {
 	if p.weighted {
 		iy = p.grounds.of(iy)
 	}
@@ -171,38 +174,39 @@ func (p *Problem) material(iy int) (*material, error) {
 }
 
 // newMaterial works out a row.
-func (p *Problem) newMaterial(iy int) (*material, error) {
-	m := &material{a: make([]float64, p.mesh.NX)}
+func (p *rows) newMaterial(iy int, m *material) error {
+	n := p.mesh.NX
+	m.a, m.bare = sized(m.a, n), nil
 	if err := p.values(p.coefficient, iy, m.a); err != nil {
-		return nil, err
+		return err
 	}
 	for ix, a := range m.a {
 		if !(a >= configs.LeastCoefficient && a <= configs.MostCoefficient) && a != 0 {
-			return nil, p.refuse(p.coefficient, iy, ix, fmt.Sprintf("%v; %s", a, valuesAllowed))
+			return p.refuse(p.coefficient, iy, ix, fmt.Sprintf("%v; %s", a, valuesAllowed))
 		}
 	}
 	if p.fixed.none() {
-		return m, nil
+		return nil
 	}
-	m.fixed = make([]bool, p.mesh.NX)
+	m.fixed = sized(m.fixed, n)
 	if err := p.GivenRow(iy, m.fixed); err != nil {
-		return nil, err
+		return err
 	}
 	for ix, fixed := range m.fixed {
 		if fixed && (p.Areas() || m.a[ix] == 0) && !p.wallColumn(ix) && !p.fixedWallRow(iy) {
 			if m.bare == nil {
-				m.bare = make([]bool, p.mesh.NX)
+				m.bare = make([]bool, n)
 			}
 			m.bare[ix] = true
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // values writes the values of q at the columns of row iy to dst: an expression or a file with values of float64.
 // Periodic columns are copies.
-func (p *Problem) values(q part, iy int, dst []float64) error {
-	s := &span{row: iy}
+func (p *rows) values(q part, iy int, dst []float64) error {
+	s := p.span.at(iy, 0)
 	if q.file != nil {
 		if err := p.fromFile(q, s, dst); err != nil {
 			return err
@@ -232,8 +236,10 @@ func (p *Problem) where(iy, ix int) string {
 
 // CoefficientRow writes the coefficient at the points of row iy to dst, as it is given.
 func (p *Problem) CoefficientRow(iy int, dst []float64) error {
+	r := p.take(iy)
+	defer p.give(r)
 	iy, _ = p.mesh.Canonical(iy)
-	m, err := p.material(iy)
+	m, err := r.material(iy)
 	if err == nil {
 		copy(dst, m.a)
 	}
@@ -247,8 +253,10 @@ func (p *Problem) OutsideRow(iy int, dst []bool) error {
 	if !p.Porous() {
 		return nil
 	}
+	r := p.take(iy)
+	defer p.give(r)
 	iy, _ = p.mesh.Canonical(iy)
-	marks, err := p.outsideMarks(iy)
+	marks, err := r.outsideMarks(iy)
 	copy(dst, marks)
 	p.markPatches(iy, dst, out)
 	return err

@@ -62,7 +62,7 @@ func TestSmoothEdges(t *testing.T) {
 		if got := marks(t, p); got != c.marks {
 			t.Errorf("fixed points\n%s, want\n%s", got, c.marks)
 		}
-		f, err := p.faces(c.iy)
+		f, err := p.take(0).faces(c.iy)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestSmoothEdges(t *testing.T) {
 func TestSmoothMaterials(t *testing.T) {
 	row := "0 0 80 200 200"
 	p := open(t, withGreys(t, greys(row, row, row), "#000000 coefficient=4; #c8c8c8 coefficient=1"))
-	f, err := p.faces(1)
+	f, err := p.take(0).faces(1)
 	if err != nil {
 		t.Fatal(err)
 	}

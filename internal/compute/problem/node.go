@@ -12,7 +12,8 @@ const chunk = 512
 type span struct {
 	row, col int
 	scratch  [][]float64
-	depth    int // buffers of scratch in use
+	depth    int    // buffers of scratch in use
+	raw      []byte // of a file
 }
 
 // temp borrows a buffer of n values until the matching call of release.
@@ -28,6 +29,12 @@ func (s *span) temp(n int) []float64 {
 }
 
 func (s *span) release() { s.depth-- }
+
+// at moves the span.
+func (s *span) at(row, col int) *span {
+	s.row, s.col = row, col
+	return s
+}
 
 // node is a compiled expression. True and false are 1 and 0.
 type node struct {

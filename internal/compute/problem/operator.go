@@ -83,10 +83,11 @@ func (p *Problem) ValueRow(iy int, k solver.Value, dst []byte) error {
 	size := p.mesh.DType.Size()
 	lo, hi := p.mesh.InteriorColumns()
 	var buf [chunk]float64
-	s := &span{}
+	r := p.take(iy)
+	defer p.give(r)
 	for col := lo; col < hi; col += chunk {
 		values := buf[:min(chunk, hi-col)]
-		if err := p.sourceSpan(s, iy, col, values); err != nil {
+		if err := r.sourceSpan(iy, col, values); err != nil {
 			return err
 		}
 		p.mesh.DType.Encode(dst[col*size:], values)
@@ -106,8 +107,8 @@ func (p *Problem) fixedWallRow(iy int) bool {
 
 // sourceSpan computes b at interior points of row iy from column col on, without rounding it to the field's type. It
 // returns an error if b is not finite in that type. The problem is not weighted: stencils have the b of one that is.
-func (p *Problem) sourceSpan(s *span, iy, col int, dst []float64) error {
-	s.row, s.col = iy, col
+func (p *rows) sourceSpan(iy, col int, dst []float64) error {
+	s := p.span.at(iy, col)
 	if err := p.rightHandSide(s, dst); err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (p *Problem) drivers(iy, ix int) string {
 
 // rightHandSide writes the values of problem.source at the columns of the span to dst. A value that is not finite is an
 // error, or 0 outside the material.
-func (p *Problem) rightHandSide(s *span, dst []float64) error {
+func (p *rows) rightHandSide(s *span, dst []float64) error {
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
 		p.worked()
@@ -229,10 +230,10 @@ func (p *Problem) rightHandSide(s *span, dst []float64) error {
 // fromFile reads the values of the file of q, which has values of float64, at the columns of the span.
 func (p *Problem) fromFile(q part, s *span, dst []float64) error {
 	p.worked()
-	raw := make([]byte, 8*len(dst))
-	if err := q.file.read(raw, s.row, s.col); err != nil {
+	s.raw = sized(s.raw, 8*len(dst))
+	if err := q.file.read(s.raw, s.row, s.col); err != nil {
 		return fmt.Errorf("%s %q: row %d: %w", q.key, q.text, s.row, err)
 	}
-	solver.Float64.Decode(dst, raw)
+	solver.Float64.Decode(dst, s.raw)
 	return nil
 }

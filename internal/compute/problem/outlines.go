@@ -79,12 +79,14 @@ func (l look) differs(o look) bool {
 
 // lookAtAll looks at all points, for a problem with arrays. There may be an edge in each cell.
 func (o *outliner) lookAtAll(ctx context.Context) error {
+	rows := o.p.take(0)
+	defer o.p.give(rows)
 	for j, iy := range o.rows {
 		if err := ended(ctx); err != nil {
 			return err
 		}
 		iy, _ = o.p.mesh.Canonical(iy)
-		m, err := o.p.material(iy)
+		m, err := rows.material(iy)
 		if err != nil {
 			return err
 		}

@@ -114,16 +114,16 @@ type parts struct {
 const remembered = 1 << 22
 
 // add adds the next row. One that is not the rank's own only says which parts go on there.
-func (s *parts) add(st *stencil, runs []run, mesh solver.Mesh, own bool) {
+func (s *parts) add(row surveyed, mesh solver.Mesh, own bool) {
 	above, at := s.now, 0
-	s.now = make([]patch, 0, len(runs))
-	for _, r := range runs {
+	s.now = make([]patch, 0, len(row.runs))
+	for _, r := range row.runs {
 		label := int32(-1)
 		for at < len(above) && int(above[at].hi) <= r.lo {
 			at++
 		}
 		for k := at; k < len(above) && int(above[k].lo) < r.hi; k++ {
-			if !conducts(st.above.south[max(r.lo, int(above[k].lo)):min(r.hi, int(above[k].hi))]) {
+			if !conducts(row.north[max(r.lo, int(above[k].lo)):min(r.hi, int(above[k].hi))]) {
 				continue
 			}
 			if label >= 0 {
@@ -143,8 +143,7 @@ func (s *parts) add(st *stencil, runs []run, mesh solver.Mesh, own bool) {
 		s.now = append(s.now, patch{int32(r.lo), int32(r.hi), label})
 	}
 	lo, hi := mesh.InteriorColumns()
-	if n := len(s.now); mesh.PeriodicColumns() && n > 0 && int(s.now[0].lo) == lo && int(s.now[n-1].hi) == hi &&
-		st.east[hi-1] > 0 {
+	if n := len(s.now); row.closed && n > 0 && int(s.now[0].lo) == lo && int(s.now[n-1].hi) == hi {
 		s.join(s.now[0].part, s.now[n-1].part)
 	}
 	if !s.begun {
@@ -158,7 +157,7 @@ func (s *parts) add(st *stencil, runs []run, mesh solver.Mesh, own bool) {
 	for _, c := range s.now {
 		s.heldNow = s.heldNow && s.list[s.root(c.part)].Held
 	}
-	if len(s.parent)+s.count > remembered+8*len(st.free) {
+	if len(s.parent)+s.count > remembered+8*mesh.NX {
 		s.forget()
 	}
 }

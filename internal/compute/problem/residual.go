@@ -18,18 +18,25 @@ type Residual struct {
 // Residual returns those sums over the points of row iy that a sweep of a weighted operator updates. above, here and
 // below are rows of the field u; one beyond a Neumann wall is nil.
 func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, err error) {
-	rows, stencils := [3][]float64{above, here, below}, [3]*stencil{}
+	rows, frees := [3][]float64{above, here, below}, [3][]bool{}
+	w := p.take(iy)
+	defer p.give(w)
 	for i := range rows {
 		y := iy - 1 + i
 		if rows[i] == nil {
 			rows[i], y = rows[2-i], iy+1-i
 		}
 		y, _ = p.mesh.Canonical(y)
-		if stencils[i], err = p.stencil(y); err != nil {
+		if frees[i], err = w.free(y); err != nil {
 			return r, err
 		}
 	}
-	st, last, unit := stencils[1], p.mesh.NX-1, math.Ldexp(1, -p.unit)
+	iy, _ = p.mesh.Canonical(iy)
+	st, err := w.stencil(iy)
+	if err != nil {
+		return r, err
+	}
+	last, unit := p.mesh.NX-1, math.Ldexp(1, -p.unit)
 	var weights [4][chunk]float64
 	var whole [chunk]float64
 	for ix, free := range st.free {
@@ -54,9 +61,9 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 		update += float64(weights[1][i] * (rows[1][east] - u))
 		update += float64(weights[2][i] * (rows[0][ix] - u))
 		update += float64(weights[3][i] * (rows[2][ix] - u))
-		if !(st.free[west] && st.free[east] && stencils[0].free[ix] && stencils[2].free[ix]) {
+		if !(st.free[west] && st.free[east] && frees[0][ix] && frees[2][ix]) {
 			for k, n := range [...]struct{ row, column int }{{1, west}, {1, east}, {0, ix}, {2, ix}} {
-				if !stencils[n.row].free[n.column] {
+				if !frees[n.row][n.column] {
 					fixed += float64(weights[k][i] * rows[n.row][n.column])
 					hold += weights[k][i]
 				}

@@ -39,7 +39,7 @@ func isZero(a bounds) bounds {
 
 // overSquares turns values at the points of row iy from column col on into those of their squares, where areas have
 // edges.
-func (p *Problem) overSquares(s share, iy, col int, dst []float64) error {
+func (p *rows) overSquares(s share, iy, col int, dst []float64) error {
 	if !s.spread {
 		return nil
 	}

@@ -14,48 +14,81 @@ type stencil struct {
 	above    *faces    // their south ones are those to the row above; nil on fixed walls
 	b        []float64 // rhs/D
 	diagonal []float64 // D; 0 at points that no sweep updates
-	free     []bool    // points that a sweep updates
+	free     []bool    // points that a sweep updates; they are kept apart
 	hold     []float64 // the part of D that the screening, Robin walls and areas in faces contribute, divided by D
 }
 
-// stencil returns the stencil of row iy, which is canonical.
-func (p *Problem) stencil(iy int) (*stencil, error) {
-	return p.rows.at(p.stencils.of(iy), p.newStencil)
+// stencil returns the stencil of row iy, which is canonical. It stays until faces or another stencil are asked for.
+func (p *rows) stencil(iy int) (st *stencil, err error) {
+	iy = p.stencils.of(iy)
+	st = &p.equations
+	if st.free, err = p.free(iy); err != nil || p.row == iy {
+		return st, err
+	}
+	if err = p.newStencil(iy, st); err == nil {
+		p.row = iy
+	}
+	return st, err
 }
 
 // newStencil works out the stencil of a row.
-func (p *Problem) newStencil(iy int) (*stencil, error) {
+func (p *rows) newStencil(iy int, st *stencil) error {
+	p.row = -1
 	here, err := p.material(iy)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n := p.mesh.NX
-	values := make([]float64, 3*n)
-	st := &stencil{b: values[:n], diagonal: values[n : 2*n], hold: values[2*n:], free: make([]bool, n)}
+	if st.b == nil {
+		values := make([]float64, 3*n)
+		st.b, st.diagonal, st.hold = values[:n:n], values[n:2*n:2*n], values[2*n:]
+	}
+	clear(st.b)
+	clear(st.diagonal)
+	clear(st.hold)
+	st.above = nil
 	if st.faces, err = p.faces(iy); err != nil || p.fixedWallRow(iy) {
-		return st, err
+		return err
 	}
 	if st.above, err = p.above(iy); err != nil {
-		return nil, err
+		return err
 	}
-	var outside []bool
-	if p.porous {
-		if outside, err = p.outsideMarks(iy); err != nil {
-			return nil, err
-		}
+	return p.equationsOf(iy, st, here)
+}
+
+// free returns which points of row iy, which is canonical, a sweep updates.
+func (p *rows) free(iy int) ([]bool, error) {
+	free, err := p.frees.at(p.stencils.of(iy), p.newFree)
+	return *free, err
+}
+
+func (p *rows) newFree(iy int, to *[]bool) error {
+	free := sized(*to, p.mesh.NX)
+	*to = free
+	clear(free)
+	if p.fixedWallRow(iy) {
+		return nil
+	}
+	here, err := p.material(iy)
+	if err != nil {
+		return err
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	for ix := lo; ix < hi; ix++ {
-		st.free[ix] = (outside == nil || !outside[ix]) && (here.fixed == nil || !here.fixed[ix])
+		free[ix] = here.fixed == nil || !here.fixed[ix]
 	}
-	if err := p.equationsOf(iy, st, here); err != nil {
-		return nil, err
+	if p.porous {
+		outside, err := p.outsideMarks(iy)
+		for ix, out := range outside {
+			free[ix] = free[ix] && !out
+		}
+		return err
 	}
-	return st, nil
+	return nil
 }
 
 // beside returns the row iy beside another one; beyond a Neumann wall that is the mirror row.
-func (p *Problem) beside(iy, mirror int) (*material, error) {
+func (p *rows) beside(iy, mirror int) (*material, error) {
 	if iy < 0 || iy >= p.mesh.NY {
 		iy = mirror
 	}
@@ -64,10 +97,9 @@ func (p *Problem) beside(iy, mirror int) (*material, error) {
 }
 
 // equationsOf computes the diagonals and the sources of the free points of row iy.
-func (p *Problem) equationsOf(iy int, st *stencil, here *material) error {
+func (p *rows) equationsOf(iy int, st *stencil, here *material) error {
 	lo, hi := p.mesh.InteriorColumns()
-	s := &span{row: iy, col: lo}
-	if err := p.rightHandSide(s, st.b[lo:hi]); err != nil {
+	if err := p.rightHandSide(p.span.at(iy, lo), st.b[lo:hi]); err != nil {
 		return err
 	}
 	if !p.screening.zero() {
@@ -263,7 +295,7 @@ func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
 }
 
 // heldIn returns which free points of row iy have a neighbour which keeps a value, or an area that does beside them.
-func (p *Problem) heldIn(iy int, st *stencil, here *material) ([]bool, error) {
+func (p *rows) heldIn(iy int, st *stencil, here *material) ([]bool, error) {
 	north, err := p.beside(iy-1, iy+1)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ func TestWeightsInChunks(t *testing.T) {
 	const nx = 2*chunk + 1
 	p := open(t, config(nx, 5, "float64", configs.Problem{Coefficient: "ix == 7 ? 0 : 1 + x*y", Left: "robin(2, 1)",
 		Right: "neumann(1)", Top: "0", Bottom: "1"}))
-	st, err := p.stencil(2)
+	st, err := p.take(0).stencil(2)
 	if err != nil {
 		t.Fatal(err)
 	}

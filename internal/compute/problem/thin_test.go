@@ -96,7 +96,7 @@ func TestThinPlateAtASeam(t *testing.T) {
 		p := open(t, config(9, 5, "float64", configs.Problem{Fixed: fixed, Initial: "3", Left: "periodic",
 			Right: "periodic"}))
 		for iy := 1; iy < 4; iy++ {
-			st, err := p.stencil(iy)
+			st, err := p.take(0).stencil(iy)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,8 +17,10 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 		return fmt.Errorf("value %d of row %d of %d into %d bytes, not %d", k, iy, p.mesh.NY, len(dst),
 			p.mesh.NX*size)
 	}
+	r := p.take(iy)
+	defer p.give(r)
 	row, _ := p.mesh.Canonical(iy)
-	st, err := p.stencil(row)
+	st, err := r.stencil(row)
 	if err != nil {
 		return err
 	}
