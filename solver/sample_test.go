@@ -4,23 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"testing"
 
 	"jacobi/solver"
 )
 
-// sampler is the Sampler of one rank. It keeps the fields on a shelf and the norms.
+// sampler is the Sampler of one rank. It keeps the fields on a shelf.
 type sampler struct {
 	saver
-	norms map[int]float64 // by sweeps
-	calls []int           // sweeps of all samples, in order
+	calls []int // sweeps of all samples, in order
 }
 
 func (s *sampler) Sample(ctx context.Context, at solver.Sample) error {
 	s.calls = append(s.calls, at.Sweeps)
-	s.norms[at.Sweeps] = at.Norm
 	return s.Save(ctx, at.Sweeps)
 }
 
@@ -31,8 +28,8 @@ func sampledRun(t *testing.T, f formula, ranks, depth, every int, limits solver.
 	t.Helper()
 	h, onRequest = &shelf{states: map[int]map[int][]byte{}}, &shelf{states: map[int]map[int][]byte{}}
 	out, errs := runRanks(t, f, ranks, depth, limits, o, func(rank int, o *options, p *plain) {
-		r := &sampler{saver: saver{shelf: h, backend: p}, norms: map[int]float64{}}
-		a := &sampler{saver: saver{shelf: onRequest, backend: p}, norms: map[int]float64{}}
+		r := &sampler{saver: saver{shelf: h, backend: p}}
+		a := &sampler{saver: saver{shelf: onRequest, backend: p}}
 		regular, asked = append(regular, r), append(asked, a)
 		o.Samples = solver.Samples{{Sampler: r, Every: every},
 			{Sampler: a, Wanted: func() bool { return asks != nil && asks(rank, a) }}}
@@ -46,7 +43,7 @@ func sampledRun(t *testing.T, f formula, ranks, depth, every int, limits solver.
 	return out, regular, asked, h, onRequest
 }
 
-// A run is sampled after exactly the wanted sweeps, with the field and the norm of then, for any ranks, depth, pass
+// A run is sampled after exactly the wanted sweeps, with the field of then, for any ranks, depth, pass
 // length and lag, and never beyond its end. Samples change nothing.
 func TestRegularSamplesAreExact(t *testing.T) {
 	for _, periodic := range []bool{false, true} {
@@ -80,11 +77,6 @@ func TestRegularSamplesAreExact(t *testing.T) {
 						if !slices.Equal(s.calls, want) || len(asked[rank].calls) > 0 {
 							t.Errorf("k %d, %+v, from %d: rank %d has samples of sweeps %v, %v on request; want %v", k,
 								c, start, rank, s.calls, asked[rank].calls, want)
-						}
-						for at, norm := range s.norms {
-							if at == 0 && !math.IsNaN(norm) || at > 0 && norm != norms[at-1] {
-								t.Errorf("k %d, %+v: norm %g with the sample of %d sweeps", k, c, norm, at)
-							}
 						}
 					}
 					for _, at := range want {

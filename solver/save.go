@@ -82,8 +82,7 @@ type Sampler interface {
 
 // Sample is the field at one moment of a run, the same on all ranks.
 type Sample struct {
-	Sweeps int     // that the field has been through; cycles of multigrid
-	Norm   float64 // the last one that the history has up to this field; NaN if there is none
+	Sweeps int // that the field has been through; cycles of multigrid
 }
 
 // Sampling is a Sampler and the samples that it gets.

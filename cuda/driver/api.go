@@ -96,7 +96,6 @@ type api struct {
 	memcpyHtoDAsync         function `cu:"cuMemcpyHtoDAsync_v2"`
 	memcpyHtoD              function `cu:"cuMemcpyHtoD_v2"`
 	memcpyPeerAsync         function `cu:"cuMemcpyPeerAsync"`
-	memsetD32Async          function `cu:"cuMemsetD32Async"`
 	memsetD8Async           function `cu:"cuMemsetD8Async"`
 
 	ipcCloseMemHandle function `cu:"cuIpcCloseMemHandle"`

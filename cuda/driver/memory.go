@@ -110,11 +110,6 @@ func (s *Stream) Fill(p DevicePtr, v byte, n int) error {
 	return s.driver.do(&s.driver.api.memsetD8Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
 }
 
-// Fill32 sets n 32-bit words at p to v.
-func (s *Stream) Fill32(p DevicePtr, v uint32, n int) error {
-	return s.driver.do(&s.driver.api.memsetD32Async, uintptr(p), uintptr(v), uintptr(n), s.handle)
-}
-
 // Rows locates the rows of a rectangle, which are pitch bytes apart.
 type Rows struct {
 	device DevicePtr

@@ -29,8 +29,6 @@ type Plan struct {
 	// they take the place of the coarser levels (see Grid.Aggregate). Their unknowns are in float64.
 	Tiling     aggregation.Tiling
 	Aggregates *aggregation.Levels
-
-	next solver.Operator // of level 1, in float64
 }
 
 // Level is one of the meshes of a Plan.
@@ -86,10 +84,6 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 		last.Gain = float64(float32(e.gain(x, y, nx, ny)))
 		x, y = nx, ny
 		p.Levels = append(p.Levels, e.level(x, y))
-		if len(p.Levels) == 2 {
-			p.next = e.operator(x, y)
-			p.next.Loose = op.Loose
-		}
 	}
 	p.Coarsest = e.couplings(x, y)
 	return p, nil
@@ -181,11 +175,11 @@ func (e equation) gain(x, y, nx, ny count) float64 {
 
 // level returns a coarser level.
 func (e equation) level(x, y count) Level {
-	op := e.operator(x, y)
+	rho, d := e.at(x, y)
 	return Level{
 		Mesh: solver.Mesh{NX: points(x.n, e.walls.Left), NY: points(y.n, e.walls.Top), DType: solver.Float32,
 			Walls: e.walls},
-		Scale: float64(float32(op.Scale)), Blend: float64(float32(op.Blend)),
+		Scale: float64(float32((1 + rho) / d)), Blend: float64(float32(rho / (1 + rho))),
 	}
 }
 
@@ -193,26 +187,6 @@ func (e equation) level(x, y count) Level {
 func (e equation) couplings(x, y count) Couplings {
 	rho, d := e.at(x, y)
 	return Couplings{X: 1 / d, Y: rho / d}
-}
-
-// operator returns the operator of a level in float64.
-func (e equation) operator(x, y count) solver.Operator {
-	rho, d := e.at(x, y)
-	return solver.Operator{Scale: (1 + rho) / d, Blend: rho / (1 + rho)}
-}
-
-// Coarser returns the levels of the mesh of level 1, with that mesh in float64. It returns nil if the mesh of level 0
-// is not coarsened, or the operator is weighted.
-func (p *Plan) Coarser() (*Plan, error) {
-	if p.Weighted {
-		return nil, nil
-	}
-	mesh := p.Levels[1].Mesh
-	mesh.DType = solver.Float64
-	if mesh == p.Levels[0].Mesh {
-		return nil, nil
-	}
-	return NewPlan(mesh, p.next)
 }
 
 // HaloDepth is the number of rows beyond its stripe that a rank reads of every level that is divided among ranks: four

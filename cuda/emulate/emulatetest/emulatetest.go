@@ -29,7 +29,7 @@ func Build(t testing.TB) string {
 		"cuStreamWaitEvent", "cuStreamWaitValue32_v2", "cuStreamWriteValue32_v2", "cuEventCreate", "cuEventDestroy_v2",
 		"cuEventRecord", "cuEventSynchronize", "cuEventQuery", "cuEventElapsedTime", "cuCtxSynchronize",
 		"cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
-		"cuMemcpy2DAsync_v2", "cuMemsetD8Async", "cuMemsetD32Async", "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2",
+		"cuMemcpy2DAsync_v2", "cuMemsetD8Async", "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2",
 		"cuIpcCloseMemHandle")
 }
 

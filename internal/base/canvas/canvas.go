@@ -6,13 +6,11 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
-	"math"
 	"sort"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
-	"golang.org/x/image/vector"
 )
 
 // Ink is the colour of text and frames.
@@ -85,24 +83,6 @@ func (c Canvas) Frame(r image.Rectangle) {
 	c.Fill(image.Rect(o.Min.X, r.Max.Y, o.Max.X, o.Max.Y), Ink)
 	c.Fill(image.Rect(o.Min.X, o.Min.Y, r.Min.X, o.Max.Y), Ink)
 	c.Fill(image.Rect(r.Max.X, o.Min.Y, o.Max.X, o.Max.Y), Ink)
-}
-
-// Line draws a line of the given width in pixels.
-func (c Canvas) Line(x0, y0, x1, y1, width float64, col color.Color) {
-	length := math.Hypot(x1-x0, y1-y0)
-	if length == 0 {
-		return
-	}
-	// Half the width along the line and across it: the ends are square.
-	ax, ay := (x1-x0)/length*width/2, (y1-y0)/length*width/2
-	var r vector.Rasterizer
-	r.Reset(c.Rect.Dx(), c.Rect.Dy())
-	r.MoveTo(float32(x0-ax-ay), float32(y0-ay+ax))
-	r.LineTo(float32(x1+ax-ay), float32(y1+ay+ax))
-	r.LineTo(float32(x1+ax+ay), float32(y1+ay-ax))
-	r.LineTo(float32(x0-ax+ay), float32(y0-ay-ax))
-	r.ClosePath()
-	r.Draw(c.RGBA, c.Rect, image.NewUniform(col), image.Point{})
 }
 
 // Alignment places a text relative to a point.

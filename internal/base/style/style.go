@@ -34,9 +34,6 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
-// Colours returns s with colours, of any width: for tests.
-func (s Style) Colours() Style { return Style{s.Width, true} }
-
 // Bold, Green, Yellow and Red return text in that way, where there are colours.
 
 func (s Style) Bold(text string) string   { return s.in("1", text) }

@@ -30,7 +30,7 @@ func TestWhatIsNoTerminalIsPlain(t *testing.T) {
 	if s := Of(new(bytes.Buffer)); s != (Style{}) || s.Red("x") != "x" {
 		t.Errorf("%+v, %q", s, s.Red("x"))
 	}
-	if got := (Style{}).Colours().Bold("x"); got != "\x1b[1mx\x1b[0m" {
+	if got := (Style{colour: true}).Bold("x"); got != "\x1b[1mx\x1b[0m" {
 		t.Errorf("%q", got)
 	}
 }

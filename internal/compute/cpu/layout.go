@@ -44,10 +44,8 @@ func (l rowLayout) strideOf(blocks int) int {
 	if l.mirrored {
 		bytes += l.vectorBytes()
 	}
-	return paddedStride(bytes)
+	return (ceilDiv(bytes, rowUnit) | 1) * rowUnit
 }
-
-func paddedStride(bytes int) int { return (ceilDiv(bytes, rowUnit) | 1) * rowUnit }
 
 func (l rowLayout) vectorBytes() int { return l.lanes * l.size }
 func (l rowLayout) blockBytes() int  { return 4 * l.vectorBytes() }

@@ -20,6 +20,7 @@ type fakeInventory struct {
 func (f fakeInventory) GPUs() ([]GPU, error)           { return f.gpus, f.err }
 func (f fakeInventory) Cores(GPU) (unix.CPUSet, error) { return f.cores, f.err }
 func (f fakeInventory) Details(GPU) (Details, error)   { return unknownDetails(), f.err }
+func (f fakeInventory) Health(string) (Health, error)  { return Health{}, f.err }
 func (f fakeInventory) Close() error                   { return nil }
 
 func coreSet(cores ...int) (s unix.CPUSet) {

@@ -41,6 +41,8 @@ type Inventory interface {
 	Cores(g GPU) (unix.CPUSet, error)
 	// Details reads more of a GPU. Readings that the GPU or the library does not support are Unknown.
 	Details(g GPU) (Details, error)
+	// Health reads the GPU with this UUID.
+	Health(uuid string) (Health, error)
 	Close() error
 }
 
@@ -88,27 +90,18 @@ type Health struct {
 	Throttled []string
 }
 
-// HealthReader reads the health of GPUs. The Inventory of OpenNVML is one.
-type HealthReader interface {
-	// Health reads the GPU with this UUID.
-	Health(uuid string) (Health, error)
-}
-
-// OpenHealth opens what reads the health of the GPU with this UUID. Not every GPU can be read: NVML does not know a
-// slice of one.
-func OpenHealth(uuid string) (r HealthReader, closes func() error, err error) {
+// OpenHealth opens the inventory of a node that can read the health of the GPU with this UUID. Not every GPU can be
+// read: NVML does not know a slice of one.
+func OpenHealth(uuid string) (Inventory, error) {
 	nvml, err := OpenNVML()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	r, ok := nvml.(HealthReader)
-	if !ok {
-		err = errors.New("NVML reads no health")
-	} else if _, err = r.Health(uuid); err == nil {
-		return r, nvml.Close, nil
+	if _, err := nvml.Health(uuid); err != nil {
+		_ = nvml.Close() // err says more
+		return nil, err
 	}
-	_ = nvml.Close() // err says more
-	return nil, nil, err
+	return nvml, nil
 }
 
 // Reading is a reading of a GPU. In JSON, Unknown is null.

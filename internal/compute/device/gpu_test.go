@@ -37,7 +37,7 @@ func TestGPU(t *testing.T) {
 		}
 		t.Logf("%+v", byUUID)
 	}
-	for _, p := range Policies() {
+	for _, p := range policies {
 		n.policy = p
 		taken := map[string]bool{}
 		for rank := range n.Devices {

@@ -244,7 +244,7 @@ var throttleReasons = []struct {
 	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
 }
 
-// Health implements HealthReader.
+// Health implements Inventory.
 func (n *nvmlInventory) Health(uuid string) (Health, error) {
 	h := Health{Celsius: Unknown, Milliwatts: Unknown, SMClock: Unknown, MemoryClock: Unknown, UsedBytes: Unknown,
 		Corrected: Unknown, Uncorrected: Unknown}

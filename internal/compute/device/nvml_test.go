@@ -129,13 +129,13 @@ func TestNVMLHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := n.(HealthReader).Health("GPU-a")
+	got, err := n.Health("GPU-a")
 	want := Health{Celsius: 45, Milliwatts: 67000, SMClock: 1980, MemoryClock: 3201, UsedBytes: 40, Corrected: 2,
 		Uncorrected: -1, Throttled: []string{"power cap", "temperature (hardware)"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
-	if _, err := n.(HealthReader).Health("GPU-b"); err == nil ||
+	if _, err := n.Health("GPU-b"); err == nil ||
 		err.Error() != "NVML: GPU GPU-b: ERROR_NOT_FOUND" {
 		t.Errorf("got %v", err)
 	}

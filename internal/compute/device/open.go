@@ -138,11 +138,6 @@ const (
 	LeastPower     Policy = "least-power"
 )
 
-// Policies returns all policies, the default first.
-func Policies() []Policy {
-	return []Policy{RoundRobin, LeastUtilized, MostFreeMemory, Coolest, LeastPower}
-}
-
 // ErrNoCandidate reports that there is no GPU to select from.
 var ErrNoCandidate = errors.New("no GPU to choose from")
 

@@ -61,10 +61,9 @@ type Comm struct {
 	number int    // of the run in its session
 	scope  string // begins the tags of the run
 
-	mu     sync.Mutex
-	runs   subRuns // of a session
-	subs   []pubsub.Subscription
-	aborts []*AbortError
+	mu   sync.Mutex
+	runs subRuns // of a session
+	subs []pubsub.Subscription
 
 	watching sync.Mutex  // held while watch is called
 	watch    func(Event) // of a run without a server; nil: nobody watches
@@ -169,22 +168,6 @@ func (t *Comm) Context() context.Context { return t.ctx }
 // StopRequested returns a context that ends when the launcher asks all ranks to stop.
 func (t *Comm) StopRequested() context.Context { return t.asked }
 
-// Cause returns the abort that explains the end of the run, or nil: the first one that is no consequence of others,
-// else the first. The result may change while messages of failing ranks arrive.
-func (t *Comm) Cause() *AbortError {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, a := range t.aborts {
-		if !a.Consequence {
-			return a
-		}
-	}
-	if len(t.aborts) > 0 {
-		return t.aborts[0]
-	}
-	return nil
-}
-
 // Abort ends the run of all ranks because this rank failed with cause. If cause is another rank's abort, Abort tells
 // the launcher alone. It returns when the server has the message, after at most 2 s.
 func (t *Comm) Abort(cause error) error {
@@ -194,7 +177,6 @@ func (t *Comm) Abort(cause error) error {
 	defer t.cancel(abort)
 	_, told := errors.AsType[*AbortError](cause)
 	if !told {
-		t.keepAbort(abort)
 	}
 	err := t.Publish(Event{Kind: Aborted, Text: abort.Cause, Consequence: abort.Consequence})
 	if t.conn == nil {
@@ -222,18 +204,7 @@ func (t *Comm) receiveAbort(m pubsub.Message) {
 		t.receiveAbortOf(a)
 		return
 	}
-	t.keepAbort(a)
 	t.cancel(a)
-}
-
-// keepAbort keeps a. It bounds the number it keeps: a correct run has at most one abort from each rank and one from the
-// launcher.
-func (t *Comm) keepAbort(a *AbortError) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.aborts) <= t.self.Size {
-		t.aborts = append(t.aborts, a)
-	}
 }
 
 // Close leaves the run: this rank receives no more messages. The connection stays open.

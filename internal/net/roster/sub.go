@@ -51,7 +51,6 @@ func (t *Comm) sub(number int, self Member) *Comm {
 	t.runs.now = sub
 	for _, a := range t.runs.pending {
 		if a.Run == number {
-			sub.keepAbort(a)
 			sub.cancel(a)
 		}
 	}
@@ -106,7 +105,6 @@ func (t *Comm) receiveAbortOf(a *AbortError) {
 	defer t.mu.Unlock()
 	switch now := t.runs.now; {
 	case now != nil && now.number == a.Run:
-		now.keepAbort(a)
 		now.cancel(a)
 	case (now == nil || now.number < a.Run) && len(t.runs.pending) <= t.self.Size:
 		t.runs.pending = append(t.runs.pending, a)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -132,7 +133,7 @@ func (g *Growing) Finish() (FileReport, error) {
 	}
 	done := FileReport{Name: g.name, Bytes: g.end}
 	if g.sum != nil {
-		done.SHA256 = sumOf(g.sum)
+		done.SHA256 = hex.EncodeToString(g.sum.Sum(nil))
 	}
 	return done, g.f.Close()
 }

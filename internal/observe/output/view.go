@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"sync"
 	"sync/atomic"
 
@@ -206,8 +205,6 @@ func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows solver.
 	using.Wait()
 	return cmp.Or(append(errs, err)...)
 }
-
-func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
 // fileOf returns the report of a file with these contents.
 func fileOf(name string, data []byte) FileReport {

@@ -37,18 +37,17 @@ type Reporter struct {
 	haloWait, normWait atomic.Int64  // nanoseconds
 	posted, received   atomic.Uint64 // exchanges
 
-	last   Rank                // the one published last
-	health device.HealthReader // nil without readings
-	closes func() error        // closes health
-	gpu    *GPU                // its newest readings
-	read   time.Time           // when they were taken
+	last   Rank             // the one published last
+	health device.Inventory // nil without readings
+	gpu    *GPU             // its newest readings
+	read   time.Time        // when they were taken
 }
 
 // Start starts the Reporter of a run whose sweeps begin now.
 func Start(o Options) *Reporter {
 	p := &Reporter{Options: o, start: time.Now(), quit: make(chan struct{})}
 	if o.GPU != nil {
-		p.health, p.closes, _ = device.OpenHealth(o.GPU.UUID) // not every GPU has readings
+		p.health, _ = device.OpenHealth(o.GPU.UUID) // not every GPU has readings
 	}
 	p.ended.Go(p.run)
 	return p
@@ -108,10 +107,10 @@ func (p *Reporter) Close() error {
 		return nil
 	}
 	p.stop()
-	if p.closes == nil {
+	if p.health == nil {
 		return nil
 	}
-	return p.closes()
+	return p.health.Close()
 }
 
 // Finish publishes the final message, which agrees with the report.

@@ -117,16 +117,11 @@ func (r Saved) LastSaved(ctx context.Context) (sweep int, ok bool) {
 	if !r.Config.Checkpoint.On() {
 		return 0, false
 	}
-	found, err := r.list(ctx)
+	found, err := list(ctx, r.Config, r.Config.Checkpoint.Place())
 	if err != nil || len(found) == 0 {
 		return 0, false
 	}
 	return found[0].Sweeps - 1, true
-}
-
-// list returns the checkpoints of the run, the newest first.
-func (r Saved) list(ctx context.Context) ([]checkpoint.Found, error) {
-	return list(ctx, r.Config, r.Config.Checkpoint.Place())
 }
 
 // list returns the checkpoints at a place, the newest first.

@@ -77,7 +77,7 @@ func (l *loop) wait(ctx context.Context) error {
 // Finish has the observer take the field of the end, and complete what it writes.
 func (l *loop) Finish(ctx context.Context, result solver.Result) error {
 	if l.last != result.Iterations {
-		at := solver.Sample{Sweeps: result.Iterations, Norm: result.Norm}
+		at := solver.Sample{Sweeps: result.Iterations}
 		if err := l.Sample(ctx, at); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 		}
 	}
 	if c.On() && len(p.GPUs) > 0 {
-		if err := configs.CheckMemory(p.copyBytes()); err != nil {
+		if err := configs.CheckMemory(p.sumHere(func(rank int) int64 { return p.Saved[rank] })); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.every %q: copies of the stripes: %w", c.Every, err))
 		}
 	}

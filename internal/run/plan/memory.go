@@ -88,11 +88,6 @@ func (p *Plan) BytesHere() int64 {
 	return p.sumHere(func(rank int) int64 { return p.Memory[rank] })
 }
 
-// copyBytes returns the host memory that the ranks with GPUs on this machine need for checkpoints.
-func (p *Plan) copyBytes() int64 {
-	return p.sumHere(func(rank int) int64 { return p.Saved[rank] })
-}
-
 // sumHere adds up of over the ranks on this machine.
 func (p *Plan) sumHere(of func(rank int) int64) (sum int64) {
 	for r, at := range p.Ranks {

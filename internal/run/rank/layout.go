@@ -148,7 +148,7 @@ func (r *run) layOut(ctx context.Context) error {
 	}
 	c := r.Config.Solver
 	s, err := r.divide(setup.Options{Depth: depth, Weights: b.Weights, Method: c.Entry(), Norms: c.Norms(),
-		ReachAll: r.reachAll()})
+		ReachAll: reachAll(r.comm.Members(), r.Config.Halo.Transport)})
 	if err != nil {
 		return err
 	}

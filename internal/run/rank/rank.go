@@ -196,16 +196,13 @@ func (c *closers) add(f func() error) { c.funcs = append(c.funcs, f) }
 
 // close closes everything, newest first. It does not report errors that follow from a lost CUDA context, which every
 // call returns and which has been reported.
-func (c *closers) close() { c.closeTo(0) }
-
-// closeTo is close for all but the first n.
-func (c *closers) closeTo(n int) {
-	for i := len(c.funcs) - 1; i >= n; i-- {
+func (c *closers) close() {
+	for i := len(c.funcs) - 1; i >= 0; i-- {
 		if err := c.funcs[i](); err != nil && !errors.Is(err, driver.ErrContextLost) {
 			c.log.Warn("close", zap.Error(err))
 		}
 	}
-	c.funcs = c.funcs[:n]
+	c.funcs = c.funcs[:0]
 }
 
 // fail tells the other ranks why this one ends, and returns the error to report for err.

@@ -123,8 +123,6 @@ func noWindow(self, m roster.Member) string {
 }
 
 // reachAll reports whether all ranks write into each other's windows if the driver lets them. All ranks find the same.
-func (r *run) reachAll() bool { return reachAll(r.comm.Members(), r.Config.Halo.Transport) }
-
 func reachAll(members []roster.Member, transport string) bool {
 	return len(members) > 1 && transport != string(halo.ModeNATS) &&
 		!slices.ContainsFunc(members, func(m roster.Member) bool { return noWindow(members[0], m) != "" })

@@ -23,9 +23,9 @@ type soaking struct {
 	fields    []*field  // a round is one step of each, in this order
 	reference rowHashes // of the whole mesh
 	device    soak.Device
-	readings  device.HealthReader // nil without readings
-	started   time.Time           // of the first round
-	total     soak.Total          // on rank 0
+	readings  device.Inventory // nil without readings
+	started   time.Time        // of the first round
+	total     soak.Total       // on rank 0
 }
 
 // soakVerdict is what rank 0 decides after a step.
@@ -98,12 +98,12 @@ func (s *soaking) openHealth() {
 		return
 	}
 	s.device.UUID, s.device.PCIBusID = s.GPU.UUID, s.GPU.PCIBusID
-	readings, closes, err := device.OpenHealth(s.GPU.UUID)
+	readings, err := device.OpenHealth(s.GPU.UUID)
 	if err != nil {
 		s.device.Unread = err.Error()
 		return
 	}
-	s.OnClose(closes)
+	s.OnClose(readings.Close)
 	s.readings = readings
 }
 

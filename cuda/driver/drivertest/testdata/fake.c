@@ -252,10 +252,6 @@ int cuMemsetD8Async(ptr d, uint8_t v, size_t n, intptr_t stream) {
   memset((void*)d, v, n);
   return stream != 7;
 }
-int cuMemsetD32Async(ptr d, uint32_t v, size_t n, intptr_t stream) {
-  for (size_t i = 0; i < n; i++) ((uint32_t*)d)[i] = v;
-  return stream != 7;
-}
 
 #ifndef WITHOUT_IPC
 int cuIpcGetMemHandle(ipc* h, ptr p) {
