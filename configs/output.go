@@ -58,10 +58,13 @@ type OutputFile struct {
 	stdout     bool     // is allowed, too
 }
 
+// FieldEndings returns the endings of the names of fields, each of which stands for a format.
+func FieldEndings() []string { return []string{".npy", ".vti", ".zarr"} }
+
 // Files returns the files to write, the report last.
 func (o Output) Files() []OutputFile {
 	all := []OutputFile{
-		{"output.field", o.Field, []string{".npy", ".vti", ".zarr"}, false},
+		{"output.field", o.Field, FieldEndings(), false},
 		{"output.picture", o.Picture, []string{".png", ".jpg", ".jpeg"}, false},
 		{"output.history", o.History, []string{".csv"}, true},
 		{"output.probes", o.probesFile(), []string{".csv"}, false},
@@ -70,7 +73,7 @@ func (o Output) Files() []OutputFile {
 	}
 	for i, a := range o.Arrays() {
 		if o.Field != "" && !o.OneFile() {
-			all = slices.Insert(all, 1+i, OutputFile{a.key, o.ArrayFile(a.Name), []string{".npy", ".zarr"}, false})
+			all = slices.Insert(all, 1+i, OutputFile{a.key, o.ArrayFile(a.Name), FieldEndings(), false})
 		}
 	}
 	return slices.DeleteFunc(all, func(f OutputFile) bool { return f.Name == "" })

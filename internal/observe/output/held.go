@@ -209,12 +209,14 @@ func (h *Held) Close() error {
 	return nil
 }
 
-// outputExtensions are those of the files that runs write.
-var outputExtensions = []string{".npy", ".vti", ".zarr", ".pvd", ".png", ".jpg", ".jpeg", ".csv", ".json"}
+// otherExtensions are those of the files that runs write beside fields.
+var otherExtensions = []string{".pvd", ".png", ".jpg", ".jpeg", ".csv", ".json"}
 
 // isOutput reports whether a run may write a file of this name.
 func isOutput(name string) bool {
-	return checkName(name) == nil && slices.Contains(outputExtensions, strings.ToLower(filepath.Ext(name)))
+	ending := strings.ToLower(filepath.Ext(name))
+	return checkName(name) == nil &&
+		(slices.Contains(otherExtensions, ending) || slices.Contains(configs.FieldEndings(), ending))
 }
 
 // IsStudyName reports whether a run of a study may write a file of this name.

@@ -56,8 +56,8 @@ func Open(ctx context.Context, dir string, board *Board) (*Files, error) {
 	var warnings []string
 	if err := f.open(dir, names, report); err != nil {
 		if report == nil {
-			return nil, fmt.Errorf("%s: no report (.json) and no field (.npy, .vti, .zarr) of a run: %w; "+
-				"it must be output.dir of a finished run", show.Text(dir), err)
+			return nil, fmt.Errorf("%s: no report (.json) and no field (%s) of a run: %w; it must be output.dir of a "+
+				"finished run", show.Text(dir), strings.Join(configs.FieldEndings(), ", "), err)
 		}
 		f.none = err
 		warnings = append(warnings, "no field: "+show.Text(err.Error()))
@@ -87,7 +87,7 @@ func Open(ctx context.Context, dir string, board *Board) (*Files, error) {
 
 // open opens the field.
 func (f *Files) open(dir string, names []string, report *output.Report) error {
-	name := pick(names, report, ".npy", output.VTI, output.Zarr)
+	name := pick(names, report, configs.FieldEndings()...)
 	if name == "" {
 		return errNoFile
 	}
