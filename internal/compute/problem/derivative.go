@@ -1,8 +1,6 @@
 package problem
 
 import (
-	"slices"
-
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
 )
@@ -83,27 +81,31 @@ func (g given) FixedRow(iy int, dst []bool) error {
 }
 
 // Faces implements results.Materials.
-func (p *Problem) Faces(iy int) (dst results.Faces, err error) {
+func (p *Problem) Faces(iy int, dst *results.Faces) error {
 	if !p.weighted {
-		a := slices.Repeat([]float64{p.a}, p.mesh.NX)
-		return results.Faces{East: a, North: a}, nil
+		for ix := range dst.East {
+			dst.East[ix], dst.North[ix] = p.a, p.a
+		}
+		return nil
 	}
 	r := p.take(iy)
 	defer p.give(r)
 	f, err := r.faces(iy)
 	if err != nil {
-		return dst, err
+		return err
 	}
-	dst = results.Faces{East: slices.Clone(f.east), LiftEast: f.liftX, PinEast: f.pinX}
+	copy(dst.East, f.east)
+	dst.LiftEast, dst.PinEast, dst.LiftNorth, dst.PinNorth = f.liftX, f.pinX, nil, nil
 	if iy == 0 {
-		dst.North = make([]float64, p.mesh.NX)
-		return dst, nil
+		clear(dst.North)
+		return nil
 	}
 	above, err := r.above(iy)
 	if err == nil {
-		dst.North, dst.LiftNorth, dst.PinNorth = slices.Clone(above.south), above.liftY, above.pinY
+		copy(dst.North, above.south)
+		dst.LiftNorth, dst.PinNorth = above.liftY, above.pinY
 	}
-	return dst, err
+	return err
 }
 
 // Screenings implements results.Materials. Outside the material a screening need not be finite.

@@ -105,14 +105,16 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 	if t.plain || l.iy < t.stripe.Lo || l.iy >= t.stripe.Hi {
 		return 0, 0, nil
 	}
-	f := make([]float64, t.hi-t.lo)
+	f := make([]float64, min(t.hi-t.lo, 512)) // they stay in the nearest cache
 	iy, _ := t.mesh.Canonical(l.iy)
-	if err := t.problem.RightHandSide(iy, t.lo, f); err != nil {
-		return 0, 0, err
-	}
 	k2 := t.problem.Screening()
-	for i, f := range f {
-		ix := t.lo + i
+	for ix := t.lo; ix < t.hi; ix++ {
+		i := (ix - t.lo) % len(f)
+		if i == 0 {
+			if err := t.problem.RightHandSide(iy, ix, f[:min(len(f), t.hi-ix)]); err != nil {
+				return 0, 0, err
+			}
+		}
 		if l.fixed != nil && l.fixed[ix] || l.none(ix) {
 			continue
 		}
@@ -120,8 +122,7 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 			k2 = l.screening[ix]
 		}
 		area := t.area(l.iy, ix)
-		f = l.around(ix, f)
-		source += float64(f * area)
+		source += float64(l.around(ix, f[i]) * area)
 		absorbed -= float64(float64(k2*l.values[ix]) * area)
 	}
 	return source, absorbed, nil

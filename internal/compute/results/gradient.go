@@ -68,9 +68,8 @@ func (g *Gradient) footing(iy int, values []float64) (*footing, error) {
 		errs = append(errs, given.FixedRow(iy, f.keeps))
 	}
 	if materials := g.problem.Materials(); materials != nil {
-		faces, err := materials.Faces(iy)
-		f.ground = &ground{Faces: faces}
-		errs = append(errs, err, materials.OutsideRow(iy, f.outside))
+		f.ground = newGround(nx)
+		errs = append(errs, materials.Faces(iy, &f.ground.Faces), materials.OutsideRow(iy, f.outside))
 	}
 	interior, w := g.mesh.Interior(), g.mesh.Walls
 	for ix := range f.keeps {

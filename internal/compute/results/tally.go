@@ -65,8 +65,8 @@ const (
 
 // Materials yields the coefficient a and the screening k2 of the points of a problem.
 type Materials interface {
-	// Faces returns the faces between the points of row iy and their neighbours. They are not to be changed.
-	Faces(iy int) (Faces, error)
+	// Faces writes the faces between the points of row iy and their neighbours to dst, whose East and North have room.
+	Faces(iy int, dst *Faces) error
 	// Screenings writes k2 at the points of row iy to dst.
 	Screenings(iy int, dst []float64) error
 	// OutsideRow sets dst[ix] for the points of row iy that lie outside the material.
@@ -105,6 +105,7 @@ type Tally struct {
 	labels    labels
 	named     bool // a region is the points with its number, and its label is that number
 	now, old  line // the newest row and the one above it
+	spare     []*ground
 	plain     bool // f and k2 are 0
 	areas     bool // see Problem.Areas
 
@@ -155,6 +156,12 @@ type ground struct {
 	turn      []float64 // the lengths of turns around an axis, by which the others are multiplied; nil without one
 }
 
+// newGround returns one of n columns to be filled.
+func newGround(n int) *ground {
+	return &ground{Faces: Faces{East: make([]float64, n), North: make([]float64, n)}, screening: make([]float64, n),
+		outside: make([]bool, n)}
+}
+
 // around returns v times the length of the turn around an axis at a point.
 func (g *ground) around(ix int, v float64) float64 {
 	if g == nil || g.turn == nil {
@@ -196,26 +203,34 @@ func (g *ground) liftNorth(ix int) float64 {
 // none reports whether a point lies outside the material.
 func (g *ground) none(ix int) bool { return g != nil && g.outside[ix] }
 
-// groundOf reads the materials of row iy.
-func (t *Tally) groundOf(iy int) (*ground, error) {
-	if t.materials == nil {
-		return nil, nil
+// stand gives lines grounds to be filled: those that no line has any more, or new ones.
+func (t *Tally) stand(lines []line) {
+	for i := range lines {
+		if n := len(t.spare); n > 0 {
+			lines[i].ground, t.spare = t.spare[n-1], t.spare[:n-1]
+		} else {
+			lines[i].ground = newGround(t.mesh.NX)
+		}
 	}
-	n := t.mesh.NX
+}
+
+// fill reads the materials of row iy.
+func (t *Tally) fill(g *ground, iy int) error {
+	if g == nil {
+		return nil
+	}
 	iy, _ = t.mesh.Canonical(iy)
-	faces, err := t.materials.Faces(iy)
-	g := &ground{faces, make([]float64, n), make([]bool, n), nil}
-	err = cmp.Or(err, t.materials.Screenings(iy, g.screening), t.materials.OutsideRow(iy, g.outside))
+	err := cmp.Or(t.materials.Faces(iy, &g.Faces), t.materials.Screenings(iy, g.screening),
+		t.materials.OutsideRow(iy, g.outside))
 	if _, ok := t.problem.Axis(); ok && err == nil {
-		g.turn = slices.Repeat([]float64{1}, n)
-		g.East, g.North = slices.Clone(g.East), slices.Clone(g.North)
+		g.turn = slices.Repeat([]float64{1}, t.mesh.NX)
 		t.problem.Turn(iy, East, g.East)
 		t.problem.Turn(iy, North, g.North)
 		g.PinEast, g.PinNorth = t.turnPins(iy, East, g.PinEast), t.turnPins(iy, North, g.PinNorth)
 		t.problem.Turn(iy, Squares, g.screening)
 		t.problem.Turn(iy, Squares, g.turn)
 	}
-	return g, err
+	return err
 }
 
 // New returns a Tally for the rows of a stripe.
@@ -258,11 +273,15 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	n := len(rows)
 	sums, lines := make([]rowSums, n), make([]line, n+1)
 	lines[0] = t.now
+	if t.materials != nil {
+		t.stand(lines[1:])
+	}
+	before := t.old
 	err := parallel.Each(n, func(i int) (err error) {
 		above := t.above(iy, rows, i-1)
 		l := &lines[i+1]
 		l.iy, l.values = iy+i, rows[i]
-		if l.ground, err = t.groundOf(l.iy); err != nil {
+		if err = t.fill(l.ground, l.iy); err != nil {
 			return err
 		}
 		if t.fixed != nil && !t.wallRow(l.iy) {
@@ -307,6 +326,11 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	}
 	for i := range pairs {
 		t.merge(&pairs[i])
+	}
+	for _, l := range append([]line{before}, lines[:n-1]...) { // but for the newest two
+		if l.ground != nil {
+			t.spare = append(t.spare, l.ground)
+		}
 	}
 	return nil
 }
