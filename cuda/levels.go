@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"github.com/dustin/go-humanize"
@@ -80,8 +81,8 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 	}
 	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
 	staging := chunkBytes
-	if v.layout.Plan.Weighted { // the values of some rows for each core, which work them out
-		staging *= 4
+	if v.layout.Plan.Weighted { // four values of some rows for each core, which work them out, in either half
+		staging = min(16*staging, max(4*staging, 2*4*8*runtime.GOMAXPROCS(0)*width))
 	}
 	if d.staging, err = d.allocHost(max(staging, width)); err != nil {
 		return err

@@ -8,14 +8,14 @@ import (
 )
 
 // Each calls do for 0 to n-1, on as many cores as GOMAXPROCS allows, each of them in ascending order. A core takes a
-// few numbers in a row at a time: neighbouring rows need the same rows beside them, for which cores would wait. It
+// few numbers in a row at a time: neighbouring rows need the same rows beside them, which each core works out. It
 // returns the error of the lowest number that fails, as a loop would; of the numbers above that, some are left out.
 func Each(n int, do func(i int) error) error {
 	var next, failed atomic.Int64
 	failed.Store(int64(n))
 	errs := make([]error, min(n, runtime.GOMAXPROCS(0)))
 	at := make([]int64, len(errs)) // the number whose error is in errs
-	few := int64(min(16, max(1, n/(4*runtime.GOMAXPROCS(0)))))
+	few := int64(min(16, max(1, n/(2*runtime.GOMAXPROCS(0)))))
 	work := func(w int, lo, hi int64) bool {
 		for i := lo; i < min(hi, failed.Load()); i++ {
 			if errs[w] = do(int(i)); errs[w] == nil {

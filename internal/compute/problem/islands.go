@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"jacobi/internal/base/parallel"
@@ -178,8 +179,9 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 	}
 	var above surveyed
 	fixed := int64(0) // points of the row above
-	for from := lo; from < end; from += 64 {
-		list := make([]surveyed, min(64, end-from))
+	batch := max(64, 16*runtime.GOMAXPROCS(0))
+	for from := lo; from < end; from += batch {
+		list := make([]surveyed, min(batch, end-from))
 		err := parallel.Each(len(list), func(i int) (err error) {
 			if err := ended(ctx); err != nil {
 				return err

@@ -59,8 +59,8 @@ func (r *Rows) AddRows(lo int, rows []byte) error {
 	return nil
 }
 
-// batchRows returns how many rows are decoded at a time: enough for all cores, in about a mebibyte.
-func (r *Rows) batchRows() int { return max(runtime.GOMAXPROCS(0), 1<<20/(8*r.mesh.NX)) }
+// batchRows returns how many rows are decoded at a time: several for each core, and about a mebibyte at least.
+func (r *Rows) batchRows() int { return max(16*runtime.GOMAXPROCS(0), 1<<20/(8*r.mesh.NX)) }
 
 // End adds the last row. next is the first row of the rank below, in which the mesh goes on; nil if the stripe is the
 // last one and top and bottom are not periodic.
