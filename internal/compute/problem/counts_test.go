@@ -2,6 +2,7 @@ package problem
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -110,6 +111,37 @@ func TestRowsOfARun(t *testing.T) {
 	if want := 3 * (ny + p.Mesh().Interior().Rows()); pieces != want {
 		t.Errorf("%d pieces were worked out, want %d: three times %d rows of the coefficient and %d of the source",
 			pieces, want, ny, p.Mesh().Interior().Rows())
+	}
+}
+
+// TestEdgesOnce surveys a disc: after that all squares that its edge cuts are known. A full cache works out what is
+// asked for.
+func TestEdgesOnce(t *testing.T) {
+	const n = 65
+	cfg := configs.Default()
+	cfg.Grid.NX, cfg.Grid.NY = n, n
+	cfg.Problem = configs.Problem{Fixed: "hypot(x-0.5,y-0.5)<0.2", Source: "1+x", Top: "1"}
+	p, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Survey(t.Context(), 0, n); err != nil {
+		t.Fatal(err)
+	}
+	none, edges := func(lo, hi int) ([]edged, error) { return nil, fmt.Errorf("columns [%d, %d)", lo, hi) }, 0
+	for iy := 1; iy < n-1; iy++ {
+		list, err := p.density.cuts.of(iy, 1, 2, n, none)
+		if err != nil {
+			t.Errorf("row %d is worked out again: %v", iy, err)
+		}
+		edges += len(list)
+	}
+	if edges != p.density.cuts.count || edges == 0 {
+		t.Errorf("%d squares in the rows of the mesh, %d in all", edges, p.density.cuts.count)
+	}
+	full := edgeCache{count: mostEdges - n + 1}
+	if _, err := full.of(1, 5, 7, n, none); err == nil || err.Error() != "columns [5, 7)" {
+		t.Errorf("a full cache worked out %v, want columns [5, 7)", err)
 	}
 }
 

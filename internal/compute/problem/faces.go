@@ -166,36 +166,40 @@ func (p *Problem) squares(iy, ix int, x bool) (before, after float64) {
 	return before, after
 }
 
-// mostEdges bounds the faces with edges that a problem remembers. They are worked out by several phases of a run.
+// mostEdges bounds the places with edges that a cache remembers. They are worked out by several phases of a run.
 const mostEdges = 1 << 20
 
-// faceCache are faces with edges, by twice their row, and one more for those to the next column.
-type faceCache struct {
+// edgeCache are what edges make of faces or squares, by row.
+type edgeCache struct {
 	mu    sync.Mutex
-	rows  map[int][]cutFace
+	rows  map[int][]edged
 	count int
 }
 
-// cutFace is a face to or from column ix, with its coefficient.
-type cutFace struct {
+// edged is the value of the face or the square at a column.
+type edged struct {
 	ix int
-	c  float64
+	v  float64
 }
 
-// of returns the faces of a row, which work finds.
-func (e *faceCache) of(row int, work func() ([]cutFace, error)) ([]cutFace, error) {
+// of returns those of a row. work finds what is in columns [lo, hi), and in all n columns while there is room for that.
+func (e *edgeCache) of(row, lo, hi, n int, work func(lo, hi int) ([]edged, error)) ([]edged, error) {
 	e.mu.Lock()
 	list, ok := e.rows[row]
+	room := e.count+n <= mostEdges
 	e.mu.Unlock()
-	if ok {
+	switch {
+	case ok:
 		return list, nil
+	case !room:
+		return work(lo, hi)
 	}
-	list, err := work()
+	list, err := work(0, n)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.rows[row]; err == nil && !ok && e.count+len(list) <= mostEdges {
+	if _, ok := e.rows[row]; err == nil && !ok {
 		if e.rows == nil {
-			e.rows = map[int][]cutFace{}
+			e.rows = map[int][]edged{}
 		}
 		e.rows[row] = list
 		e.count += len(list)
@@ -212,10 +216,10 @@ func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
 	if x {
 		row++
 	}
-	list, err := p.edges.of(row, func() (list []cutFace, err error) {
+	lo, hi := p.columnsOfFaces(x)
+	list, err := p.edges.of(row, lo, hi, p.mesh.NX, func(int, int) (list []edged, err error) {
 		a := p.newArea()
 		a.direct(x)
-		lo, hi := p.columnsOfFaces(x)
 		region := func(lo, hi int) box { return p.strip(iy, x, lo, hi) }
 		err = p.coefficient.node.eachJump(lo, hi, region, func(n node, ix int) error {
 			b := region(ix, ix+1)
@@ -226,13 +230,13 @@ func (p *Problem) jumpingFaces(iy int, x bool, dst []float64) error {
 			a.whole(b.left, b.right, b.top, b.bottom)
 			before, after := p.squares(iy, ix, x)
 			c, err := a.conductance(b.left, b.right, b.top, b.bottom, before, after)
-			list = append(list, cutFace{ix, c})
+			list = append(list, edged{ix, c})
 			return err
 		})
 		return list, err
 	})
 	for _, e := range list {
-		dst[e.ix] = e.c
+		dst[e.ix] = e.v
 	}
 	wrapFaces(p, x, dst)
 	return err

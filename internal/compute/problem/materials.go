@@ -19,7 +19,7 @@ type materials struct {
 	unit                   int     // see SetMaxima
 	contrast               float64 // of the operator
 	idle                   idleRows
-	edges                  faceCache
+	edges                  edgeCache
 	porous                 bool  // see Porous
 	widthless              bool  // fixed areas may be lines without width
 	density, absorption    share // of the source and the screening

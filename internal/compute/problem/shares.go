@@ -10,6 +10,7 @@ type share struct {
 	node   node // of the values, or else of the free part
 	values bool // node has the values
 	spread bool // squares may differ from their points
+	cuts   *edgeCache
 }
 
 // shareOf returns the share of a part.
@@ -17,7 +18,7 @@ func (p *Problem) shareOf(q part) (s share) {
 	if q.zero() {
 		return share{node: constant(0), values: true}
 	}
-	s.node, s.values = constant(1), q.covers()
+	s.node, s.values, s.cuts = constant(1), q.covers(), new(edgeCache)
 	if s.values {
 		s.node = q.node
 	}
@@ -54,30 +55,38 @@ func (p *rows) overSquares(s share, iy, col int, dst []float64) error {
 		_, right := around(hi-1, m.NX, m.PeriodicColumns())
 		return box{left, right, top, bottom}
 	}
-	a := p.newArea()
-	a.direct(true)
-	var cut []int // by place: the points whose squares have an edge
-	err := s.node.eachJump(col, col+len(dst), square, func(n node, ix int) error {
-		b := square(ix, ix+1)
-		a.take(n)
-		mean := a.mean(b.left, b.right, b.top, b.bottom)
-		if !s.values {
-			mean = float64(mean * dst[ix-col])
-		}
-		dst[ix-col], cut = mean, append(cut, ix)
-		return nil
+	var fixed []bool
+	list, err := s.cuts.of(iy, col, col+len(dst), m.NX, func(lo, hi int) (list []edged, err error) {
+		a := p.newArea()
+		a.direct(true)
+		err = s.node.eachJump(lo, hi, square, func(n node, ix int) error {
+			b := square(ix, ix+1)
+			a.take(n)
+			list = append(list, edged{ix, a.mean(b.left, b.right, b.top, b.bottom)})
+			return nil
+		})
+		return list, err
 	})
-	if err != nil || p.fixed.none() || !p.fixed.covers() {
-		return err
-	}
-	here, err := p.material(iy)
 	if err != nil {
 		return err
 	}
+	if !p.fixed.none() && p.fixed.covers() {
+		here, err := p.material(iy)
+		if err != nil {
+			return err
+		}
+		fixed = here.fixed[col:]
+	}
 	for i := range dst {
-		if len(cut) > 0 && cut[0] == col+i {
-			cut = cut[1:]
-		} else if here.fixed[col+i] {
+		for len(list) > 0 && list[0].ix < col+i {
+			list = list[1:]
+		}
+		switch {
+		case len(list) > 0 && list[0].ix == col+i && s.values:
+			dst[i] = list[0].v
+		case len(list) > 0 && list[0].ix == col+i:
+			dst[i] = float64(list[0].v * dst[i])
+		case fixed != nil && fixed[i]:
 			dst[i] = 0
 		}
 	}
