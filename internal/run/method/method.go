@@ -86,7 +86,7 @@ func Open(ctx context.Context, o Options) (Method, error) {
 	if o.Levels != nil {
 		return openCycles(ctx, o)
 	}
-	return openSweeps(o)
+	return OpenSweeps(o)
 }
 
 // Sweeps is Jacobi's method.
@@ -98,7 +98,8 @@ type Sweeps struct {
 	gpu *cuda.Backend // Backend, if that is a *cuda.Backend
 }
 
-func openSweeps(o Options) (*Sweeps, error) {
+// OpenSweeps opens Jacobi's method.
+func OpenSweeps(o Options) (*Sweeps, error) {
 	s := &Sweeps{o: o}
 	if o.Driver != nil {
 		b, err := cuda.New(o.Driver, o.Layout, o.GPU)

@@ -9,7 +9,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"jacobi/configs"
-	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/cpu/kernel"
@@ -24,6 +23,15 @@ import (
 // rankMemory returns, by rank, the memory that its report will state: fields with halos, the source and the fixed
 // points of the operator, scratch and, on the CPU, a copy of the stripe for checkpoints.
 func rankMemory(cfg configs.Config, at hosts.Places, s *setup.Setup, onGPUs bool) ([]int64, error) {
+	name, on := cfg.Device.Kernel, setup.DeviceOf(onGPUs)
+	if name == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
+		name = ""
+	}
+	if !onGPUs {
+		if _, err := kernel.Find(name, s.Mesh.DType); err != nil {
+			return nil, fmt.Errorf("device.kernel %q: %w", name, err)
+		}
+	}
 	type shape struct{ held, threads int } // determines the need of a rank
 	known := map[shape]int64{}
 	need := make([]int64, s.Ranks)
@@ -31,11 +39,10 @@ func rankMemory(cfg configs.Config, at hosts.Places, s *setup.Setup, onGPUs bool
 		l, threads := s.Layout(r), threadsOf(cfg.Device, at.Ranks[r].LocalSize)
 		like := shape{l.Held().Rows(), threads}
 		if _, ok := known[like]; !ok {
-			bytes, err := backendBytes(cfg, at, s, r, threads, onGPUs)
-			if err != nil {
+			var err error
+			if known[like], err = s.Bytes(cfg, r, on, cpu.Options{Threads: threads, Kernel: name}); err != nil {
 				return nil, err
 			}
-			known[like] = bytes
 		}
 		need[r] = known[like]
 		if cfg.Checkpoint.On() && !onGPUs {
@@ -52,26 +59,6 @@ func threadsOf(d configs.Device, localSize int) int {
 		return d.Threads
 	}
 	return cpu.ThreadsOn(float64(runtime.NumCPU()) / float64(localSize))
-}
-
-func backendBytes(cfg configs.Config, at hosts.Places, s *setup.Setup, rank, threads int, onGPUs bool) (int64,
-	error) {
-	name := cfg.Device.Kernel
-	if name == "auto" || len(at.Here) == 0 { // other hosts may support kernels that this one does not
-		name = ""
-	}
-	if !onGPUs {
-		if _, err := kernel.Find(name, s.Mesh.DType); err != nil {
-			return 0, fmt.Errorf("device.kernel %q: %w", name, err)
-		}
-	}
-	switch {
-	case s.Levels != nil:
-		return s.LevelBytes(cfg, rank, onGPUs), nil
-	case onGPUs:
-		return cuda.MemoryBytes(s.Layout(rank), s.Ranks > 1 && cfg.Halo.Transport != "nats"), nil
-	}
-	return cpu.MemoryBytes(s.Layout(rank), cpu.Options{Threads: threads, Kernel: name})
 }
 
 // savedBytes returns the bytes that a rank saves in a checkpoint.

@@ -15,8 +15,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"jacobi/configs"
-	"jacobi/cuda"
-	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/hosts"
@@ -113,18 +111,16 @@ func divide(cfg configs.Config, at hosts.Places, prob *problem.Problem, onGPUs b
 	}
 	mesh, n := prob.Mesh(), len(at.Ranks)
 	low := solver.MinRows(mesh.Interior(), n)
-	backend, preferred, most := "CPU", cpu.PreferredDepth(mesh, low), cpu.MaxSweeps(mesh)
-	if onGPUs {
-		backend, preferred, most = "CUDA", cuda.PreferredDepth(mesh, prob.Operator(), low, cfg.Solver.NormEvery),
-			cuda.MaxSweeps(mesh)
-	}
+	device := setup.DeviceOf(onGPUs)
+	preferred, most := device.Passes(mesh, prob.Operator(), low, cfg.Solver.NormEvery)
 	depth, auto := setup.DepthOf(cfg, mesh, preferred)
 	why, method := "halo.depth", cfg.Solver.Entry()
 	switch beyond := len(at.Names()) > 1 && cfg.Halo.Transport != "p2p" || cfg.Halo.Transport == "nats"; {
 	case method.Halo > 0:
 		why = "of solver.method " + method.Name
 	case auto:
-		why = fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe", backend, low)
+		why = fmt.Sprintf("auto: preferred by the %s backend, at most the %d rows of the lowest stripe",
+			strings.ToUpper(string(device)), low)
 		if n > 1 && beyond && 2*preferred <= low {
 			why += "; the ranks measure the network and may take a multiple of it"
 		}

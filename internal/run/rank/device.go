@@ -8,14 +8,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/internal/base/awake"
-	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/device"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
-	"jacobi/solver"
+	"jacobi/internal/run/setup"
 )
 
 // openDevices opens the GPUs of this node as device.backend and device.select say.
@@ -41,30 +39,8 @@ func (s *session) openDevices(context.Context) error {
 // sweepsOnGPU reports whether a GPU sweeps this rank's stripe.
 func (d *devices) sweepsOnGPU() bool { return d.gpus.WhyCPU == nil }
 
-// deviceName returns the kind of this rank's device, as the roster names it.
-func (d *devices) deviceName() string {
-	if d.sweepsOnGPU() {
-		return "cuda"
-	}
-	return "cpu"
-}
-
-// preferredDepth returns the halo depth that suits this rank's device.
-func (r *run) preferredDepth(m solver.Mesh) int {
-	minRows := solver.MinRows(m.Interior(), r.working)
-	if r.sweepsOnGPU() {
-		return cuda.PreferredDepth(m, r.problem.Operator(), minRows, r.Config.Solver.NormEvery)
-	}
-	return cpu.PreferredDepth(m, minRows)
-}
-
-// maxPassSweeps returns the largest number of sweeps that the device does in a pass.
-func (d *devices) maxPassSweeps(mesh solver.Mesh) int {
-	if d.sweepsOnGPU() {
-		return cuda.MaxSweeps(mesh)
-	}
-	return cpu.MaxSweeps(mesh)
-}
+// device returns the kind of this rank's device.
+func (d *devices) device() setup.Device { return setup.DeviceOf(d.sweepsOnGPU()) }
 
 // takeGPU chooses this rank's GPU, if one sweeps, and pins the rank to the cores near it. All ranks call it, because
 // they find out together which GPUs are shared.

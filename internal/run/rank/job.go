@@ -196,7 +196,7 @@ func (r *run) leaveIdle(comm *roster.Comm) error {
 	near := 1
 	for _, g := range comm.Groups() {
 		switch {
-		case g.First.Device != "cuda":
+		case g.First.Device != string(setup.GPU):
 			return nil
 		case g.First.Rank <= near && roster.InOneMemory(first, g.First) && roster.SharesDevices(first, g.First):
 			near = g.End

@@ -55,7 +55,9 @@ func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
 	}
 	if !r.idle() {
 		mesh := r.problem.Mesh()
-		share.Device, share.Depth, share.MaxSweeps = r.deviceName(), r.preferredDepth(mesh), r.maxPassSweeps(mesh)
+		share.Device = string(r.device())
+		share.Depth, share.MaxSweeps = r.device().Passes(mesh, r.problem.Operator(),
+			solver.MinRows(mesh.Interior(), r.working), r.Config.Solver.NormEvery)
 	}
 	if r.planned == nil && r.Origin.Rank == 0 {
 		if r.planned, err = r.problem.Contents(ctx); err != nil {

@@ -116,7 +116,7 @@ func (r *run) startStats() *stats.Reporter {
 	s := r.layout.Stripe
 	o := stats.Options{Comm: r.comm, Step: r.step(), Max: r.Config.Solver.MaxIterations, HostWaits: !r.gpuWaits(),
 		Points: float64(s.Rows()) * float64(r.layout.Mesh.NX) * float64(r.sweepsOf(1)), Add: r.addStats,
-		Rank: stats.Rank{Host: r.comm.Self().Host, Backend: r.deviceName(), Device: r.method.About().Device,
+		Rank: stats.Rank{Host: r.comm.Self().Host, Backend: string(r.device()), Device: r.method.About().Device,
 			Stripe: [2]int{s.Lo, s.Hi}, Start: r.resumed.Start.Iterations,
 			Memory: stats.Memory{Field: r.memoryBytes()}}}
 	if g := r.chosen; g != nil {

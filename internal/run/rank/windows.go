@@ -11,6 +11,7 @@ import (
 	"jacobi/halo"
 	"jacobi/internal/base/awake"
 	"jacobi/internal/net/roster"
+	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -38,7 +39,7 @@ type windowAnswer struct {
 // openWindows opens this rank's window and maps those of other ranks. All ranks call it and agree on which pairs write
 // into each other's memory.
 func (r *run) openWindows(ctx context.Context) (w windows, err error) {
-	onGPU := func(g roster.Group) bool { return g.First.Device == "cuda" }
+	onGPU := func(g roster.Group) bool { return g.First.Device == string(setup.GPU) }
 	if r.id.Size == 1 && r.sweepsOnGPU() {
 		self := halo.Info{Transport: transportSelf, Why: "the rank is its own neighbour"}
 		w.deviceMemory = [2]halo.Info{self, self}
@@ -114,7 +115,7 @@ func (r *run) wanted() (ranks []int) {
 // noWindow returns why a rank with a GPU cannot share memory with rank m; "" if they may try.
 func noWindow(self, m roster.Member) string {
 	switch {
-	case m.Device != "cuda":
+	case m.Device != string(setup.GPU):
 		return fmt.Sprintf("rank %d has no GPU", m.Rank)
 	case !roster.InOneMemory(self, m):
 		return fmt.Sprintf("rank %d is on another node, or in another container", m.Rank)
@@ -172,7 +173,7 @@ func (r *run) settleSide(w *windows, side solver.Side, to roster.Member, mine, t
 		w.deviceMemory[side] = halo.Info{Transport: transportPeer, Why: "same node, device memory mapped by CUDA IPC"}
 		return nil
 	}
-	if r.Config.Halo.Transport == string(halo.ModeP2P) && to.Device == r.deviceName() {
+	if r.Config.Halo.Transport == string(halo.ModeP2P) && to.Device == string(r.device()) {
 		return fmt.Errorf("halo.transport \"p2p\": no peer memory between ranks %d and %d: %s", r.id.Rank, to.Rank,
 			fault)
 	}

@@ -9,7 +9,7 @@ import (
 	"jacobi/cuda"
 	"jacobi/cuda/driver"
 	"jacobi/halo"
-	cpulevels "jacobi/internal/compute/cpu/levels"
+	"jacobi/internal/compute/cpu"
 	"jacobi/solver"
 	"jacobi/solver/jacobi"
 	"jacobi/solver/methods"
@@ -152,8 +152,9 @@ func Working(c configs.Config, mesh solver.Mesh, op solver.Operator, ranks, near
 		return ranks, err
 	}
 	sharing := (near + g.Count - 1) / g.Count
-	if float64(few.LevelBytes(c, 0, true))*float64(sharing) > freeShare*float64(g.Bytes) {
-		return ranks, nil
+	bytes, err := few.Bytes(c, 0, GPU, cpu.Options{})
+	if err != nil || float64(bytes)*float64(sharing) > freeShare*float64(g.Bytes) {
+		return ranks, err
 	}
 	all, err := New(Options{Mesh: mesh, Operator: op, Method: method, Ranks: ranks, Depth: depth})
 	if err != nil {
@@ -182,21 +183,4 @@ func Idle(c configs.Config, working int) string {
 	}
 	return fmt.Sprintf("multigrid runs on %d of %d ranks: rows between nodes travel through the hosts, which takes "+
 		"longer than more GPUs save (with halo.transport nats or direct, all ranks work)", working, c.Run.Ranks)
-}
-
-// LevelBytes returns the memory of a rank of multigrid.
-func (s *Setup) LevelBytes(cfg configs.Config, rank int, onGPUs bool) int64 {
-	levels := s.LevelLayout(rank)
-	bytesOf, cgBytes := cpulevels.MemoryBytes, cpulevels.CGBytes
-	if onGPUs {
-		bytesOf, cgBytes = cuda.LevelsBytes, cuda.CGBytes
-	}
-	bytes := bytesOf(levels)
-	if onGPUs && s.Ranks > 1 && cfg.Halo.Transport != "nats" {
-		bytes += cuda.WindowBytes(levels, s.Ranks)
-	}
-	if cfg.Solver.Accelerated(s.Operator.Fixed != nil || s.Operator.Weighted) {
-		bytes += cgBytes(levels)
-	}
-	return bytes
 }

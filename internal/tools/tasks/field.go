@@ -17,6 +17,7 @@ import (
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/method"
 	"jacobi/internal/run/setup"
 	"jacobi/internal/tools/soak"
 	"jacobi/solver"
@@ -51,22 +52,6 @@ func closeAll(closes []func() error) error {
 	return errors.Join(errs...)
 }
 
-// layoutAlone returns the layout of the whole mesh on one rank and the most sweeps of a pass, which are at most most,
-// with halos of the given depth unless the configuration says otherwise.
-func (s *soaking) layoutAlone(depth, most int) (solver.Layout, int, error) {
-	if d := s.Config.Halo.Depth; d > 0 {
-		depth = d
-	}
-	alone, err := setup.New(setup.Options{Mesh: s.Layout.Mesh, Operator: s.Layout.Operator, Ranks: 1, MaxSweeps: most,
-		Depth: setup.Depth{Rows: depth, Sweeps: depth}})
-	if err != nil {
-		return solver.Layout{}, 0, err
-	}
-	whole := alone.Layout(0)
-	whole.Magnitude = s.Layout.Magnitude
-	return whole, alone.Sweeps, nil
-}
-
 // openAlone opens the field of the whole mesh on this rank's GPU or, with the given options, on the CPU.
 func (s *soaking) openAlone(ctx context.Context, onGPU bool, c cpu.Options) (f *field, err error) {
 	var closes []func() error
@@ -76,15 +61,17 @@ func (s *soaking) openAlone(ctx context.Context, onGPU bool, c cpu.Options) (f *
 		}
 	}()
 	mesh := s.Layout.Mesh
-	depth, most := cpu.PreferredDepth(mesh, mesh.Interior().Rows()), cpu.MaxSweeps(mesh)
-	if onGPU {
-		depth, most = cuda.PreferredDepth(mesh, s.Layout.Operator, mesh.Interior().Rows(), 1),
-			cuda.MaxSweeps(mesh)
+	depth, most := setup.DeviceOf(onGPU).Passes(mesh, s.Layout.Operator, mesh.Interior().Rows(), 1)
+	if d := s.Config.Halo.Depth; d > 0 {
+		depth = d
 	}
-	whole, sweeps, err := s.layoutAlone(depth, most)
+	alone, err := setup.New(setup.Options{Mesh: mesh, Operator: s.Layout.Operator, Ranks: 1, MaxSweeps: most,
+		Depth: setup.Depth{Rows: depth, Sweeps: depth}})
 	if err != nil {
 		return nil, err
 	}
+	whole := alone.Layout(0)
+	whole.Magnitude = s.Layout.Magnitude
 	links, err := halo.Connect(ctx, halo.Options{ // with itself, as a mesh with periodic rows needs
 		Ends: halo.Ends(halo.RunIDOf(s.Comm.Self().RunID), mesh, []solver.Stripe{whole.Stripe}, whole.Depth, 0),
 		Mode: halo.ModeAuto,
@@ -94,42 +81,24 @@ func (s *soaking) openAlone(ctx context.Context, onGPU bool, c cpu.Options) (f *
 		return nil, err
 	}
 	closes = append(closes, links.Close)
-	var b interface {
-		solver.Backend
-		Close() error
-	}
+	o := method.Options{Setup: alone, Layout: whole, CPU: c,
+		OnClose: func(f func() error) { closes = append(closes, f) }}
 	if onGPU {
-		b, err = cuda.New(s.Driver, whole,
-			cuda.Options{Device: s.GPU.Index, Sole: s.Sole, Timeout: s.Config.Halo.Timeout})
-	} else {
-		b, err = cpu.New(whole, c)
+		o.Driver = s.Driver
+		o.GPU = cuda.Options{Device: s.GPU.Index, Sole: s.Sole, Timeout: s.Config.Halo.Timeout}
 	}
+	m, err := method.OpenSweeps(o)
 	if err != nil {
 		return nil, err
 	}
-	closes = append(closes, b.Close)
-	x, closeExchange, err := openExchange(b, links)
-	if err != nil {
+	if err := m.Connect(links.Rows(), [2]*cuda.Window{}, nil); err != nil {
 		return nil, err
 	}
-	closes = append(closes, closeExchange)
-	if f, err = newField(soak.Alone, whole, sweeps, b, x); err != nil {
+	if f, err = newField(soak.Alone, whole, alone.Sweeps, m.Backend, m.Exchange); err != nil {
 		return nil, err
 	}
 	f.closes = closes
 	return f, nil
-}
-
-// openExchange opens the exchange of a rank with itself.
-func openExchange(b solver.Backend, links *halo.Links) (solver.Exchange, func() error, error) {
-	if g, ok := b.(*cuda.Backend); ok {
-		x, err := cuda.NewExchange(g, true, [2]*cuda.Window{}, links.Rows())
-		if err != nil {
-			return nil, nil, err
-		}
-		return x, x.Close, nil
-	}
-	return solver.NewHostExchange(links.Rows(), solver.HostOptions{}), func() error { return nil }, nil
 }
 
 // sweep does the given number of sweeps from initial. It calls before with the sweeps done before each pass, and gives
