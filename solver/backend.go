@@ -53,6 +53,9 @@ type Sweeper interface {
 	Undo() error
 	// Limits returns what the sweeper can do.
 	Limits() Limits
+	// HaloRows are those of Depth rows: CopyEdge copies from next, between Edges and Interior, and SetHalo fills the
+	// halos of now, between Interior and the next Edges or Interior.
+	HaloRows
 }
 
 // Rows reads the field of one rank, or several arrays, one after the other.
@@ -65,9 +68,6 @@ type Rows interface {
 // and copies rows out for outputs and checkpoints.
 type Backend interface {
 	Sweeper
-	// HaloRows are those of Depth rows: CopyEdge copies from next, between Edges and Interior, and SetHalo fills the
-	// halos of now, between Interior and the next Edges or Interior.
-	HaloRows
 	// Rows are those of now.
 	Rows
 	Close() error

@@ -80,7 +80,7 @@ type options struct {
 }
 
 // run sweeps a loaded field until the run ends.
-func run(ctx context.Context, s jacobi.Rows, x solver.Exchange, r solver.Reducer, o options) (solver.Result, error) {
+func run(ctx context.Context, s solver.Sweeper, x solver.Exchange, r solver.Reducer, o options) (solver.Result, error) {
 	sums := solver.NewReductions(r, &solver.Watch{OnStep: o.OnStep})
 	it, err := jacobi.New(s, x, sums.Watch, jacobi.Options{Depth: o.Depth, MaxSweeps: o.MaxSweeps,
 		Sweeps: o.Start.Iterations, Norms: o.Norms, Initial: o.Initial, Ahead: o.Ahead})

@@ -151,7 +151,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	if request != nil {
 		cfg = probe.Config(cfg)
 	}
-	log, err := logging.New(cfg.Log, origin.Rank)
+	log, err := logging.New(zapcore.Lock(os.Stderr), cfg.Log.Level, cfg.Log.Format, origin.Rank)
 	if err != nil {
 		return "", err
 	}

@@ -79,7 +79,7 @@ func validConfig(file string, set []string) (configs.Config, error) {
 
 // serveNode runs an agent until a signal ends it. metricsAt is where it serves metrics; "": nowhere.
 func serveNode(ctx context.Context, cfg configs.Config, slots int, metricsAt string, scr *screen) error {
-	log, err := logging.NewTo(scr, cfg.Log, -1)
+	log, err := logging.New(scr, cfg.Log.Level, cfg.Log.Format, -1)
 	if err != nil {
 		return err
 	}

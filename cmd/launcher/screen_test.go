@@ -192,7 +192,7 @@ func TestScreenEscapesControlCharacters(t *testing.T) {
 	}
 	for _, format := range []string{"console", "json"} {
 		errs.Reset()
-		log, err := logging.NewTo(s, configs.Log{Level: "info", Format: format}, -1)
+		log, err := logging.New(s, "info", format, -1)
 		if err != nil {
 			t.Fatal(err)
 		}

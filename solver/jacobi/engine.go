@@ -13,7 +13,7 @@ import (
 // whose norm ends it. A rank may have several engines, each with its own mesh, sweeper and links.
 type Engine struct {
 	Options
-	rows     Rows
+	rows     solver.Sweeper
 	exchange solver.Exchange
 	watch    *solver.Watch
 	align    int // passes that are not short for another reason end at multiples of this; 0: anywhere
@@ -37,14 +37,8 @@ type Options struct {
 	Ahead int
 }
 
-// Rows are the part of a solver.Backend that an Engine needs.
-type Rows interface {
-	solver.Sweeper
-	solver.HaloRows
-}
-
 // New returns an Engine for a field that b has loaded, with its halos. w measures the calls.
-func New(b Rows, x solver.Exchange, w *solver.Watch, o Options) (*Engine, error) {
+func New(b solver.Sweeper, x solver.Exchange, w *solver.Watch, o Options) (*Engine, error) {
 	if limit := b.Limits().MaxSweeps; o.MaxSweeps < 1 || o.MaxSweeps > limit {
 		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", o.MaxSweeps, limit)
 	}

@@ -4,29 +4,23 @@ package logging
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"jacobi/configs"
 	"jacobi/internal/base/show"
 )
 
-// New returns a logger that writes to stderr. Its JSON entries carry the rank unless that is negative.
-func New(c configs.Log, rank int) (*zap.Logger, error) {
-	return NewTo(zapcore.Lock(os.Stderr), c, rank)
-}
-
-// NewTo is like New, but the logger writes to w.
-func NewTo(w zapcore.WriteSyncer, c configs.Log, rank int) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(c.Level)
+// New returns a logger that writes to w entries of a level, such as "info", and above, in a format: console or json. JSON
+// entries carry the rank unless that is negative.
+func New(w zapcore.WriteSyncer, level, format string, rank int) (*zap.Logger, error) {
+	least, err := zapcore.ParseLevel(level)
 	if err != nil {
-		return nil, fmt.Errorf("log.level %q: %w", c.Level, err)
+		return nil, fmt.Errorf("log.level %q: %w", level, err)
 	}
 	var encoder zapcore.Encoder
-	switch c.Format {
+	switch format {
 	case "json":
 		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
 	case "console":
@@ -35,10 +29,10 @@ func NewTo(w zapcore.WriteSyncer, c configs.Log, rank int) (*zap.Logger, error) 
 		e.CallerKey = ""
 		encoder = zapcore.NewConsoleEncoder(e)
 	default:
-		return nil, fmt.Errorf("log.format %q: allowed are console and json", c.Format)
+		return nil, fmt.Errorf("log.format %q: allowed are console and json", format)
 	}
-	log := zap.New(zapcore.NewCore(encoder, visible{w}, level))
-	if rank >= 0 && c.Format == "json" { // on a console the launcher tags every line with the rank
+	log := zap.New(zapcore.NewCore(encoder, visible{w}, least))
+	if rank >= 0 && format == "json" { // on a console the launcher tags every line with the rank
 		log = log.With(zap.Int("rank", rank))
 	}
 	return log, nil

@@ -94,7 +94,7 @@ type Progress interface {
 
 // Run starts the ranks of p and watches them until all have ended. An error means that they could not be started.
 func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
-	log, err := logging.NewTo(o.Screen, p.Config.Log, -1)
+	log, err := logging.New(o.Screen, p.Config.Log.Level, p.Config.Log.Format, -1)
 	if err != nil {
 		return end, err
 	}
