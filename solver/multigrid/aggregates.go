@@ -109,16 +109,6 @@ func (p *Plan) aggregated(levels *aggregation.Levels) *Plan {
 	return &a
 }
 
-// divideAggregates returns the unknowns of level 1 that belong to ranks with the given stripes of level 0.
-func (p *Plan) divideAggregates(stripes []solver.Stripe) []solver.Stripe {
-	unknowns := make([]solver.Stripe, len(stripes))
-	for r, s := range stripes {
-		tiles := p.Tiling.Owned(s)
-		unknowns[r] = solver.Stripe{Lo: int(p.Aggregates.First[tiles.Lo]), Hi: int(p.Aggregates.First[tiles.Hi])}
-	}
-	return unknowns
-}
-
 // allParts returns the parts of all ranks.
 func (g *Grid) allParts(ctx context.Context, own []byte) ([][]byte, error) {
 	if g.Exchange == nil {

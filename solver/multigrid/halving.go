@@ -67,15 +67,6 @@ func (h Halving) From(i int) int {
 	return ceilDiv(i, 2)
 }
 
-// divide returns the coarse rows of ranks that own the given fine rows.
-func (h Halving) divide(stripes []solver.Stripe) []solver.Stripe {
-	coarse := make([]solver.Stripe, len(stripes))
-	for r, s := range stripes {
-		coarse[r] = solver.Stripe{Lo: h.From(s.Lo), Hi: h.From(s.Hi)}
-	}
-	return coarse
-}
-
 // next returns the number of intervals to which n are coarsened.
 func next(n int) int {
 	if n <= coarsestIntervals {

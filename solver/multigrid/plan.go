@@ -227,16 +227,21 @@ func (p *Plan) Times(level int) int {
 	return 1
 }
 
-// Below returns the rows of the next coarser level that belong to stripes of the given one.
+// Below returns the rows of the next coarser level, or its unknowns, that belong to stripes of the given one.
 func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
-	l := p.Levels[level]
-	if p.Aggregates != nil {
-		return p.divideAggregates(stripes)
+	l, below := p.Levels[level], make([]solver.Stripe, len(stripes))
+	for r, s := range stripes {
+		switch {
+		case p.Aggregates != nil:
+			tiles := p.Tiling.Owned(s)
+			below[r] = solver.Stripe{Lo: int(p.Aggregates.First[tiles.Lo]), Hi: int(p.Aggregates.First[tiles.Hi])}
+		case p.Weighted:
+			below[r] = solver.Stripe{Lo: l.HalveY.From(s.Lo), Hi: l.HalveY.From(s.Hi)}
+		default:
+			below[r] = solver.Stripe{Lo: ceilDiv(s.Lo*l.Y.Coarse, l.Y.Fine), Hi: ceilDiv(s.Hi*l.Y.Coarse, l.Y.Fine)}
+		}
 	}
-	if p.Weighted {
-		return l.HalveY.divide(stripes)
-	}
-	return l.Y.divide(stripes)
+	return below
 }
 
 // lowest returns the fewest rows of a stripe.
@@ -286,15 +291,6 @@ func (a Axis) Weight(coarse, i int) float32 {
 		n *= 2
 	}
 	return float32(float64(n) / (float64(a.Fine) * float64(a.Fine)))
-}
-
-// divide returns the coarse rows of ranks that own the given fine rows.
-func (a Axis) divide(stripes []solver.Stripe) []solver.Stripe {
-	coarse := make([]solver.Stripe, len(stripes))
-	for r, s := range stripes {
-		coarse[r] = solver.Stripe{Lo: ceilDiv(s.Lo*a.Coarse, a.Fine), Hi: ceilDiv(s.Hi*a.Coarse, a.Fine)}
-	}
-	return coarse
 }
 
 func ceilDiv(a, b int) int { return -solver.FloorDiv(-a, b) }

@@ -19,17 +19,7 @@ type CGFactory func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error)
 
 // RunCG compares the scalar products and the steps of conjugate gradients with the definitions of
 // multigrid.CG, bit by bit.
-func RunCG(t *testing.T, open CGFactory) { runCG(t, open, someCases()) }
-
-func runCG(t *testing.T, open CGFactory, cases []Case) {
-	for _, c := range Sample(cases) {
-		t.Run(c.String(), func(t *testing.T) {
-			if err := CheckCG(t.Context(), c, open); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
+func RunCG(t *testing.T, open CGFactory) { runCases(t, open, someCases(), CheckCG) }
 
 // acceleratedRanks returns the ranks of a case with the CG of each.
 func acceleratedRanks(ctx context.Context, c Case, plan *multigrid.Plan, op solver.Operator, v values,

@@ -135,15 +135,15 @@ const cycles = 2
 const agglomeratedPoints = 500
 
 // Run runs the cases without fixed points inside the mesh.
-func Run(t *testing.T, open Factory) { runCases(t, open, Cases()) }
+func Run(t *testing.T, open Factory) { runCases(t, open, Cases(), Check) }
 
 // RunFixed runs the cases with fixed points inside the mesh.
-func RunFixed(t *testing.T, open Factory) { runCases(t, open, FixedCases()) }
+func RunFixed(t *testing.T, open Factory) { runCases(t, open, FixedCases(), Check) }
 
-func runCases(t *testing.T, open Factory, cases []Case) {
+func runCases[F any](t *testing.T, open F, cases []Case, check func(context.Context, Case, F) error) {
 	for _, c := range Sample(cases) {
 		t.Run(c.String(), func(t *testing.T) {
-			if err := Check(t.Context(), c, open); err != nil {
+			if err := check(t.Context(), c, open); err != nil {
 				t.Fatal(err)
 			}
 		})

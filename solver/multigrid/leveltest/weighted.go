@@ -14,10 +14,10 @@ import (
 )
 
 // RunWeighted runs the cases of weighted operators.
-func RunWeighted(t *testing.T, open Factory) { runCases(t, open, WeightedCases()) }
+func RunWeighted(t *testing.T, open Factory) { runCases(t, open, WeightedCases(), Check) }
 
 // RunWeightedCG is RunCG for weighted operators.
-func RunWeightedCG(t *testing.T, open CGFactory) { runCG(t, open, WeightedCases()) }
+func RunWeightedCG(t *testing.T, open CGFactory) { runCases(t, open, WeightedCases(), CheckCG) }
 
 // WeightedCases returns the cases of weighted operators: walls of every kind, even and odd numbers of intervals,
 // directions that are coarsened together, one after the other or not at all, and several ranks.
