@@ -156,7 +156,7 @@ func (w *weighted) cycles(level int) error {
 	if level == len(w.levels)-1 {
 		return w.coarsest.call.launch(w.stream)
 	}
-	for i := range w.layout.Plan.Times(level) {
+	for i := range w.layout.Plan.CycleIndex(level) {
 		if err := w.down(level, i > 0); err != nil {
 			return err
 		}

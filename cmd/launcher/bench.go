@@ -351,7 +351,7 @@ func (b *bench) measure(ctx, told context.Context, p *plan.Plan) (scaling.Record
 			return none, err
 		}
 		b.screen.Say(fmt.Sprintf("%d x %d, %s: run %d of %d: %.4g s, %.3f GLUP/s", p.Mesh.NX, p.Mesh.NY,
-			english.Plural(len(p.Ranks), "rank", ""),
+			english.Plural(len(p.Placements), "rank", ""),
 			i+1, b.repeat, runs[i].Times.Sweeps, runs[i].GLUPS))
 	}
 	rec, err := scaling.NewRecord(b.kind, runs)
@@ -399,14 +399,14 @@ func (b *bench) once(ctx, told context.Context, p *plan.Plan) (output.Report, er
 
 // failed reports a failure of one case, which ends the benchmark.
 func (b *bench) failed(p *plan.Plan, err error) error {
-	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.Mesh.NX, p.Mesh.NY, english.Plural(len(p.Ranks), "rank", ""), err))
+	b.screen.fail(fmt.Sprintf("%d x %d, %s: %v", p.Mesh.NX, p.Mesh.NY, english.Plural(p.Ranks, "rank", ""), err))
 	return exit(launch.ExitFailed)
 }
 
 // progress shows a bar on a terminal. Elsewhere the line that follows each run suffices.
 func (b *bench) progress(p *plan.Plan) attempt.Progress {
 	if b.screen.barred() {
-		return newProgress(b.screen, p.Config.Solver, len(p.Ranks))
+		return newProgress(b.screen, p.Config.Solver, len(p.Placements))
 	}
 	return noProgress{}
 }

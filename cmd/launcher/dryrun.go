@@ -74,7 +74,7 @@ func printPlan(ctx context.Context, w io.Writer, p *plan.Plan, warnings []string
 		pictures, bytesText(available), bound)
 	if l := p.Levels; l != nil && l.Plan.Weighted {
 		fmt.Fprintf(&b, "# Hard coefficients: about %s more for each rank if the cycles go over to aggregates\n#\n",
-			bytesText(l.Plan.AggregateBytes(len(p.Ranks))))
+			bytesText(l.Plan.AggregateBytes(len(p.Placements))))
 	}
 	table, err := rankTable(p)
 	if err != nil {
@@ -110,7 +110,7 @@ func rankTable(p *plan.Plan) ([]byte, error) {
 		heading += "\tGPU\tname\tUUID\twhy"
 	}
 	fmt.Fprintln(t, heading)
-	for r, at := range p.Ranks {
+	for r, at := range p.Placements {
 		s := p.Stripes[r]
 		fmt.Fprintf(t, "%d\t%s\t%d of %d\t%v\t%d\t%s", r, at.Host, at.LocalRank, at.LocalSize, s, s.Rows(),
 			bytesText(p.Memory[r]))

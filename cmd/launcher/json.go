@@ -38,8 +38,8 @@ func planEvent(p *plan.Plan, start int) (events.Event, error) {
 	}
 	e := events.Plan{Schema: events.Schema, Version: version.String(), Start: start, Text: p.String(),
 		Depth:  p.Depth.Rows,
-		Config: config, Ranks: make([]events.Rank, len(p.Ranks))}
-	for r, at := range p.Ranks {
+		Config: config, Ranks: make([]events.Rank, len(p.Placements))}
+	for r, at := range p.Placements {
 		e.Ranks[r] = events.Rank{Rank: r, Host: at.Host, LocalRank: at.LocalRank, MemoryBytes: p.Memory[r],
 			Stripe: [2]int{p.Stripes[r].Lo, p.Stripes[r].Hi}}
 		if len(p.Choices) > 0 && p.Choices[r] != nil {

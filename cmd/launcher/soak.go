@@ -124,7 +124,7 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 		scr.warn(fmt.Sprintf("--flip-bit: in round %d, rank %d begins with a wrong bit in row %d", order.Flip.Round,
 			order.Flip.Rank, order.Flip.Row))
 	}
-	shown := &soakProgress{screen: scr, both: len(p.Ranks) > 1}
+	shown := &soakProgress{screen: scr, both: len(p.Placements) > 1}
 	if o.asJSON {
 		shown.lines = scr.data
 	}
@@ -172,9 +172,9 @@ func (o *soakOptions) order(p *plan.Plan) (soak.Order, error) {
 		return order, fmt.Errorf("--flip-bit %q: %w", o.flip, err)
 	}
 	rows := p.Mesh.Interior()
-	if f.Rank >= len(p.Ranks) || f.Row < rows.Lo || f.Row >= rows.Hi {
-		return order, fmt.Errorf("--flip-bit %q: allowed are ranks 0 to %d and rows %d to %d", o.flip, len(p.Ranks)-1,
-			rows.Lo, rows.Hi-1)
+	if f.Rank >= len(p.Placements) || f.Row < rows.Lo || f.Row >= rows.Hi {
+		return order, fmt.Errorf("--flip-bit %q: allowed are ranks 0 to %d and rows %d to %d", o.flip,
+			len(p.Placements)-1, rows.Lo, rows.Hi-1)
 	}
 	order.Flip = f
 	return order, nil
@@ -183,7 +183,7 @@ func (o *soakOptions) order(p *plan.Plan) (soak.Order, error) {
 // checkSoakMemory compares the memory of the ranks on this machine that sweep on CPUs, each with the whole mesh beside
 // its stripe, with what there is. Whether the memory of GPUs suffices turns out when the ranks start.
 func checkSoakMemory(ctx context.Context, p *plan.Plan) error {
-	if p.OnGPUs || len(p.Ranks) == 1 {
+	if p.OnGPUs || len(p.Placements) == 1 {
 		return nil
 	}
 	cfg := p.Config
@@ -193,7 +193,7 @@ func checkSoakMemory(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	need := p.BytesHere()
-	for _, r := range p.Ranks {
+	for _, r := range p.Placements {
 		if p.Here[r.Host] {
 			need += alone.Memory[0]
 		}

@@ -42,7 +42,7 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 			}
 		}
 		if m != nil {
-			m.Run().Begin(metrics.InfoOf(p.Config, len(p.Ranks)))
+			m.Run().Begin(metrics.InfoOf(p.Config, len(p.Placements)))
 			all = append(all, measured{m.Run()})
 		}
 		return append(all, announce(ctx, p, scr))
@@ -82,7 +82,7 @@ func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
 	if e := p.Expects(ctx); e.Hint != "" {
 		scr.Say(e.Hint)
 	}
-	return newProgress(scr, p.Config.Solver, len(p.Ranks))
+	return newProgress(scr, p.Config.Solver, len(p.Placements))
 }
 
 // conclude prints how the run ended, and returns its exit code as an error.

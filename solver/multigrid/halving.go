@@ -75,14 +75,14 @@ func next(n int) int {
 	return ceilDiv(n, 2)
 }
 
-// unlike is the contrast from which on larger levels do their cycles twice. Layers of unlike materials act on coarse
-// levels as a material that conducts much better along them than across, of which sweeps of points smooth little, so
-// that one cycle corrects little (docs/notebook/figures.md).
-const unlike = 50
+// strongContrast is the contrast from which on larger levels do their cycles twice. Layers of unlike materials act on
+// coarse levels as a material that conducts much better along them than across, of which sweeps of points smooth
+// little, so that one cycle corrects little (docs/notebook/figures.md).
+const strongContrast = 50
 
-// twice returns Plan.Twice of a weighted operator: levels of about 64 x 64 or 256 x 256 intervals.
-func twice(contrast float64) int {
-	if contrast < unlike {
+// wCyclePoints returns Plan.WCyclePoints of a weighted operator: levels of about 64 x 64 or 256 x 256 intervals.
+func wCyclePoints(contrast float64) int {
+	if contrast < strongContrast {
 		return 4900
 	}
 	return 70000
@@ -97,7 +97,7 @@ func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	}
 	w := mesh.Walls
 	x0, y0 := solver.Intervals(mesh.NX, w.Left), solver.Intervals(mesh.NY, w.Top)
-	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, Twice: twice(op.Contrast), Loose: op.Loose,
+	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, WCyclePoints: wCyclePoints(op.Contrast), Loose: op.Loose,
 		Tiling: aggregation.NewTiling(mesh, ratio)}
 	for x, y := x0, y0; ; {
 		fx, fy := float64(x0)/float64(x), float64(y0)/float64(y)

@@ -22,9 +22,9 @@ type Plan struct {
 	Weighted bool
 	// Loose is solver.Operator.Loose. A correction is then 0 at an unknown of the coarsest level.
 	Loose bool
-	// Twice is the largest number of points of a level on which a cycle of a weighted operator does its cycle twice
-	// (see Times). NewPlan sets it.
-	Twice int
+	// WCyclePoints is the largest number of points of a level whose cycle a cycle of a weighted operator does twice
+	// (see CycleIndex). NewPlan sets it.
+	WCyclePoints int
 	// Tiling divides the mesh of a weighted operator into the tiles of aggregates, and Aggregates are those: nil unless
 	// they take the place of the coarser levels (see Grid.Aggregate). Their unknowns are in float64.
 	Tiling     aggregation.Tiling
@@ -205,7 +205,7 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	for agglomerated = 1; len(stripes) > 1 && agglomerated < len(p.Levels)-1; agglomerated++ {
 		m := p.Levels[agglomerated].Mesh
 		next := p.Below(agglomerated-1, divided[agglomerated-1])
-		if m.NX*m.NY <= max(points, p.Twice) || lowest(next) < HaloDepth {
+		if m.NX*m.NY <= max(points, p.WCyclePoints) || lowest(next) < HaloDepth {
 			break
 		}
 		divided = append(divided, next)
@@ -213,12 +213,12 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	return divided, agglomerated
 }
 
-// Times returns how often a cycle does the cycle of a level that is held as a whole: twice on the first three levels
-// that have at most Twice points. On all smaller ones it would be many times, for GPUs at the price of a larger level.
-// The coarsest level is solved once.
-func (p *Plan) Times(level int) int {
+// CycleIndex returns how often a cycle does the cycle of a level that is held as a whole: twice on the first three
+// levels that have at most WCyclePoints points. On all smaller ones it would be many times, for GPUs at the price of a
+// larger level. The coarsest level is solved once.
+func (p *Plan) CycleIndex(level int) int {
 	first, coarsest := 1, len(p.Levels)-1
-	for m := p.Levels[1].Mesh; first < coarsest && m.NX*m.NY > p.Twice; m = p.Levels[first].Mesh {
+	for m := p.Levels[1].Mesh; first < coarsest && m.NX*m.NY > p.WCyclePoints; m = p.Levels[first].Mesh {
 		first++
 	}
 	if p.Weighted && first <= level && level < min(first+3, coarsest) {

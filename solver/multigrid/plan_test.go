@@ -196,7 +196,7 @@ func TestLevelsThatDoCyclesTwice(t *testing.T) {
 		_, agglomerated := p.Divide(stripes, 0)
 		var times []int
 		for level := range p.Levels {
-			times = append(times, p.Times(level))
+			times = append(times, p.CycleIndex(level))
 		}
 		if !slices.Equal(times, c.times) || agglomerated != c.agglomerated {
 			t.Errorf("contrast %v: cycles %v, whole from %d on, want %v, %d", c.contrast, times, agglomerated, c.times,

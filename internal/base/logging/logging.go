@@ -12,8 +12,8 @@ import (
 	"jacobi/internal/base/show"
 )
 
-// New returns a logger that writes to w entries of a level, such as "info", and above, in a format: console or json. JSON
-// entries carry the rank unless that is negative.
+// New returns a logger that writes to w entries of a level, such as "info", and above, in a format: console or json.
+// JSON entries carry the rank unless that is negative.
 func New(w zapcore.WriteSyncer, level, format string, rank int) (*zap.Logger, error) {
 	least, err := zapcore.ParseLevel(level)
 	if err != nil {

@@ -182,7 +182,7 @@ func (m *Weighted) correctBy(next int) {
 	if next == len(m.levels)-1 {
 		m.solve(below)
 	} else {
-		for range m.plan.Times(next) {
+		for range m.plan.CycleIndex(next) {
 			m.cycle(next)
 		}
 	}

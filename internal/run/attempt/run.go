@@ -142,7 +142,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	log.Debug("start", zap.String("run", runID), zap.String("nats", link.Conn.Server()))
 	silent := make(chan *roster.SilentError, 1)
 	unattend, err := roster.Attend(ctx, link.Conn, runID, p.Config.Run.Liveness, startLimits*p.Config.Halo.Timeout,
-		func(rank int) string { return p.Ranks[rank].Host }, func(e *roster.SilentError) { silent <- e })
+		func(rank int) string { return p.Placements[rank].Host }, func(e *roster.SilentError) { silent <- e })
 	if err != nil {
 		return end, err
 	}
@@ -156,7 +156,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		Dir:     dir,
 		HostEnv: env,
 		RunID:   runID,
-		Ranks:   p.Ranks,
+		Ranks:   p.Placements,
 		Hosts:   reached.ByName,
 		Output:  o.Screen.RankLine,
 		Say:     o.Screen.Say,

@@ -52,11 +52,11 @@ func TestPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		for _, r := range p.Ranks {
+		for _, r := range p.Placements {
 			got += r.Host + " "
 		}
 		here := 0
-		for _, r := range p.Ranks {
+		for _, r := range p.Placements {
 			if slices.Contains(c.here, r.Host) {
 				here++
 			}
@@ -143,14 +143,14 @@ func TestAddressesFor(t *testing.T) {
 
 // Each host that cannot be reached is named, and those that were reached are closed.
 func TestReachNamesAllHosts(t *testing.T) {
-	p := Places{Ranks: []launch.Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "here"}, {Rank: 2, Host: "b"}},
+	p := Places{Placements: []launch.Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "here"}, {Rank: 2, Host: "b"}},
 		Here: map[string]bool{"here": true}}
 	ssh := launch.SSH{Command: []string{"sh", "-c", "echo no route >&2; exit 255"}, Program: "launcher"}
 	_, err := Reach(t.Context(), p, Means{SSH: ssh, Say: func(text string) { t.Error(text) }})
 	if want := "host a: no route\nhost b: no route"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	p.Ranks = p.Ranks[1:2]
+	p.Placements = p.Placements[1:2]
 	r, err := Reach(t.Context(), p, Means{})
 	if err != nil {
 		t.Fatal(err)

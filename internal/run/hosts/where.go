@@ -51,7 +51,7 @@ func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) 
 	if err != nil {
 		return Places{}, fmt.Errorf("-np %w", err)
 	}
-	p := Places{Ranks: ranks, Agents: agents}
+	p := Places{Placements: ranks, Agents: agents}
 	if !w.Agents { // agents start the ranks on this machine, too
 		p.Here = hereAmong(ctx, p.Names())
 	}
@@ -110,8 +110,8 @@ func (w Where) Slots() (n int) {
 
 // Places are the hosts of the ranks.
 type Places struct {
-	Ranks []launch.Placement // by rank
-	Here  map[string]bool    // names of this machine among the hosts
+	Placements []launch.Placement // by rank
+	Here       map[string]bool    // names of this machine among the hosts
 	// Agents are the offers behind the hosts; empty if the hosts are this machine or reached over ssh.
 	Agents []agent.Offer
 }
@@ -122,14 +122,14 @@ func OnThisHost(ranks int) (Places, error) {
 	if err != nil {
 		return Places{}, fmt.Errorf("host name: %w", err)
 	}
-	return Places{Ranks: launch.OneHost(name, ranks), Here: map[string]bool{name: true}}, nil
+	return Places{Placements: launch.OneHost(name, ranks), Here: map[string]bool{name: true}}, nil
 }
 
 // Names returns the hosts in the order of their first ranks.
 func (p Places) Names() []string {
 	var names []string
 	seen := map[string]bool{}
-	for _, r := range p.Ranks {
+	for _, r := range p.Placements {
 		if !seen[r.Host] {
 			seen[r.Host] = true
 			names = append(names, r.Host)
@@ -143,7 +143,7 @@ func (p Places) Hosts() string { return strings.Join(p.Names(), ", ") }
 
 // RanksHere returns the number of ranks on this machine.
 func (p Places) RanksHere() (n int) {
-	for _, r := range p.Ranks {
+	for _, r := range p.Placements {
 		if p.Here[r.Host] {
 			n++
 		}

@@ -22,7 +22,7 @@ type cycles struct {
 	grid        multigrid.Grid      // the finest mesh; its Exchange is nil for a rank that is alone
 	gpu         *cuda.Levels        // Device, if that is a *cuda.Levels
 	gpuExchange *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
-	search      multigrid.CG        // nil for plain cycles
+	cg          multigrid.CG        // nil for plain cycles
 	aggregates  int                 // what Begin was given
 	iteration   *multigrid.Iteration
 }
@@ -43,8 +43,8 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank,
 		Room: o.Room}
 	c.Correction = func(ctx context.Context) (changes accuracy.Changes, err error) {
-		if c.search != nil && o.Operator.Weighted {
-			if changes.Last, err = multigrid.Change(ctx, c.search, l); err != nil {
+		if c.cg != nil && o.Operator.Weighted {
+			if changes.Last, err = multigrid.Change(ctx, c.cg, l); err != nil {
 				return changes, err
 			}
 		}
@@ -68,7 +68,7 @@ func (c *cycles) open(l multigrid.Layout) error {
 		c.o.OnClose(d.Close)
 		c.Device, c.Facts = d, Facts{Device: d.Describe(), Kernel: d.Kernel()}
 		if c.o.CG {
-			c.search = levels.NewCG(d)
+			c.cg = levels.NewCG(d)
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func (c *cycles) open(l multigrid.Layout) error {
 		if err != nil {
 			return err
 		}
-		c.search = s
+		c.cg = s
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func (c *cycles) Begin(ctx context.Context, direction solver.RowSource, aggregat
 	if err != nil {
 		return err
 	}
-	if c.search != nil {
-		if err := c.search.Load(ctx, direction); err != nil {
+	if c.cg != nil {
+		if err := c.cg.Load(ctx, direction); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (c *cycles) Begin(ctx context.Context, direction solver.RowSource, aggregat
 
 // State implements Method: the field and, with a search, its direction.
 func (c *cycles) State() (rows solver.Rows, arrays int) {
-	if c.search == nil {
+	if c.cg == nil {
 		return c, 0
 	}
 	return state{c}, 2
@@ -129,7 +129,7 @@ func (c state) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error 
 	if err := c.cycles.CopyRows(ctx, s, dst[:len(dst)/2]); err != nil {
 		return err
 	}
-	return c.search.CopyRows(ctx, s, dst[len(dst)/2:])
+	return c.cg.CopyRows(ctx, s, dst[len(dst)/2:])
 }
 
 // Aggregates implements Method.
@@ -176,7 +176,7 @@ func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
 
 // Iteration implements Method.
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
-	o := multigrid.Options{Cycles: start, CG: c.search, Aggregates: c.aggregates}
+	o := multigrid.Options{Cycles: start, CG: c.cg, Aggregates: c.aggregates}
 	if c.gpuExchange != nil {
 		o.Settle = c.gpuExchange.Settle // the other ranks' memory goes when they end
 	}
@@ -186,10 +186,10 @@ func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reduction
 
 // Memory implements Method.
 func (c *cycles) Memory() int64 {
-	if c.search == nil {
+	if c.cg == nil {
 		return c.Bytes()
 	}
-	return c.Bytes() + c.search.Bytes()
+	return c.Bytes() + c.cg.Bytes()
 }
 
 // fixedPoints returns the fixed points of all levels. Every rank needs those of the whole mesh, so that each reads the

@@ -241,16 +241,16 @@ func Scheduled(ctx context.Context, cfg configs.Config, id roster.Identity) (*Pl
 
 // placesOf returns the places of all ranks of a run. Only those of ids have a host, which is called here.
 func placesOf(ids []roster.Identity, here string, ranks int) (hosts.Places, error) {
-	at := hosts.Places{Ranks: make([]launch.Placement, ranks), Here: map[string]bool{here: true}}
-	for r := range at.Ranks {
-		at.Ranks[r].Rank = r
+	at := hosts.Places{Placements: make([]launch.Placement, ranks), Here: map[string]bool{here: true}}
+	for r := range at.Placements {
+		at.Placements[r].Rank = r
 	}
 	for _, id := range ids {
 		if id.Rank < 0 || id.Rank >= ranks {
 			return hosts.Places{}, fmt.Errorf("order to start rank %d: run.ranks %d allows 0 to %d", id.Rank, ranks,
 				ranks-1)
 		}
-		at.Ranks[id.Rank] = launch.Placement{Rank: id.Rank, Host: here, LocalRank: id.LocalRank,
+		at.Placements[id.Rank] = launch.Placement{Rank: id.Rank, Host: here, LocalRank: id.LocalRank,
 			LocalSize: id.LocalSize}
 	}
 	return at, nil

@@ -36,7 +36,7 @@ func rankMemory(cfg configs.Config, at hosts.Places, s *setup.Setup, onGPUs bool
 	known := map[shape]int64{}
 	need := make([]int64, s.Ranks)
 	for r := range need {
-		l, threads := s.Layout(r), threadsOf(cfg.Device, at.Ranks[r].LocalSize)
+		l, threads := s.Layout(r), threadsOf(cfg.Device, at.Placements[r].LocalSize)
 		like := shape{l.Held().Rows(), threads}
 		if _, ok := known[like]; !ok {
 			var err error
@@ -77,7 +77,7 @@ func (p *Plan) BytesHere() int64 {
 
 // sumHere adds up of over the ranks on this machine.
 func (p *Plan) sumHere(of func(rank int) int64) (sum int64) {
-	for r, at := range p.Ranks {
+	for r, at := range p.Placements {
 		if p.Here[at.Host] {
 			sum += of(r)
 		}
@@ -161,8 +161,8 @@ func chooseDevices(c configs.Device, at hosts.Places) (Devices, error) {
 		none.WhyCPU = node.WhyCPU
 		return none, node.Close()
 	}
-	found := Devices{OnGPUs: true, GPUs: node.Devices, Choices: make([]*device.Choice, len(at.Ranks))}
-	for r, rank := range at.Ranks {
+	found := Devices{OnGPUs: true, GPUs: node.Devices, Choices: make([]*device.Choice, len(at.Placements))}
+	for r, rank := range at.Placements {
 		if !at.Here[rank.Host] {
 			continue
 		}
@@ -181,8 +181,8 @@ func (d *Devices) working(cfg configs.Config, at hosts.Places, prob *problem.Pro
 	if len(d.GPUs) == 0 || d.Choices[0] == nil {
 		return at, nil
 	}
-	n := len(at.Ranks)
-	near := slices.IndexFunc(at.Ranks, func(r launch.Placement) bool { return r.Host != at.Ranks[0].Host })
+	n := len(at.Placements)
+	near := slices.IndexFunc(at.Placements, func(r launch.Placement) bool { return r.Host != at.Placements[0].Host })
 	if near < 0 {
 		near = n
 	}
@@ -190,6 +190,6 @@ func (d *Devices) working(cfg configs.Config, at hosts.Places, prob *problem.Pro
 	if err != nil || working == n {
 		return at, err
 	}
-	at.Ranks, d.Choices = launch.OneHost(at.Ranks[0].Host, working), d.Choices[:working]
+	at.Placements, d.Choices = launch.OneHost(at.Placements[0].Host, working), d.Choices[:working]
 	return at, nil
 }

@@ -98,7 +98,7 @@ func on(ctx context.Context, cfg configs.Config, at hosts.Places, devices Device
 	}
 	hx, hy := prob.Spacings()
 	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: notes, Places: at,
-		Idle: setup.Idle(cfg, len(at.Ranks)), Devices: devices, Setup: ranks, WhyDepth: why, Memory: memory,
+		Idle: setup.Idle(cfg, len(at.Placements)), Devices: devices, Setup: ranks, WhyDepth: why, Memory: memory,
 		Saved: saved, Pictures: prob.PictureBytes(), problem: prob}, bad
 }
 
@@ -109,7 +109,7 @@ func divide(cfg configs.Config, at hosts.Places, prob *problem.Problem, onGPUs b
 	if err != nil {
 		return nil, "", err
 	}
-	mesh, n := prob.Mesh(), len(at.Ranks)
+	mesh, n := prob.Mesh(), len(at.Placements)
 	low := solver.MinRows(mesh.Interior(), n)
 	device := setup.DeviceOf(onGPUs)
 	preferred, most := device.Passes(mesh, prob.Operator(), low, cfg.Solver.NormEvery)
@@ -174,8 +174,8 @@ func (p *Plan) String() string {
 	if p.Config.Output.Float32 && p.Mesh.DType == solver.Float64 {
 		dtype += " (files float32)"
 	}
-	return fmt.Sprintf("%s on %s: %s, %d x %d %s, %s", english.Plural(len(p.Ranks), "rank", ""), p.Hosts(), p.Title,
-		p.Mesh.NX, p.Mesh.NY, dtype, p.Config.Solver.MethodText())
+	return fmt.Sprintf("%s on %s: %s, %d x %d %s, %s", english.Plural(len(p.Placements), "rank", ""), p.Hosts(),
+		p.Title, p.Mesh.NX, p.Mesh.NY, dtype, p.Config.Solver.MethodText())
 }
 
 // largeField is the size from which on Writes says how to omit the field.
@@ -241,8 +241,8 @@ func (p *Plan) Job(ctx context.Context, cfg configs.Config, alone bool) (*Plan, 
 		cfg.Run.Ranks, cfg.Run.Balance = 1, configs.BalanceEqual
 	}
 	at, devices := p.Places, p.Devices
-	if n := cfg.Working(); n < len(at.Ranks) {
-		at.Ranks = at.Ranks[:n]
+	if n := cfg.Working(); n < len(at.Placements) {
+		at.Placements = at.Placements[:n]
 		if len(devices.Choices) > 0 {
 			devices.Choices = devices.Choices[:n]
 		}

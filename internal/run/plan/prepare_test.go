@@ -68,8 +68,8 @@ func TestPrepareCountsItsOwnRanks(t *testing.T) {
 	want := []launch.Placement{{Rank: 0}, {Rank: 1, Host: "here", LocalSize: 2},
 		{Rank: 2, Host: "here", LocalRank: 1, LocalSize: 2}}
 	for r := range want {
-		if at.Ranks[r] != want[r] {
-			t.Errorf("rank %d: %+v, want %+v", r, at.Ranks[r], want[r])
+		if at.Placements[r] != want[r] {
+			t.Errorf("rank %d: %+v, want %+v", r, at.Placements[r], want[r])
 		}
 	}
 	if at.RanksHere() != 2 {

@@ -167,7 +167,7 @@ func TestStopOfOneRankStopsAll(t *testing.T) {
 		<-ctx.Done()
 		return Job{}, false, context.Cause(ctx)
 	}}
-	p := &plan.Plan{Places: hosts.Places{Ranks: launch.OneHost("here", 2)}}
+	p := &plan.Plan{Places: hosts.Places{Placements: launch.OneHost("here", 2)}}
 	stop, err := e.attend(ctx, p, wire.Over(srv.Dial()), "run")
 	if err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (c *pool) send(ctx context.Context, rank int, o desk.Order) error {
 
 // attend gives the ranks of an attempt their orders until stop is called.
 func (e *Engine) attend(ctx context.Context, p *plan.Plan, conn *wire.Conn, runID string) (stop func(), err error) {
-	ranks := len(p.Ranks)
+	ranks := len(p.Placements)
 	desks, err := desk.AtLauncher(ctx, conn, runID, ranks)
 	if err != nil {
 		return nil, err

@@ -206,7 +206,7 @@ type Node struct {
 func nodes(p *plan.Plan, ranks []examine.Rank) (all []Node) {
 	byHost := map[string][]examine.Rank{}
 	for _, r := range ranks {
-		host := p.Ranks[r.Rank].Host
+		host := p.Placements[r.Rank].Host
 		byHost[host] = append(byHost[host], r)
 	}
 	for _, host := range p.Names() {

@@ -17,7 +17,7 @@ import (
 
 // three is a plan with ranks 0 and 2 on this machine and rank 1 on another.
 var three = plan.Plan{Places: hosts.Places{Here: map[string]bool{"a": true},
-	Ranks: []launch.Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "a"}}}}
+	Placements: []launch.Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "a"}}}}
 
 func ready(rank, threads int, memory int64, trip float64) examine.Rank {
 	return examine.Rank{Rank: rank, Node: examine.Node{Version: "v1", NATSRoundTrip: trip, Files: 10 + rank},

@@ -46,7 +46,7 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 		warnings = append(warnings, warning("give another file or grid.dtype if that is not meant", "%s", text))
 	}
 	if p.Idle != "" {
-		warnings = append(warnings, warning(fmt.Sprintf("-np %d does the same", len(p.Ranks)), "%s", p.Idle))
+		warnings = append(warnings, warning(fmt.Sprintf("-np %d does the same", len(p.Placements)), "%s", p.Idle))
 	}
 	planned := func(faults, warnings []Finding) Diagnosis {
 		d := diagnosis(faults, warnings)
@@ -114,7 +114,7 @@ type findings struct {
 
 // trial starts the ranks of p and returns what they found.
 func (run Run) trial(ctx context.Context, p *plan.Plan, starter attempt.Starter) (findings, error) {
-	c := collected{make([]examine.Rank, len(p.Ranks))}
+	c := collected{make([]examine.Rank, len(p.Placements))}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: starter, Limit: run.Limit, Trial: true, Screen: run.Screen,
 		Show: func() attempt.Progress { return c }})
 	if err != nil {
@@ -148,7 +148,7 @@ func conclude(p *plan.Plan, out launch.Outcome, published []examine.Rank) (findi
 			return findings{}, fmt.Errorf("the ranks were ready to sweep, but their findings were lost: %w", err)
 		}
 	}
-	unknown := func(r examine.Rank) bool { return r.Rank < 0 || r.Rank >= len(p.Ranks) }
+	unknown := func(r examine.Rank) bool { return r.Rank < 0 || r.Rank >= len(p.Placements) }
 	ranks = slices.DeleteFunc(slices.Clone(ranks), unknown)
 	faults := rankFaults(p, ranks)
 	if out.Err != nil && len(faults) == 0 {
@@ -165,7 +165,8 @@ func rankFaults(p *plan.Plan, ranks []examine.Rank) (faults []Finding) {
 	for _, r := range ranks {
 		if r.Fault != "" && !r.Consequence && !known[r.Fault] {
 			known[r.Fault] = true
-			faults = append(faults, faultsOf(fmt.Errorf("rank %d on %s: %s", r.Rank, p.Ranks[r.Rank].Host, r.Fault),
+			faults = append(faults, faultsOf(fmt.Errorf("rank %d on %s: %s", r.Rank,
+				p.Placements[r.Rank].Host, r.Fault),
 				"correct it on that host, or run elsewhere")...)
 		}
 	}

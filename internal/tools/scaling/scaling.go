@@ -277,7 +277,7 @@ func (c *CopyRates) once(key any, measure func() (float64, error)) (rate float64
 func cpuCopyOf(p *plan.Plan) cpuCopy {
 	threads := runtime.NumCPU()
 	if t := p.Config.Device.Threads; t > 0 {
-		threads = min(threads, len(p.Ranks)*t)
+		threads = min(threads, len(p.Placements)*t)
 	}
 	return cpuCopy{bytes: p.Mesh.NY * p.Mesh.RowBytes(), threads: threads}
 }

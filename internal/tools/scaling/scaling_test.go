@@ -222,7 +222,7 @@ func TestCopyRatesAreKept(t *testing.T) {
 	if rate, err := rates.Of(t.Context(), &gpus); rate != 12 || err != nil {
 		t.Errorf("two GPUs: %v, %v", rate, err)
 	}
-	p.Places = hosts.Places{Ranks: launch.OneHost("elsewhere.invalid", 2)}
+	p.Places = hosts.Places{Placements: launch.OneHost("elsewhere.invalid", 2)}
 	if rate, err := rates.Of(t.Context(), p); rate != 0 || err != nil {
 		t.Errorf("another host: %v, %v", rate, err)
 	}

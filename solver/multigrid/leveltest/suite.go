@@ -189,7 +189,7 @@ func (c Case) problem() (*multigrid.Plan, solver.Operator, values, error) {
 	}
 	p, err := multigrid.NewPlan(c.Mesh, op)
 	if err == nil && op.Weighted {
-		p.Twice = twice
+		p.WCyclePoints = twice
 	}
 	return p, op, v, err
 }

@@ -260,7 +260,7 @@ func (d *Device) cycles(ctx context.Context, level int) error {
 		return nil
 	}
 	begin := array[float32]{} // zeros
-	for range d.layout.Plan.Times(level) {
+	for range d.layout.Plan.CycleIndex(level) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
