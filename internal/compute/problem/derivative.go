@@ -12,13 +12,13 @@ func (p *Problem) WallFlux(wall, iy, ix int, u float64) (float64, error) {
 	if err := p.finite(q, iy, ix, q.node.at(&span{}, iy, ix)); err != nil {
 		return 0, err
 	}
-	if outside, err := p.outside(iy, ix); err != nil || outside {
+	r := p.take(iy)
+	defer p.give(r)
+	if outside, err := r.outside(iy, ix); err != nil || outside {
 		return 0, err
 	}
 	a := p.a
 	if p.weighted {
-		r := p.take(iy)
-		defer p.give(r)
 		here, err := r.material(iy)
 		if err != nil {
 			return 0, err

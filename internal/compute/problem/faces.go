@@ -38,10 +38,7 @@ func (p *rows) newFaces(iy int, f *faces) error {
 		return err
 	}
 	n := p.mesh.NX
-	if f.east == nil {
-		all := make([]float64, 4*n)
-		f.east, f.south, f.alongX, f.alongY = all[:n:n], all[n:2*n:2*n], all[2*n:3*n:3*n], all[3*n:]
-	}
+	f.east, f.south, f.alongX, f.alongY = sized(f.east, n), sized(f.south, n), sized(f.alongX, n), sized(f.alongY, n)
 	here.toNext(f.east)
 	if f.liftX, f.pinX, err = p.areaFaces(iy, true, here, nil, f.east); err != nil {
 		return err

@@ -173,6 +173,8 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	}
 	p.worked()
 	var fixed []bool
+	r := p.take(iy)
+	defer p.give(r)
 	for i := 0; i < len(dst); i += size {
 		v := p.get(dst[i:])
 		if v-v == 0 { // finite
@@ -184,7 +186,7 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 				return err
 			}
 		}
-		if outside, err := p.outside(iy, lo+i/size); err != nil {
+		if outside, err := r.outside(iy, lo+i/size); err != nil {
 			return err
 		} else if outside || v != v && !fixed[lo+i/size] {
 			clear(dst[i:][:size])

@@ -95,12 +95,6 @@ type material struct {
 }
 
 // outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
-func (p *Problem) outside(iy, ix int) (bool, error) {
-	r := p.take(iy)
-	defer p.give(r)
-	return r.outside(iy, ix)
-}
-
 func (p *rows) outside(iy, ix int) (bool, error) {
 	if !p.Porous() {
 		return false, nil

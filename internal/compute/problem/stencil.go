@@ -25,35 +25,21 @@ func (p *rows) stencil(iy int) (st *stencil, err error) {
 	if st.free, err = p.free(iy); err != nil || p.row == iy {
 		return st, err
 	}
-	if err = p.newStencil(iy, st); err == nil {
+	n := p.mesh.NX
+	st.b, st.diagonal, st.hold = sized(st.b, n), sized(st.diagonal, n), sized(st.hold, n)
+	for _, values := range [][]float64{st.b, st.diagonal, st.hold} {
+		clear(values)
+	}
+	p.row, st.above = -1, nil
+	if st.faces, err = p.faces(iy); err == nil && !p.fixedWallRow(iy) {
+		if st.above, err = p.above(iy); err == nil {
+			err = p.equationsOf(iy, st)
+		}
+	}
+	if err == nil {
 		p.row = iy
 	}
 	return st, err
-}
-
-// newStencil works out the stencil of a row.
-func (p *rows) newStencil(iy int, st *stencil) error {
-	p.row = -1
-	here, err := p.material(iy)
-	if err != nil {
-		return err
-	}
-	n := p.mesh.NX
-	if st.b == nil {
-		values := make([]float64, 3*n)
-		st.b, st.diagonal, st.hold = values[:n:n], values[n:2*n:2*n], values[2*n:]
-	}
-	clear(st.b)
-	clear(st.diagonal)
-	clear(st.hold)
-	st.above = nil
-	if st.faces, err = p.faces(iy); err != nil || p.fixedWallRow(iy) {
-		return err
-	}
-	if st.above, err = p.above(iy); err != nil {
-		return err
-	}
-	return p.equationsOf(iy, st, here)
 }
 
 // free returns which points of row iy, which is canonical, a sweep updates.
@@ -97,7 +83,11 @@ func (p *rows) beside(iy, mirror int) (*material, error) {
 }
 
 // equationsOf computes the diagonals and the sources of the free points of row iy.
-func (p *rows) equationsOf(iy int, st *stencil, here *material) error {
+func (p *rows) equationsOf(iy int, st *stencil) error {
+	here, err := p.material(iy)
+	if err != nil {
+		return err
+	}
 	lo, hi := p.mesh.InteriorColumns()
 	if err := p.rightHandSide(p.span.at(iy, lo), st.b[lo:hi]); err != nil {
 		return err

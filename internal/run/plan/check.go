@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 
 	"github.com/dustin/go-humanize/english"
 
 	"jacobi/configs"
-	"jacobi/internal/base/ballast"
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
@@ -73,9 +71,6 @@ func (p *Plan) jobFaults(ctx context.Context) []Fault {
 	}
 }
 
-// few is the number of points up to which ballast takes longer than the collections that it saves.
-const few = 1 << 18
-
 // checkProblem checks the expressions and the files of the problem. With values it also checks values of the field,
 // which takes memory, and takes the contents of the files, which then have to be those that the ranks read.
 func (p *Plan) checkProblem(ctx context.Context, values bool) error {
@@ -84,12 +79,7 @@ func (p *Plan) checkProblem(ctx context.Context, values bool) error {
 		return err
 	}
 	if values {
-		var b []byte
-		if m := prob.Mesh(); int64(m.NX)*int64(m.NY) > few {
-			b = ballast.New() // the rows of a weighted problem fill a small heap every few rows
-		}
 		err = prob.Check(ctx)
-		runtime.KeepAlive(b)
 	}
 	if err == nil && values {
 		p.islands, p.taken = prob.Islands(), prob.Taken()

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 
 	"jacobi/configs"
 	"jacobi/cuda"
-	"jacobi/internal/base/ballast"
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
@@ -46,10 +44,6 @@ func (r *run) prepare(ctx context.Context) (share roster.Share, err error) {
 	share.Values = r.values
 	r.open.add(r.problem.Close)
 	r.problem.OnWork(r.comm.Worked)
-	if r.problem.Weighted() && !r.Ordered { // the first pass over the rows fills a small heap every few rows
-		b := ballast.New()
-		defer runtime.KeepAlive(b)
-	}
 	if share.Part, err = r.evaluate(ctx); err != nil {
 		return share, err
 	}
