@@ -308,14 +308,16 @@ const (
 	setupPointsBytes = 9 * 8 * pointThreads
 
 	pipeThreads  = 256
-	pipeRows     = 8                     // of the rings
+	pipeRows     = 8                     // of the long rings
+	pipeShort    = 4                     // of the others
 	pipeAhead    = 2                     // of them, rows under way from memory
 	pipeMost     = 32 * solver.GroupRows // rows of a block
 	pipeSideDown = 8
 	pipeSideUp   = 4
 	pipeWarps    = pipeThreads / warpSize
-	pipeBytes    = 8*(5*pipeRows*pipeThreads+2*multigrid.Sweeps*(pipeThreads+2)) + 2*4*(pipeThreads+2) +
-		12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
+	pipeTransfer = 4 * 6 * 4 * pipeThreads // values of P' for four rows
+	pipeBytes    = 8*((2*pipeRows+3*pipeShort)*pipeThreads+2*multigrid.Sweeps*(pipeThreads+2)) + pipeTransfer +
+		2*4*(pipeThreads+2) + 12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
 	pipeTurns  = 4 // of all multiprocessors, each with pipeBlocks blocks
 	pipeBlocks = 2
 
