@@ -40,7 +40,7 @@ func (w *weighted) prepareFinest() error {
 		restricts := w.restricts(w.levels[1])
 		down.coarseLo, down.coarseHi = int32(restricts.Lo), int32(restricts.Hi)
 	}
-	c, err := w.pipe("weighted_down_f64", down, l.left(), pipeSideDown)
+	c, err := pipe(w, "weighted_down_f64", down, l, l.left(), pipeSideDown, pipeBytes)
 	if err != nil {
 		return err
 	}
@@ -50,14 +50,14 @@ func (w *weighted) prepareFinest() error {
 	}
 	up := withWeights(argOf[float64](w, 0), true)
 	up.from, up.to = l.v.origin(), l.u.origin()
-	p.up, err = w.pipe("weighted_up_f64", up, l.own, pipeSideUp)
+	p.up, err = pipe(w, "weighted_up_f64", up, l, l.own, pipeSideUp, pipeBytes)
 	return err
 }
 
-// partsOf returns how blocks that go down the rows of strips of columns divide level 0: the strips, the blocks in all
+// partsOf returns how blocks that go down the rows of strips of columns divide a level: the strips, the blocks in all
 // and the rows of a block, in whole groups. Few rows make work for all multiprocessors, many save the first ones.
-func (w *weighted) partsOf(rows solver.Stripe, step int) (strips, blocks, part int) {
-	nx := w.levels[0].Mesh.NX
+func (w *weighted) partsOf(l *level, rows solver.Stripe, step int) (strips, blocks, part int) {
+	nx := l.Mesh.NX
 	strips = (nx + step - 1) / step
 	part = rows.Rows() * strips / (pipeTurns * pipeBlocks * w.dev.gpu.SMs)
 	part = min(max(part/solver.GroupRows*solver.GroupRows, 4*solver.GroupRows), pipeMost)
@@ -65,44 +65,60 @@ func (w *weighted) partsOf(rows solver.Stripe, step int) (strips, blocks, part i
 	return strips, blocks, part
 }
 
-// pipe returns a kernel that does the sweeps of one way in rows of level 0, whose strips have some columns at each side
+// pipe returns a kernel that does the sweeps of one way in rows of a level, whose strips have some columns at each side
 // that serve the others.
-func (w *weighted) pipe(name string, a weightedArg[float64], rows solver.Stripe, side int) (call, error) {
-	l := w.levels[0]
+func pipe[F float32 | float64](w *weighted, name string, a weightedArg[F], l *level, rows solver.Stripe, side,
+	shared int) (call, error) {
 	a.lo, a.hi, a.countLo, a.countHi = int32(rows.Lo), int32(rows.Hi), int32(l.own.Lo), int32(l.own.Hi)
-	strips, blocks, part := w.partsOf(rows, pipeThreads-2*side)
+	strips, blocks, part := w.partsOf(l, rows, pipeThreads-2*side)
 	a.strips, a.blockRows = int32(strips), int32(part)
 	f := w.functions[name]
-	if err := f.SetDynamicShared(pipeBytes); err != nil {
-		return call{}, err
-	}
 	args, err := f.Args(&a)
-	return call{f: f, args: args, blocks: blocks, threads: pipeThreads, shared: pipeBytes}, err
+	return call{f: f, args: args, blocks: blocks, threads: pipeThreads, shared: shared}, err
 }
 
 // prepareCoarser prepares the cycles of another level.
 func (w *weighted) prepareCoarser(level int) error {
 	l, next, p := w.levels[level], w.levels[level+1], w.points[level]
-	a := withWeights(argOf[float32](w, level), false)
-	a.from, a.to = l.u.origin(), l.v.origin()
-	again, err := w.tiled("weighted_down_f32", a, l, l.left())
+	down := withWeights(argOf[float32](w, level), false)
+	down.from, down.to = l.u.origin(), l.v.origin()
+	first, up := down, withWeights(down, true)
+	first.from, up.from, up.to = 0, l.v.origin(), l.u.origin()
+	if l.Mesh.NX*l.Mesh.NY >= w.rows {
+		return w.prepareStreamed(p, l, w.restricts(next), first, down, up)
+	}
+	again, err := w.tiled("weighted_down_f32", down, l, l.left())
 	if err != nil {
 		return err
 	}
-	a.from = 0
-	first, err := w.tiled("weighted_down_f32", a, l, l.left())
+	begin, err := w.tiled("weighted_down_f32", first, l, l.left())
 	if err != nil {
 		return err
 	}
-	a.from = l.v.origin()
-	restriction, err := kernelFor(w, "weighted_restrict_f32", a, next.Mesh.NX, w.restricts(next))
+	restriction, err := kernelFor(w, "weighted_restrict_f32", up, next.Mesh.NX, w.restricts(next))
 	if err != nil {
 		return err
 	}
-	p.down, p.again = []call{first, restriction}, []call{again, restriction}
-	a = withWeights(a, true)
-	a.to = l.u.origin()
-	p.up, err = w.tiled("weighted_up_f32", a, l, l.own)
+	p.down, p.again = []call{begin, restriction}, []call{again, restriction}
+	p.up, err = w.tiled("weighted_up_f32", up, l, l.own)
+	return err
+}
+
+// prepareStreamed prepares the cycles of a coarser level whose rows stream through blocks.
+func (w *weighted) prepareStreamed(p *levelPoints, l *level, restricts solver.Stripe, first, again,
+	up weightedArg[float32]) (err error) {
+	for _, c := range []struct {
+		to *[]call
+		a  weightedArg[float32]
+	}{{&p.down, first}, {&p.again, again}} {
+		c.a.coarseLo, c.a.coarseHi = int32(restricts.Lo), int32(restricts.Hi)
+		k, err := pipe(w, "weighted_down_rows_f32", c.a, l, l.left(), pipeSideDown, nineBytes)
+		if err != nil {
+			return err
+		}
+		*c.to = []call{k}
+	}
+	p.up, err = pipe(w, "weighted_up_rows_f32", up, l, l.own, pipeSideUp, nineBytes)
 	return err
 }
 
@@ -125,7 +141,7 @@ func (w *weighted) productsOf(s *CG) (call, error) {
 		a.differences = 1
 	}
 	a.level.lo, a.level.hi = int32(l.own.Lo), int32(l.own.Hi)
-	strips, blocks, part := w.partsOf(l.own, weightedProductStep)
+	strips, blocks, part := w.partsOf(l, l.own, weightedProductStep)
 	a.level.strips, a.level.blockRows = int32(strips), int32(part)
 	f := w.functions["weighted_products"]
 	args, err := f.Args(a)

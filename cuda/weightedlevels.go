@@ -14,7 +14,7 @@ import (
 var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighted_coarsen_f32",
 	"weighted_scale_f32", "weighted_complete_f32", "weighted_transfer_f64",
 	"weighted_transfer_f32", "weighted_down_f64", "weighted_down_f32",
-	"weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32",
+	"weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32", "weighted_down_rows_f32", "weighted_up_rows_f32",
 	"weighted_coarsest", "weighted_products"}
 
 // weighted is what Levels of a weighted operator have besides.
@@ -32,6 +32,7 @@ type weighted struct {
 
 	coarse []driver.DevicePtr // all memory that goes when aggregates come
 	few    int                // the most unknowns of a level of aggregates that one block does
+	rows   int                // the fewest points of a coarser level whose rows stream through blocks
 
 	sets         *aggregates  // in the place of all levels but the finest; nil before Aggregate
 	products     *productArg  // of conjugate gradients; nil without
@@ -109,7 +110,7 @@ const wideArrays = int64(multigrid.Scaling - multigrid.Centre + 1)
 
 // openWeighted allocates the levels of a weighted operator and prepares their cycles.
 func (v *Levels) openWeighted() error {
-	w := &weighted{Levels: v, functions: map[string]*driver.Function{}, setUp: true, few: fewUnknowns}
+	w := &weighted{Levels: v, functions: map[string]*driver.Function{}, setUp: true, few: fewUnknowns, rows: 1 << 21}
 	v.weighted = w
 	for _, name := range weightedKernels {
 		f, err := v.dev.module.Function(name)
@@ -121,6 +122,8 @@ func (v *Levels) openWeighted() error {
 	for name, bytes := range map[string]int{
 		"weighted_products": weightedProductBytes, "weighted_coarsen_f64": setupBytes(0) + setupPointsBytes,
 		"weighted_coarsen_f32": setupBytes(1) + setupPointsBytes, "weighted_transfer_f32": setupBytes(1),
+		"weighted_down_f64": pipeBytes, "weighted_up_f64": pipeBytes, "weighted_down_rows_f32": nineBytes,
+		"weighted_up_rows_f32": nineBytes,
 	} {
 		if err := w.functions[name].SetDynamicShared(bytes); err != nil {
 			return err
@@ -296,7 +299,7 @@ type productArg struct {
 }
 
 // The blocks of the kernels, as in kernels/weighted_level.cuh, weighted_setup.cuh, weighted_pipe.cuh,
-// weighted_tile.cuh and weighted_products.cuh.
+// weighted_nine.cuh, weighted_tile.cuh and weighted_products.cuh.
 const (
 	pointThreads = 256
 	pointColumns = 64
@@ -320,6 +323,11 @@ const (
 		2*4*(pipeThreads+2) + 12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
 	pipeTurns  = 4 // of all multiprocessors, each with pipeBlocks blocks
 	pipeBlocks = 2
+
+	nineTurn  = 12
+	nineLines = 3*nineTurn + pipeMost + pipeRows + pipeAhead
+	nineBytes = 4*pipeThreads*(5*nineTurn+2*pipeShort) + pipeTransfer +
+		4*(2*multigrid.Sweeps+2)*(pipeThreads+2) + 12*nineLines
 
 	tileRows    = 32
 	tileColumns = 64

@@ -10,11 +10,15 @@ import (
 )
 
 // weightedLevels compares the levels of a weighted operator, conjugate gradients and their memory with the definitions.
-func weightedLevels(t *testing.T, d *driver.Driver, o Options, cases []leveltest.Case) {
+// With stream set, the rows of all coarser levels stream.
+func weightedLevels(t *testing.T, d *driver.Driver, o Options, cases []leveltest.Case, stream bool) {
 	open := func(l multigrid.Layout) (multigrid.Device, error) {
 		v, err := NewLevels(d, l, o)
 		if err == nil && v.Bytes() != LevelsBytes(l) {
 			err = fmt.Errorf("%d bytes are used, LevelsBytes is %d", v.Bytes(), LevelsBytes(l))
+		}
+		if err == nil && stream {
+			err = v.weighted.streamAll()
 		}
 		return v, err
 	}
@@ -23,7 +27,7 @@ func weightedLevels(t *testing.T, d *driver.Driver, o Options, cases []leveltest
 			if err := leveltest.Check(t.Context(), c, open); err != nil {
 				t.Fatal(err)
 			}
-			if i%2 == 1 {
+			if i%2 == 1 || stream {
 				return
 			}
 			if err := leveltest.CheckCG(t.Context(), c, accelerated(d, o)); err != nil {
@@ -37,7 +41,9 @@ func weightedLevels(t *testing.T, d *driver.Driver, o Options, cases []leveltest
 func TestWeightedLevels(t *testing.T) {
 	d := need(t)
 	for _, ptx := range []bool{false, true} {
-		weightedLevels(t, d, Options{PTX: ptx}, leveltest.WeightedCases())
+		for _, stream := range []bool{false, true} {
+			weightedLevels(t, d, Options{PTX: ptx}, leveltest.WeightedCases(), stream)
+		}
 	}
 }
 
@@ -53,7 +59,30 @@ func TestWeightedLevelsOnFibers(t *testing.T) {
 			some = append(some, c)
 		}
 	}
-	weightedLevels(t, d, Options{}, some)
+	weightedLevels(t, d, Options{}, some, false)
+}
+
+// The coarser levels of some stream through blocks whatever their size.
+func TestStreamedLevelsOnFibers(t *testing.T) {
+	d := emulatedAlone(t)
+	var some []leveltest.Case
+	for i, c := range leveltest.WeightedCases() {
+		if i%5 == 2 || c.Mesh.NX > 900 {
+			some = append(some, c)
+		}
+	}
+	weightedLevels(t, d, Options{}, some, true)
+}
+
+// streamAll makes the rows of all levels but the coarsest stream.
+func (w *weighted) streamAll() error {
+	w.rows = 1
+	for i := 1; i < len(w.levels)-1; i++ {
+		if err := w.prepareCoarser(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // manyBlocks is a limit with which several blocks do the first levels of most cases.

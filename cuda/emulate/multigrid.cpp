@@ -88,6 +88,8 @@ Kernel kernels[] = {
   {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), threads, sizeof(Shared)}
     WEIGHTED_SWEEPS(down_f64, double, kPipeThreads, PipeRings),
     WEIGHTED_SWEEPS(up_f64, double, kPipeThreads, PipeRings),
+    WEIGHTED_SWEEPS(down_rows_f32, float, kPipeThreads, NineRings),
+    WEIGHTED_SWEEPS(up_rows_f32, float, kPipeThreads, NineRings),
     WEIGHTED_SWEEPS(down_f32, float, kTileThreads, WeightedTile),
     WEIGHTED_SWEEPS(up_f32, float, kTileThreads, WeightedTile),
     {"sets_restrict_points", run<PointSets, sets_restrict_points>, sizeof(PointSets), kPointThreads, 0},

@@ -2,7 +2,7 @@
 #include "pass.cuh"
 #include "weighted_coarsest.cuh"
 #include "weighted_down.cuh"
-#include "weighted_pipe.cuh"
+#include "weighted_nine.cuh"
 #include "weighted_products.cuh"
 #include "weighted_sets.cuh"
 #include "weighted_setup.cuh"
@@ -25,6 +25,12 @@ KERNEL(kPipeThreads, kPipeBlocks) weighted_down_f64(const __grid_constant__ Weig
 }
 KERNEL(kPipeThreads, kPipeBlocks) weighted_up_f64(const __grid_constant__ WeightedArg<double> a) {
   sweep_rows<true>(a);
+}
+KERNEL(kPipeThreads, kPipeBlocks) weighted_down_rows_f32(const __grid_constant__ WeightedArg<float> a) {
+  sweep_nine<false>(a);
+}
+KERNEL(kPipeThreads, kPipeBlocks) weighted_up_rows_f32(const __grid_constant__ WeightedArg<float> a) {
+  sweep_nine<true>(a);
 }
 KERNEL(kTileThreads, kTileBlocks) weighted_down_f32(const __grid_constant__ WeightedArg<float> a) {
   sweep_tile<false>(a);
