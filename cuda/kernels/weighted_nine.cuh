@@ -1,6 +1,6 @@
-// Four sweeps of a large coarser level of a weighted operator in one pass over memory, as weighted_pipe.cuh has them for
-// level 0. Stencils have nine points here, so sweep k computes row t - 2k at the step of row t: what it reads of the row
-// below was made in the step before.
+// Four sweeps of a large coarser level of a weighted operator in one pass over memory, as weighted_pipe.cuh has them
+// for level 0. Stencils have nine points here, so sweep k computes row t - 2k at the step of row t: what it reads of
+// the row below was made in the step before.
 #pragma once
 #include "weighted_pipe.cuh"
 
