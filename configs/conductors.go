@@ -55,7 +55,7 @@ func (p Problem) Floats() bool {
 	return slices.ContainsFunc(p.Conductors(), func(r Region) bool { return r.Floating != nil })
 }
 
-// maxConductors bounds the regions for each of which the problem is solved once more.
+// maxConductors bounds the regions that cost one more solution each.
 const maxConductors = 32
 
 // conductors checks what needs a solution for each of several regions.

@@ -19,9 +19,9 @@ import (
 
 // Bounds of a run file, far above those of any run.
 const (
-	maxNames   = 5000 // keys of TOML, of which the decoder looks up each among all before it
-	maxAliases = 100  // of YAML: each repeats all that its anchor has
-	maxDepth   = 10   // objects of JSON within one another
+	maxNames   = 5000 // keys of TOML; the decoder compares each with all before it
+	maxAliases = 100  // of YAML; each copies its anchor
+	maxDepth   = 10   // nesting of JSON
 )
 
 // decode reads a run file in the format that its extension names.

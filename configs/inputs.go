@@ -123,8 +123,8 @@ func (p Problem) size() (size image.Point, key string) {
 	return image.Pt(cmp.Or(x, y), cmp.Or(y, x)), key
 }
 
-// corners returns by how much a mesh has more columns and rows than a picture that it samples at the corners of pixels.
-// Between periodic sides it has copies of one column or row, too.
+// corners returns the columns and rows that a mesh with points at the corners of pixels has more than its picture: 1,
+// and 2 between periodic sides.
 func (p Problem) corners() image.Point {
 	more := image.Pt(1, 1)
 	if p.Left == Periodic {
@@ -137,7 +137,7 @@ func (p Problem) corners() image.Point {
 }
 
 // sizeOf returns the pixels of a picture, the columns and rows of an array, or 0 columns and the rows of one that is a
-// line; 0 and 0 where there is no such file: opening the problem says what is wrong.
+// line; 0 and 0 where there is no such file, which opening the problem reports.
 func sizeOf(name string) (size image.Point) {
 	if !NamesInput(name) {
 		return size

@@ -94,7 +94,7 @@ func (v *validator) method(c Config) {
 	}
 }
 
-// Verdict says whether a run did what it was to do.
+// Verdict says whether a run met its tolerance or did its iterations.
 type Verdict string
 
 // The verdicts.

@@ -29,7 +29,7 @@ type Output struct {
 	Contours     int    `key:"contours" max:"100"` // lines in the picture; 0: none
 	// Results says whether the energy, the fluxes, their balance and the extremes are worked out.
 	Results bool `key:"results"`
-	// Matrix says whether that of the regions with values is worked out, by a solution for each of them.
+	// Matrix says whether the matrix of the regions with values is worked out, by a solution for each of them.
 	Matrix bool `key:"matrix"`
 	// Gradient and Materials say whether -a grad u, and the coefficient with the fixed points, are written.
 	Gradient  bool `key:"gradient"`

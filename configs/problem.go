@@ -168,7 +168,7 @@ func (p Problem) sides() []namedText {
 		{"problem.bottom", p.Bottom}}
 }
 
-// Colour says what the areas are that a drawing has in one colour. Those of a colour without a value are free.
+// Colour is the meaning of one colour of a drawing. Areas of a colour without a value are free.
 type Colour struct {
 	RGB         [3]uint8
 	Name        string

@@ -59,15 +59,15 @@ type RowLender interface {
 	Take(ctx context.Context, n ExchangeNumber, bytes int) ([]byte, error)
 }
 
-// ExchangeTimer is a RowLink that learns what the rank does beside Send and Recv.
+// ExchangeTimer is a RowLink that is told the times of the rank's other work for an exchange.
 type ExchangeTimer interface {
 	RowLink
 	// CopiedEdge says that an edge, which Send is given next, was copied out of the field in d.
 	CopiedEdge(d time.Duration)
 	// CopiedHalo says that the rows received last were copied into the field in d.
 	CopiedHalo(d time.Duration)
-	// Swept says, before the rows of an exchange are received, that the rank did not attend to the exchange from one
-	// time to another: it swept on. It is not called where goroutines send and receive.
+	// Swept tells, before the rows of an exchange are received, when the rank swept on in place of waiting. It is not
+	// called where goroutines send and receive.
 	Swept(from, to time.Time)
 }
 

@@ -27,7 +27,7 @@ type Iteration interface {
 	Leave(ctx context.Context) error
 }
 
-// Traits are what Drive has to know of an Iteration. They are the same on all ranks, except for Lag.
+// Traits are the properties of an Iteration that Drive needs. They are the same on all ranks, except for Lag.
 type Traits struct {
 	Unit  string  // what an iteration is called in errors, such as "sweep"
 	Norms Cadence // which iterations have a norm
@@ -35,16 +35,16 @@ type Traits struct {
 	// Ahead is the number of passes that may be done before the norms of the oldest of them are waited for. The Reducer
 	// must admit Ahead+1 posted passes that were not waited for. With 0, Sums and the sum over ranks follow each pass.
 	Ahead int
-	// Delay is by how much a run that the norm of iteration k ends is longer than k iterations. With 0, that norm is
-	// the one of the field after k iterations.
+	// If the norm of iteration k ends the run, it stops after k+Delay iterations. With 0, that norm is the one of the
+	// field after k iterations.
 	Delay int
 	Stall Stall
-	// AtStall, if not nil, says what a stall means with the given norm and the base of the goal: Stalled, Stagnated, or
-	// "" for a run that goes on. Otherwise it means Stalled. It needs an Ahead of 0.
+	// AtStall, if not nil, returns the reason why a stall with the given norm, and base of the goal, ends the run:
+	// Stalled, Stagnated, or "" to go on. If nil, the reason is Stalled. It needs an Ahead of 0.
 	AtStall func(ctx context.Context, norm, base float64) (StopReason, error)
 }
 
-// StepKind says what a rank does in a Step.
+// StepKind is the kind of a Step.
 type StepKind uint8
 
 // The kinds of steps of a run by passes, and of one by cycles of multigrid. StepCycle encloses others.
@@ -162,7 +162,7 @@ func (w *Watch) Do(s Step, f func() error) error {
 	return f()
 }
 
-// WorkKind says what a device does in a Work.
+// WorkKind is the kind of a Work.
 type WorkKind uint8
 
 // The kinds of work: kernels, waits for neighbours, and copies.

@@ -1,4 +1,4 @@
-// Package methods is the table of the methods of a run: what each is called and what it can do. The rest of the program
+// Package methods is the table of the methods of a run: their names and capabilities. The rest of the program
 // asks the table, so that a further method is a package with a solver.Iteration and an entry here.
 package methods
 

@@ -70,8 +70,7 @@ const (
 	endedTries = 50
 )
 
-// patience returns how many tries a lock is worth of which the last one failed with err: n, or more if its holder has
-// ended.
+// patience returns the number of tries to take a lock after one failed with err: n, or more if its holder has ended.
 func patience(n int, err error) int {
 	if held, ok := errors.AsType[*HeldError](err); ok && held.Holder.PID != 0 && !held.Holder.mayLive() {
 		return endedTries

@@ -32,7 +32,7 @@ var (
 	ErrStreamClosed = errors.New("the stream is closed")
 )
 
-// Pace says when what was not answered is sent again: after First, then after twice as long, and so on up to Last.
+// Pace is the retransmission backoff: First, then twice as long each time, at most Last.
 type Pace struct{ First, Last time.Duration }
 
 func (p Pace) next(pause time.Duration) time.Duration { return min(2*pause, p.Last) }

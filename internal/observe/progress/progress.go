@@ -1,4 +1,4 @@
-// Package progress publishes how far a run is, and hands its norms to those who want them.
+// Package progress publishes the progress of a run, and hands its norms to subscribers.
 package progress
 
 import (

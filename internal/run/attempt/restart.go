@@ -21,12 +21,12 @@ import (
 	"jacobi/internal/run/plan"
 )
 
-// Restarts says how often and with what ranks start again.
+// Restarts are the options of starting ranks again.
 type Restarts struct {
 	Where hosts.Where // the places of the first start
 	Most  int         // restarts at most
-	// Next returns with what the ranks start again after an attempt at p that ended so, and says in words from where.
-	// may is false if there can be no further restart. ok is false if there is none.
+	// Next returns the configuration of the restart after an attempt at p with this end, and text that names the state
+	// it goes on from. may is false after the last restart; ok is false if there is to be none.
 	Next func(ctx context.Context, p *plan.Plan, end Ended, may bool) (c configs.Config, text string, ok bool)
 }
 

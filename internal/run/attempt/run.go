@@ -86,7 +86,7 @@ type Screen interface {
 	RankLine(rank int, from launch.Stream, line []byte)
 }
 
-// Progress shows how far a run is.
+// Progress shows the progress of a run.
 type Progress interface {
 	Event(roster.Event)
 	Close()

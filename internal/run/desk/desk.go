@@ -1,4 +1,4 @@
-// Package desk carries the runs of a session from the launcher to the ranks, and what became of them back.
+// Package desk carries the runs of a session from the launcher to the ranks, and their results back.
 package desk
 
 import (

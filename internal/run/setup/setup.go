@@ -1,5 +1,5 @@
-// Package setup divides a run among its ranks: stripes, halos, passes and levels. It is pure. The launcher, which tells
-// of a run before it starts, and every rank of the run call it with what they know and come to the same Setup.
+// Package setup divides a run among its ranks: stripes, halos, passes and levels. It has no side effects: the launcher,
+// before the start, and every rank get the same Setup from the same arguments.
 package setup
 
 import (

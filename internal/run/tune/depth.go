@@ -178,9 +178,9 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * 1e9).Round(time.Microsecond / 10)
 }
 
-// DirectSaves estimates by how many seconds the sweeps of a run would be shorter over TCP: what the links save in their
-// exchanges, by the formula of "The halo depth" in docs/hardware.md, and at most what a rank waited for the network.
-// The rank for which that is most counts, because the others wait for it.
+// DirectSaves estimates the seconds that the sweeps of a run would save over TCP: those of the exchanges, by the
+// formula of "The halo depth" in docs/hardware.md, but at most the time that a rank waited for the network. The rank
+// that saves most counts, because the others wait for it.
 func (d Deepening) DirectSaves(ranks []output.RankReport, t setup.Depth) (seconds float64) {
 	for _, k := range ranks {
 		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {

@@ -43,7 +43,7 @@ const (
 	evenShare = 0.95
 )
 
-// Balance says how the mesh is divided among the ranks. It is the same on all ranks.
+// Balance is the division of the mesh among the ranks, the same on all of them.
 type Balance struct {
 	Weights []float64 `json:"weights,omitempty"` // by rank; nil for equal stripes
 	Why     string    `json:"why"`               // for the report; "" for run.balance equal
