@@ -231,8 +231,8 @@ func TestRunFiles(t *testing.T) {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
 	}
-	if seen != 21 {
-		t.Errorf("%d run files, want 21", seen)
+	if seen != 25 {
+		t.Errorf("%d run files, want 25", seen)
 	}
 	if c, err := Load(Options{File: "gtc2019.yaml"}); c != Default() || err != nil {
 		t.Errorf("gtc2019.yaml is not the default: %+v, %v", c, err)
