@@ -88,7 +88,7 @@ func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
 var noFiles = []string{"output.field=", "output.picture=", "output.history=", "output.report=",
 	"output.gradient=false", "output.materials=false", "output.probes_every="}
 
-// base merges the configuration of which the runs of a command are variants.
+// base merges the configuration that all runs of a command begin with.
 func (o *options) base() (*configs.Base, error) {
 	from, err := o.sources(append(append([]string{}, noFiles...), o.set...))
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *studying) done(j study.Job, r study.Result) error {
 	return nil
 }
 
-// far says how far the study is.
+// far returns the progress of the study in words.
 func (s *studying) far(now time.Time) studyAt {
 	at := studyAt{lines: len(s.table.Done), all: len(s.Runs), amiss: s.table.Amiss()}
 	if done, took := at.lines-s.before, now.Sub(s.began); done > 0 && took > 0 {
@@ -309,7 +309,7 @@ func (s *studying) conclude(end attempt.Ended, stdout io.Writer) error {
 	return launch.ExitError{Code: launch.ExitFailed}
 }
 
-// studyAt is how far a study is.
+// studyAt is the progress of a study.
 type studyAt struct {
 	lines, all int
 	rate       float64 // runs a second; 0 if it is not known
@@ -333,7 +333,7 @@ func (a studyAt) text(width int) string {
 	return fitting(width, [][]string{{count, speed, left, a.amiss}, {count, speed, left}, {count, left}, {count}})
 }
 
-// studyProgress shows how far a study is: as a bar on a terminal, else in lines.
+// studyProgress shows the progress of a study: as a bar on a terminal, else in lines.
 type studyProgress struct {
 	screen *screen
 	at     atomic.Pointer[studyAt]

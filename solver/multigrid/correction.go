@@ -28,9 +28,8 @@ func largestOf(largest float64, values []float64) float64 {
 	return largest
 }
 
-// Correction returns the largest absolute value of the correction of level 1, once the run has ended: how much the rest
-// of the cycle would change the field, but for its sweeps there. That tells how far the field is from the solution.
-// Only the rows that belong to those that this rank owns count.
+// Correction returns the largest absolute value of the correction of level 1 after the end of the run, which estimates
+// the error of the field. Only the rows that belong to those that this rank owns count.
 func Correction(ctx context.Context, d Device, l Layout) (float64, error) {
 	largest, err := largestIn(l.Plan.Levels[1].Mesh, l.Below(), func(s solver.Stripe, dst []byte) error {
 		return d.CopyRows(ctx, 1, Unknowns, s, dst)

@@ -18,7 +18,7 @@ type Dot struct {
 }
 
 const (
-	// DotUnit says what the unit of a Dot is: 2^(2E-DotUnit).
+	// DotUnit is the exponent of the unit of a Dot, 2^(2E-DotUnit).
 	DotUnit = 234
 	// DotBits is the number of bits of the largest term, in units.
 	DotBits = 334

@@ -107,7 +107,7 @@ func (g *Grid) FillHalos(ctx context.Context, level int, a Array) error {
 	return g.Exchange.Wait(ctx, h)
 }
 
-// WeightedHeadroom is by how many powers of two the updates of cycles of a weighted operator may exceed the first one.
+// WeightedHeadroom bounds the growth of the updates of a weighted operator beyond the first one, in powers of two.
 // Cycles make the energy of the error smaller, in which an update counts by the diagonal of its point: where
 // coefficients differ, updates may grow at points with small ones. A spiral one point wide with a contrast of 10^4
 // takes more than one.

@@ -173,7 +173,7 @@ func (it *Iteration) Leave(ctx context.Context) error {
 // patience is the number of cycles in a row without a new least norm after which a run may have stalled.
 const patience = 4
 
-// noise is how far above the least norm rounding may lift others.
+// noise is the factor above the least norm to which rounding may lift others.
 const noise = 2
 
 // most is the largest patience with plain cycles whose norms are above the floor of rounding.
@@ -234,7 +234,7 @@ func (p *plateau) patient(conjugate bool) bool {
 // point is the difference of values about as large as that point, each with an error of half a unit in the last place.
 const floorFactor = 16
 
-// headroom is by how many powers of two the field may exceed the magnitude of the run while floor measures it.
+// headroom is the growth of the field beyond the magnitude of the run that floor can measure, in powers of two.
 const headroom = 33
 
 // floor returns the largest norm that rounding may leave of the present field, the same on all ranks; base

@@ -38,7 +38,7 @@ type Level struct {
 	Scale, Blend float64
 	// X and Y lead to the next coarser level. Those of the coarsest level are not set.
 	X, Y Axis
-	// HalveX and HalveY do so for a weighted operator, of which a Level has nothing else but the mesh.
+	// HalveX and HalveY take the place of X and Y for a weighted operator, whose Levels have no other numbers.
 	HalveX, HalveY Halving
 	// Gain turns a restricted defect of this level into the right-hand side of the next one: (D/hx^2) of this level by
 	// that of the next, D = 2(1+rho) + k2 hx^2; a float32 value.
@@ -213,9 +213,9 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	return divided, agglomerated
 }
 
-// CycleIndex returns how often a cycle does the cycle of a level that is held as a whole: twice on the first three
-// levels that have at most WCyclePoints points. On all smaller ones it would be many times, for GPUs at the price of a
-// larger level. The coarsest level is solved once.
+// CycleIndex returns the cycle index of a level that is held as a whole: 2, as in a W-cycle, on the first three levels
+// that have at most WCyclePoints points, and 1, as in a V-cycle, on all others. With 2 on all smaller levels a GPU
+// would spend as long on them as on a larger level. The coarsest level is solved once.
 func (p *Plan) CycleIndex(level int) int {
 	first, coarsest := 1, len(p.Levels)-1
 	for m := p.Levels[1].Mesh; first < coarsest && m.NX*m.NY > p.WCyclePoints; m = p.Levels[first].Mesh {

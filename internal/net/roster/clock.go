@@ -10,8 +10,8 @@ import (
 // trips is the number of measurements of a round trip; the shortest counts.
 const trips = 8
 
-// CompareClock returns by how much now, a clock in nanoseconds, is ahead of rank 0's, and a bound on the error of that:
-// half a round trip. Rank 0 calls TellTime meanwhile.
+// CompareClock returns the lead of now, a clock in nanoseconds, over that of rank 0, and a bound on its error: half a
+// round trip. Rank 0 calls TellTime meanwhile.
 func (t *Comm) CompareClock(ctx context.Context, now func() int64) (ahead, bound time.Duration, err error) {
 	for i := range trips {
 		start, here := time.Now(), now()

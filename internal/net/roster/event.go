@@ -199,7 +199,7 @@ func publishAndFlush(ctx context.Context, conn pubsub.Conn, subject string, data
 	return flush(ctx, conn, flushTimeout)
 }
 
-// Progress returns how far the run is, in words.
+// Progress returns the progress of the run in words.
 func (e Event) Progress() string {
 	text := fmt.Sprintf("%d %s", e.Sweeps, e.Goal())
 	if e.End > 0 {

@@ -43,14 +43,14 @@ func (w *work) own() uint64 {
 	return w.counted
 }
 
-// begin tells how often other ranks tell of their work.
+// begin sets the interval at which other ranks report their work.
 func (w *work) begin(interval time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pause = patience * interval
 }
 
-// hear notes how far another rank is.
+// hear notes the count of another rank.
 func (w *work) hear(rank int, count uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

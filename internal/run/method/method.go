@@ -1,5 +1,5 @@
-// Package method opens the method of a run on the device of a rank, which asks the Method for what it needs and not
-// which one it is.
+// Package method opens the method of a run on the device of a rank. Callers use the Method and never ask which one it
+// is.
 package method
 
 import (

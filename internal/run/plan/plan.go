@@ -178,7 +178,7 @@ func (p *Plan) String() string {
 		p.Title, p.Mesh.NX, p.Mesh.NY, dtype, p.Config.Solver.MethodText())
 }
 
-// largeField is the size from which on Writes says how to omit the field.
+// largeField is the least size of a field for which Writes names the key that omits it.
 const largeField = 256 << 20
 
 // Writes names in one line the files that the run will write.

@@ -88,7 +88,7 @@ func Times(a, b int) int {
 	return a * b
 }
 
-// Expectation says what a look at the problem tells of the end of the run. What is not known is "".
+// Expectation foresees the end of a run. A text that does not apply is "".
 type Expectation struct {
 	Warning string // the type of the field cannot attain the tolerance
 	Do      string // the remedy of Warning

@@ -12,7 +12,7 @@ import (
 	"jacobi/solver/methods"
 )
 
-// progressOptions says what the progress of the run takes of it.
+// progressOptions returns the options of the progress of the run.
 func (r *run) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
 	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),

@@ -24,7 +24,7 @@ type Part struct {
 	strips         []strip   // by row of tiles that is owned
 }
 
-// Rounding is by how much, as a part of its diagonal, rounding may make that of a point exceed the sum of its faces.
+// Rounding bounds the excess of the diagonal of a point over the sum of its faces that rounding makes, relative to it.
 const Rounding = 0x1p-49
 
 // Screening returns what the diagonal of a point has besides its faces to the west, east, north and south.

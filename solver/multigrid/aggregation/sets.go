@@ -8,9 +8,9 @@ import (
 const (
 	// quality bounds the condition of a pair of levels: kappa of the test.
 	quality = 10
-	// largest is the most members of a set; passes is how often sets find partners.
+	// largest is the most members of a set; passes is the number of pairwise aggregations.
 	largest, passes = 8, 3
-	// margin is how far pivots of the test have to exceed 0, or may fall below it at the end, by diagonal.
+	// margin is the least pivot of the test relative to the diagonal, and at the end the most that it may be below 0.
 	margin = 1e-9
 )
 
