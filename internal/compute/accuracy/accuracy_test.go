@@ -52,6 +52,7 @@ func newMade(seed uint64, nx, ny int, w solver.Walls, pinned bool) *made {
 }
 
 func (p *made) Mesh() solver.Mesh { return p.Problem.Mesh }
+func (p *made) Weighted() bool    { return false }
 
 func (p *made) Operator() solver.Operator {
 	return solver.Operator{Scale: p.h, Blend: p.q, Values: p, Fixed: p}

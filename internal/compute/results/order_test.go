@@ -24,6 +24,7 @@ func (s smooth) Mesh() solver.Mesh                        { return s.mesh }
 func (s smooth) Spacings() (float64, float64)             { return s.hx, s.hy }
 func (s smooth) Screening() float64                       { return 5 }
 func (s smooth) Plain() bool                              { return false }
+func (s smooth) Weighted() bool                           { return false }
 func (s smooth) Operator() solver.Operator                { return solver.Operator{Values: s, Fixed: s} }
 func (s smooth) RegionFloats(int) bool                    { return false }
 func (s smooth) RegionNames() []string                    { return nil }

@@ -29,6 +29,7 @@ type world struct {
 const hx, hy = 0.5, 0.25
 
 func (w world) Mesh() solver.Mesh                { return w.mesh }
+func (w world) Weighted() bool                   { return false }
 func (w world) Spacings() (float64, float64)     { return hx, hy }
 func (w world) Screening() float64               { return w.k2 }
 func (w world) Plain() bool                      { return w.plain && w.k2 == 0 }

@@ -15,9 +15,11 @@ type RowUser interface {
 	Add(iy int, rows [][]float64, own bool) error
 }
 
-// Walled is a problem as Rows needs it: its mesh, and the rows of its fixed walls.
+// Walled is a problem as Rows needs it: its mesh, whether points have weights of their own, and the rows of its fixed
+// walls.
 type Walled interface {
 	Mesh() solver.Mesh
+	Weighted() bool
 	Row(iy int, dst []byte) error
 }
 
@@ -59,8 +61,15 @@ func (r *Rows) AddRows(lo int, rows []byte) error {
 	return nil
 }
 
-// batchRows returns how many rows are decoded at a time: several for each core, and about a mebibyte at least.
-func (r *Rows) batchRows() int { return max(16*runtime.GOMAXPROCS(0), 1<<20/(8*r.mesh.NX)) }
+// batchRows returns how many rows are decoded at a time: about a mebibyte, and one for each core at least. With weights
+// these are several, as a core works out the rows beside its own, too.
+func (r *Rows) batchRows() int {
+	each := 1
+	if r.problem.Weighted() {
+		each = 16
+	}
+	return max(each*runtime.GOMAXPROCS(0), 1<<20/(8*r.mesh.NX))
+}
 
 // End adds the last row. next is the first row of the rank below, in which the mesh goes on; nil if the stripe is the
 // last one and top and bottom are not periodic.
