@@ -230,7 +230,7 @@ func TestViewOfAShortRun(t *testing.T) {
 	l := startLive(t, dir, append(onRanks(2, "grid.nx=65", "grid.ny=65", "problem.preset=dirichlet", "problem.top=1",
 		"solver.method=multigrid", "grid.dtype=float64", "solver.tolerance=1e-6"), "--view")...)
 	url := l.viewURL()
-	l.waitFor("launcher: waiting up to 5s for a browser at the view; Ctrl-C ends that")
+	l.waitFor("launcher: waiting up to 20s for a browser at the view; Ctrl-C ends that")
 	p.open(url)
 	p.await("window.app && app.field.frame && app.over()")
 	p.sameField(readField(t, filepath.Join(dir, "out", "field.npy"), 65, 65), 65)

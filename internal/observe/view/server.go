@@ -206,8 +206,8 @@ func (s *strangers) forget(c net.Conn) {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// linger is how long the page of a run that has ended waits for a first browser.
-const linger = 5 * time.Second
+// linger is how long the page of a run that has ended waits for a first browser, which may have to start.
+const linger = 20 * time.Second
 
 // Linger leaves the page of a run that has ended for a browser that has not opened it yet. It announces the wait by
 // say. ctx and signals end it.

@@ -358,7 +358,7 @@ func TestLingerWaitsForTheFirstPage(t *testing.T) {
 		dial(t, s)
 	})
 	s.Linger(t.Context(), func(text string) { said = append(said, text) })
-	want := []string{"waiting up to 5s for a browser at the view; Ctrl-C ends that"}
+	want := []string{"waiting up to 20s for a browser at the view; Ctrl-C ends that"}
 	select {
 	case <-s.seen:
 	default:
