@@ -168,6 +168,7 @@ func TestDirectBrokenSocket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := directOptions()
+			o.DialTimeout = halotest.Long // an end that gives a handshake up is a stranger to the other one
 			change(&o)
 			e := halotest.FreshEnd(1000, 4)
 			a, b, p := throughProxy(t, s, e, o)
