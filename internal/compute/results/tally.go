@@ -103,11 +103,11 @@ type Tally struct {
 	part      Part
 	materials Materials
 	labels    labels
-	named     bool // a region is the points with its number, and its label is that number
-	now, old  line // the newest row and the one above it
-	spare     []*ground
-	plain     bool // f and k2 are 0
-	areas     bool // see Problem.Areas
+	named     bool      // a region is the points with its number, and its label is that number
+	now, old  line      // the newest row and the one above it
+	spare     []*ground // of older rows, whose memory is used again
+	plain     bool      // f and k2 are 0
+	areas     bool      // see Problem.Areas
 
 	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }
