@@ -1,5 +1,7 @@
 package problem
 
+import "jacobi/internal/compute/rowmath"
+
 // The edge of a fixed area cuts the face between a free point and a fixed one. A cut at the part theta of the face,
 // from the free point, makes it as much shorter, and its coefficient c/theta (Gibou, Fedkiw, Cheng and Kang, Journal of
 // Computational Physics 176, 2002): symmetric, and of second order. c is that of the free part of the strip. The value
@@ -109,7 +111,7 @@ func (p *Problem) freePart(n node, iy, ix int, x bool, c cut, first bool, a floa
 					return 0, err
 				}
 			}
-			a = mean(ends[0], ends[1])
+			a = rowmath.Mean(ends[0], ends[1])
 		}
 	}
 	if !jumps && p.turn.on {

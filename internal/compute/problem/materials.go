@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"jacobi/configs"
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -114,21 +115,13 @@ func (m *material) between(ix int, n *material, jx int) float64 {
 	case second && !first:
 		b = a
 	}
-	return mean(a, b)
-}
-
-// mean returns the harmonic mean of two coefficients.
-func mean(a, b float64) float64 {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return float64(float64(2*a)*b) / (a + b)
+	return rowmath.Mean(a, b)
 }
 
 // toNext writes the coefficients of the faces to the next column to dst, but for the last one.
 func (m *material) toNext(dst []float64) {
 	last := len(dst) - 1
-	means(dst[:last], m.a[:last], m.a[1:])
+	rowmath.Means(dst[:last], m.a[:last], m.a[1:])
 	for ix, bare := range m.bare {
 		if bare && ix > 0 {
 			dst[ix-1] = m.between(ix-1, m, ix)
@@ -141,21 +134,13 @@ func (m *material) toNext(dst []float64) {
 
 // toRow writes the coefficients of the faces to the points of n to dst.
 func (m *material) toRow(n *material, dst []float64) {
-	means(dst, m.a, n.a)
+	rowmath.Means(dst, m.a, n.a)
 	for _, row := range [2]*material{m, n} {
 		for ix, bare := range row.bare {
 			if bare {
 				dst[ix] = m.between(ix, n, ix)
 			}
 		}
-	}
-}
-
-// means writes the means of two rows to dst.
-func means(dst, a, b []float64) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = mean(a[i], b[i])
 	}
 }
 

@@ -142,13 +142,25 @@ func apply1(f func(float64) float64, limit func(bounds) bounds, a node) node {
 }
 
 // pairwise returns the node of an operation f on a and b with these limits. op replaces the values of a in dst by the
-// results.
-func pairwise(a, b node, op func(dst, b []float64), f func(a, b float64) float64,
-	limit func(a, b bounds) bounds) node {
+// results. If the operands may change places, with does so for values of one and the single value of the other.
+func pairwise(a, b node, op func(dst, b []float64), with func(dst []float64, b float64),
+	f func(a, b float64) float64, limit func(a, b bounds) bounds) node {
 	if a.onY || b.onY {
 		a, b = a.cached(), b.cached()
 	}
 	eval := func(s *span, dst []float64) {
+		if with != nil && a.onX != b.onX {
+			of, single := a, b
+			if b.onX {
+				of, single = b, a
+			}
+			of.eval(s, dst)
+			t := s.temp(1)
+			defer s.release()
+			single.eval(s, t)
+			with(dst, t[0])
+			return
+		}
 		a.fill(s, dst)
 		t := s.temp(len(dst))
 		defer s.release()
@@ -158,7 +170,7 @@ func pairwise(a, b node, op func(dst, b []float64), f func(a, b float64) float64
 	return node{eval: eval, onX: a.onX || b.onX, onY: a.onY || b.onY, callColumns: max(a.callColumns, b.callColumns),
 		spot:   func(s *spot) float64 { return f(a.spot(s), b.spot(s)) },
 		limit:  func(x box) bounds { return limit(a.limit(x), b.limit(x)) },
-		narrow: narrowing2(func(a, b node) node { return pairwise(a, b, op, f, limit) }, limit, a, b)}
+		narrow: narrowing2(func(a, b node) node { return pairwise(a, b, op, with, f, limit) }, limit, a, b)}
 }
 
 func apply2(f func(a, b float64) float64, limit func(a, b bounds) bounds, a, b node) node {
@@ -166,13 +178,17 @@ func apply2(f func(a, b float64) float64, limit func(a, b bounds) bounds, a, b n
 		for i, v := range dst {
 			dst[i] = f(v, t[i])
 		}
-	}, f, limit)
+	}, nil, f, limit)
 }
 
 func add(a, b node) node {
 	return pairwise(a, b, func(dst, t []float64) {
 		for i, v := range dst {
 			dst[i] = v + t[i]
+		}
+	}, func(dst []float64, b float64) {
+		for i, v := range dst {
+			dst[i] = v + b
 		}
 	}, func(a, b float64) float64 { return a + b }, sumBounds)
 }
@@ -182,13 +198,17 @@ func subtract(a, b node) node {
 		for i, v := range dst {
 			dst[i] = v - t[i]
 		}
-	}, func(a, b float64) float64 { return a - b }, differenceBounds)
+	}, nil, func(a, b float64) float64 { return a - b }, differenceBounds)
 }
 
 func multiply(a, b node) node {
 	return pairwise(a, b, func(dst, t []float64) {
 		for i, v := range dst {
 			dst[i] = v * t[i]
+		}
+	}, func(dst []float64, b float64) {
+		for i, v := range dst {
+			dst[i] = v * b
 		}
 	}, func(a, b float64) float64 { return a * b }, productBounds)
 }

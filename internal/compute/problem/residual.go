@@ -3,6 +3,7 @@ package problem
 import (
 	"math"
 
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -36,48 +37,54 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 	if err != nil {
 		return r, err
 	}
-	last, unit := p.mesh.NX-1, math.Ldexp(1, -p.unit)
-	var weights [4][chunk]float64
-	var whole [chunk]float64
-	for ix, free := range st.free {
-		i := ix % chunk
-		if n := min(chunk, p.mesh.NX-ix); i == 0 {
-			for k := range weights {
-				st.weights(solver.West+solver.Value(k), ix, weights[k][:n])
+	last, nx := p.mesh.NX-1, p.mesh.NX
+	var updates, whole [chunk]float64
+	for col := 0; col < nx; col += chunk {
+		n := min(chunk, nx-col)
+		p.equations(st, solver.Diagonal, iy, col, math.Ldexp(1, -p.unit), whole[:n])
+		if lo, hi := max(col, 2), min(col+n, last-1); lo < hi { // the neighbours lie beside them
+			inside := rowmath.Points{D: st.diagonal[lo:], B: st.b[lo:], Hold: st.hold[lo:], Along: st.alongX[lo-1:],
+				Above: st.above.alongY[lo:], Below: st.alongY[lo:], U: here[lo-1:], North: rows[0][lo:],
+				South: rows[2][lo:]}
+			inside.Updates(updates[lo-col : hi-col])
+		}
+		for i, free := range st.free[col : col+n] {
+			if !free {
+				continue
 			}
-			p.equations(st, solver.Diagonal, iy, ix, unit, whole[:n])
-		}
-		if !free {
-			continue
-		}
-		west, east := ix-1, ix+1
-		if ix <= 1 || ix >= last-1 {
-			west, east = p.columnsBeside(ix)
-		}
-		u, update, fixed, hold := rows[1][ix], st.b[ix], st.b[ix], st.hold[ix]
-		update -= float64(hold * u)
-		// Weight v - u would be rounded more.
-		update += float64(weights[0][i] * (rows[1][west] - u))
-		update += float64(weights[1][i] * (rows[1][east] - u))
-		update += float64(weights[2][i] * (rows[0][ix] - u))
-		update += float64(weights[3][i] * (rows[2][ix] - u))
-		if !(st.free[west] && st.free[east] && frees[0][ix] && frees[2][ix]) {
-			for k, n := range [...]struct{ row, column int }{{1, west}, {1, east}, {0, ix}, {2, ix}} {
-				if !frees[n.row][n.column] {
-					fixed += float64(weights[k][i] * rows[n.row][n.column])
-					hold += weights[k][i]
+			ix, update := col+i, updates[i]
+			d, fixed, hold := st.diagonal[ix], st.b[ix], st.hold[ix]
+			outer := ix < 2 || ix >= last-1
+			if outer {
+				update = fixed - float64(hold*here[ix])
+			}
+			if outer || !(st.free[ix-1] && st.free[ix+1] && frees[0][ix] && frees[2][ix]) {
+				west, east := p.columnsBeside(ix)
+				for _, n := range [...]struct {
+					g, u float64
+					free bool
+				}{{st.alongX[max(ix-1, 0)], here[west], st.free[west]},
+					{st.alongX[min(ix, last-1)], here[east], st.free[east]},
+					{st.above.alongY[ix], rows[0][ix], frees[0][ix]}, {st.alongY[ix], rows[2][ix], frees[2][ix]}} {
+					weight := rowmath.Ratio(n.g, d)
+					if outer {
+						update += float64(weight * (n.u - here[ix]))
+					}
+					if !n.free {
+						fixed += float64(weight * n.u)
+						hold += weight
+					}
 				}
 			}
+			if p.turn.on {
+				d /= p.turn.radius(p.middle(iy, ix, 0, 0))
+			}
+			residual, b := float64(d*update), float64(d*fixed)
+			r.Squares += float64(residual * residual)
+			r.Right += float64(b * b)
+			r.Sum += float64(whole[i] * update)
+			r.Hold += float64(whole[i] * hold)
 		}
-		d := st.diagonal[ix]
-		if p.turn.on {
-			d /= p.turn.radius(p.middle(iy, ix, 0, 0))
-		}
-		residual, b := float64(d*update), float64(d*fixed)
-		r.Squares += float64(residual * residual)
-		r.Right += float64(b * b)
-		r.Sum += float64(whole[i] * update)
-		r.Hold += float64(whole[i] * hold)
 	}
 	return r, nil
 }

@@ -3,7 +3,9 @@ package problem
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -109,54 +111,79 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
-	last, alongX := p.mesh.NX-1, st.alongX
-	lifted, pinned := st.liftX != nil || st.liftY != nil || st.above.liftY != nil, st.pins()
-	alongY, aboveY, diagonal, holds, bs := st.alongY, st.above.alongY, st.diagonal, st.hold, st.b
+	robin := slices.ContainsFunc(p.transfers[:], func(t part) bool { return t.key != "" })
+	if st.lifted() || st.pins() || robin || p.turn.on || !p.screening.zero() {
+		err = p.addHolds(iy, st)
+	}
+	if err == nil {
+		err = p.divideBySums(iy, st)
+	}
+	return err
+}
+
+// addHolds sets st.hold of the free points of row iy to the part of D that belongs to no neighbour: the screening that
+// is there, what Robin walls have left in st.diagonal, and fixed areas in faces. Their values, and lifts, add to rhs.
+func (p *rows) addHolds(iy int, st *stencil) error {
+	last, lifted, pinned := p.mesh.NX-1, st.lifted(), st.pins()
 	for ix, free := range st.free {
 		if !free {
-			bs[ix], holds[ix] = 0, 0
 			continue
 		}
-		k2 := holds[ix]
+		k2 := st.hold[ix]
 		if !(k2 >= 0) || math.IsInf(k2, 1) {
 			return p.refuse(p.screening, iy, ix, fmt.Sprintf("%v; %s", k2, screeningAllowed))
 		}
-		west, east := ix-1, ix
-		switch ix {
-		case 0:
-			west = 0
-		case last:
-			east = last - 1
-		}
-		w, e, n, s := alongX[west], alongX[east], aboveY[ix], alongY[ix]
 		if lifted {
-			bs[ix] += p.lifts(st, iy, ix, west, east)
+			st.b[ix] += p.lifts(st, iy, ix, max(ix-1, 0), min(ix, last-1))
 		}
 		if p.turn.on {
 			k2 = float64(k2 * p.turn.radius(p.middle(iy, ix, 0, 0)))
 		}
-		hold := k2 + diagonal[ix] // what wallTerms has left there
+		st.hold[ix] = k2 + st.diagonal[ix]
 		if pinned {
 			p.eachPin(st, iy, ix, func(_ int, c, h2, u float64) {
-				hold += float64(c / h2)
-				bs[ix] += float64(float64(c/h2) * u)
+				st.hold[ix] += float64(c / h2)
+				st.b[ix] += float64(float64(c/h2) * u)
 			})
 		}
-		d := float64((w+e)+(n+s)) + hold
-		if d == 0 { // alone among points without material; it is left out, or refused for what is in bs
-			holds[ix] = 0
-			continue
+	}
+	return nil
+}
+
+// divideBySums sets D of the free points of row iy to the sum of all that leads from them, and divides by it. A point
+// from which nothing leads lies alone among points without material. It is left out, or refused for what is in b.
+func (p *rows) divideBySums(iy int, st *stencil) error {
+	last, d, b := p.mesh.NX-1, st.diagonal, st.b
+	rowmath.Centres(d[1:last], st.alongX[:last], st.above.alongY[1:last], st.alongY[1:last])
+	for _, end := range [2]struct{ ix, face int }{{0, 0}, {last, last - 1}} {
+		w, ix := st.alongX[end.face], end.ix
+		d[ix] = float64((w + w) + (st.above.alongY[ix] + st.alongY[ix]))
+	}
+	for ix, free := range st.free {
+		if !free {
+			d[ix], b[ix], st.hold[ix] = 0, 0, 0
+		} else if hold := st.hold[ix]; hold != 0 {
+			d[ix] += hold
+			st.hold[ix] = hold / d[ix]
 		}
-		diagonal[ix], bs[ix] = d, bs[ix]/d
-		if hold != 0 {
-			holds[ix] = hold / d
+	}
+	if !p.porous {
+		rowmath.Ratios(b, b, d)
+	}
+	for ix, v := range b {
+		if p.porous && d[ix] != 0 {
+			v /= d[ix]
+			b[ix] = v
 		}
-		if r := p.round(bs[ix]); r-r+(d-d) != 0 { // one is NaN or infinite
+		if r := p.round(v); r-r+(d[ix]-d[ix]) != 0 && d[ix] != 0 { // one is NaN or infinite
 			return p.tooLarge(iy, ix)
 		}
 	}
 	return nil
 }
+
+// lifted reports whether there are lifts of steps beside the points of a row.
+func (st *stencil) lifted() bool { return st.liftX != nil || st.liftY != nil || st.above.liftY != nil }
 
 // lifts returns what the lifts of steps add to the right-hand side of the point at column ix of row iy, whose faces are
 // those to the next columns of west and east.
@@ -182,30 +209,20 @@ func (st *stencil) weights(k solver.Value, col int, dst []float64) {
 	case st.above == nil:
 		clear(dst)
 	case k == solver.North:
-		ratios(dst, st.above.alongY[col:], d)
+		rowmath.Ratios(dst, st.above.alongY[col:], d)
 	case k == solver.South:
-		ratios(dst, st.alongY[col:], d)
+		rowmath.Ratios(dst, st.alongY[col:], d)
 	case k == solver.West && col > 0:
-		ratios(dst, st.alongX[col-1:], d)
+		rowmath.Ratios(dst, st.alongX[col-1:], d)
 	case k == solver.West:
-		ratios(dst[:1], st.alongX, d)
-		ratios(dst[1:], st.alongX, d[1:])
+		rowmath.Ratios(dst[:1], st.alongX, d)
+		rowmath.Ratios(dst[1:], st.alongX, d[1:])
 	case col+len(dst) <= last:
-		ratios(dst, st.alongX[col:], d)
+		rowmath.Ratios(dst, st.alongX[col:], d)
 	default:
 		n := len(dst) - 1
-		ratios(dst[:n], st.alongX[col:], d)
-		ratios(dst[n:], st.alongX[last-1:], d[n:])
-	}
-}
-
-// ratios sets dst to values over d, and to 0 where that is 0.
-func ratios(dst, values, d []float64) {
-	values, d = values[:len(dst)], d[:len(dst)]
-	for i, v := range values {
-		if dst[i] = 0; d[i] != 0 {
-			dst[i] = v / d[i]
-		}
+		rowmath.Ratios(dst[:n], st.alongX[col:], d)
+		rowmath.Ratios(dst[n:], st.alongX[last-1:], d[n:])
 	}
 }
 
@@ -213,26 +230,36 @@ func ratios(dst, values, d []float64) {
 // point has a face without a coefficient.
 func (p *Problem) barrier(iy int, st *stencil) (weakest float64, open bool) {
 	weakest = math.Inf(1)
-	last, pinned := len(st.free)-1, st.pins()
-	for ix, free := range st.free {
-		if !free {
-			continue
+	take := func(faces ...float64) {
+		for _, c := range faces {
+			if c > 0 && c < weakest {
+				weakest = c
+			}
+			open = open || c == 0
 		}
-		sides := [4]float64{st.east[max(ix-1, 0)], st.east[min(ix, last-1)], st.above.south[ix], st.south[ix]}
-		if pinned {
-			p.eachPin(st, iy, ix, func(k int, c, _, _ float64) { sides[k] = c })
-		}
-		least := min(sides[west], sides[east], sides[north], sides[south])
-		if least > 0 {
-			weakest = min(weakest, least)
-			continue
-		}
-		open = true
-		for _, c := range sides {
-			if c > 0 {
-				weakest = min(weakest, c)
+	}
+	last := len(st.free) - 1
+	if st.pins() {
+		for ix, free := range st.free {
+			if free {
+				sides := [4]float64{st.east[max(ix-1, 0)], st.east[min(ix, last-1)], st.above.south[ix], st.south[ix]}
+				p.eachPin(st, iy, ix, func(k int, c, _, _ float64) { sides[k] = c })
+				take(sides[:]...)
 			}
 		}
+		return weakest, open
+	}
+	for lo := 0; lo <= last; lo++ { // whole runs of free points
+		if !st.free[lo] {
+			continue
+		}
+		first := lo
+		for lo <= last && st.free[lo] {
+			lo++
+		}
+		take(st.east[max(first-1, 0):min(lo, last)]...)
+		take(st.above.south[first:lo]...)
+		take(st.south[first:lo]...)
 	}
 	return weakest, open
 }

@@ -133,12 +133,18 @@ func (p *Problem) maxCentre(st *stencil, iy int) (most float64) {
 	return most
 }
 
+// maxDiagonal returns the largest Diagonal of row iy in units of a. Between two walls it grows with D.
 func (p *Problem) maxDiagonal(st *stencil, iy int) (most float64) {
-	var buf [chunk]float64
-	for col := 0; col < p.mesh.NX; col += chunk {
-		values := buf[:min(chunk, p.mesh.NX-col)]
-		p.equations(st, solver.Diagonal, iy, col, 1, values)
-		most = max(most, largest(values))
+	last, at := len(st.diagonal)-1, 1
+	for ix, d := range st.diagonal[1:last] {
+		if d > st.diagonal[at] {
+			at = 1 + ix
+		}
+	}
+	for _, ix := range [3]int{0, at, last} {
+		var value [1]float64
+		p.equations(st, solver.Diagonal, iy, ix, 1, value[:])
+		most = max(most, value[0])
 	}
 	return most
 }

@@ -434,8 +434,8 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 	}
 	s.min, s.max = extreme{math.MaxFloat64, from, iy}, extreme{-math.MaxFloat64, from, iy}
 	for ix := from; ix < to; ix++ {
-		if g == nil && (from > 0 || ix == 1) {
-			ix = s.addPlain(above, u, ix, min(to, t.mesh.NX-1))
+		if g.straight() && (from > 0 || ix == 1) {
+			ix = s.addStraight(above, u, ix, min(to, t.mesh.NX-1), g)
 			if ix == to {
 				break
 			}
@@ -483,9 +483,14 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 	return s
 }
 
-// addPlain adds columns [lo, hi) of a row, which count whole and have neighbours in the next columns, where there are
-// no materials. It does the operations of sumsOf in the same order, and returns hi.
-func (s *rowSums) addPlain(above, u []float64, lo, hi int) int {
+// straight reports whether no lift, no area in a face and no turn is among the materials of a row.
+func (g *ground) straight() bool {
+	return g == nil || g.LiftEast == nil && g.LiftNorth == nil && g.PinEast == nil && g.PinNorth == nil && g.turn == nil
+}
+
+// addStraight adds columns [lo, hi) of a row, which count whole and have neighbours in the next columns. It does the
+// operations of sumsOf in the same order, and returns hi.
+func (s *rowSums) addStraight(above, u []float64, lo, hi int, g *ground) int {
 	north := above
 	if north == nil {
 		north = u
@@ -495,18 +500,39 @@ func (s *rowSums) addPlain(above, u []float64, lo, hi int) int {
 	north = north[lo:][:n]
 	sum, squares, along, across := s.sum, s.squares, s.along, s.across
 	least, most := s.min, s.max
-	for i, v := range here {
-		if v < least.Value {
-			least.Value, least.IX = v, lo+i
+	if g == nil {
+		for i, v := range here {
+			if v < least.Value {
+				least.Value, least.IX = v, lo+i
+			}
+			if v > most.Value {
+				most.Value, most.IX = v, lo+i
+			}
+			step, down := next[i]-v, v-north[i]
+			sum += v
+			squares += float64(v * v)
+			along += float64(step * step)
+			across += float64(down * down)
 		}
-		if v > most.Value {
-			most.Value, most.IX = v, lo+i
+	} else {
+		east, toNorth, screening, outside := g.East[lo:][:n], g.North[lo:][:n], g.screening[lo:][:n], g.outside[lo:][:n]
+		for i, v := range here {
+			if outside[i] {
+				s.outside++
+			} else {
+				if v < least.Value {
+					least.Value, least.IX = v, lo+i
+				}
+				if v > most.Value {
+					most.Value, most.IX = v, lo+i
+				}
+			}
+			step, down := next[i]-v, v-north[i]
+			sum += v
+			squares += float64(screening[i] * float64(v*v))
+			along += float64(east[i] * float64(step*step))
+			across += float64(toNorth[i] * float64(down*down))
 		}
-		step, down := next[i]-v, v-north[i]
-		sum += v
-		squares += float64(v * v)
-		along += float64(step * step)
-		across += float64(down * down)
 	}
 	s.sum, s.squares, s.along, s.min, s.max = sum, squares, along, least, most
 	if above != nil {

@@ -1,0 +1,72 @@
+// Package rowmath has the arithmetic of rows of equations: loops over several rows of numbers, which processors with
+// AVX2 do four numbers at a time. Each operation is rounded by itself, so every processor computes the same bits.
+package rowmath
+
+// Ratio returns a over b, and 0 if b is 0.
+func Ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// Ratios sets dst to the ratios of a and b.
+func Ratios(dst, a, b []float64) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := ratios(dst, a, b); i < len(dst); i++ {
+		dst[i] = Ratio(a[i], b[i])
+	}
+}
+
+// Mean returns the harmonic mean of two numbers, 0 if either is 0.
+func Mean(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return float64(float64(2*a)*b) / (a + b)
+}
+
+// Means sets dst to the harmonic means of a and b.
+func Means(dst, a, b []float64) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := means(dst, a, b); i < len(dst); i++ {
+		dst[i] = Mean(a[i], b[i])
+	}
+}
+
+// Centres sets dst to the sums of what leads from points to their four neighbours. along has one number more than dst:
+// what leads to the point before and, in the next place, to the one after.
+func Centres(dst, along, above, below []float64) {
+	n := len(dst)
+	along, above, below = along[:n+1], above[:n], below[:n]
+	for i := centres(dst, along, above, below); i < n; i++ {
+		dst[i] = (along[i] + along[i+1]) + (above[i] + below[i])
+	}
+}
+
+// Points are points of a row with the equations of these: d u = the sum of g times the values of neighbours + d b.
+type Points struct {
+	D, B, Hold   []float64 // hold is the part of d that belongs to no neighbour, over d
+	Along        []float64 // the g to the point before and, in the next place, to the one after
+	Above, Below []float64 // the g to the points of other rows
+	U            []float64 // the values, from the point before the first one to the one after the last one
+	North, South []float64
+}
+
+// Updates sets dst to what a sweep adds to the values. A weight times a value would be rounded more than a weight times
+// a difference.
+func (p *Points) Updates(dst []float64) {
+	for i := updates(dst, p); i < len(dst); i++ {
+		dst[i] = p.update(i)
+	}
+}
+
+func (p *Points) update(i int) float64 {
+	u := p.U[i+1]
+	update := p.B[i] - float64(p.Hold[i]*u)
+	for _, n := range [...]struct{ g, u float64 }{{p.Along[i], p.U[i]}, {p.Along[i+1], p.U[i+2]},
+		{p.Above[i], p.North[i]}, {p.Below[i], p.South[i]}} {
+		update += float64(Ratio(n.g, p.D[i]) * (n.u - u))
+	}
+	return update
+}

@@ -1,0 +1,54 @@
+package rowmath
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Each of these does the first numbers, four at a time, and returns how many it has done.
+
+func ratios(dst, a, b []float64) int {
+	return fours(len(dst), func(n int) { ratiosAVX2(at(dst), at(a), at(b), n) })
+}
+
+func means(dst, a, b []float64) int {
+	return fours(len(dst), func(n int) { meansAVX2(at(dst), at(a), at(b), n) })
+}
+
+func centres(dst, along, above, below []float64) int {
+	return fours(len(dst), func(n int) { centresAVX2(at(dst), at(along), at(above), at(below), n) })
+}
+
+func updates(dst []float64, p *Points) int {
+	n := len(dst)
+	_, _, _, _, _ = p.D[:n], p.B[:n], p.Hold[:n], p.Along[:n+1], p.U[:n+2]
+	_, _, _, _ = p.Above[:n], p.Below[:n], p.North[:n], p.South[:n]
+	return fours(n, func(n int) {
+		updatesAVX2(at(dst), at(p.D), at(p.B), at(p.Hold), at(p.Along), at(p.Above), at(p.Below), at(p.U), at(p.North),
+			at(p.South), n)
+	})
+}
+
+func at(row []float64) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(row)) }
+
+// fours calls do with as many of n numbers as are done four at a time, and returns these.
+func fours(n int, do func(n int)) int {
+	if n &^= 3; n == 0 || !cpu.X86.HasAVX2 {
+		return 0
+	}
+	do(n)
+	return n
+}
+
+//go:noescape
+func ratiosAVX2(dst, a, b unsafe.Pointer, n int)
+
+//go:noescape
+func meansAVX2(dst, a, b unsafe.Pointer, n int)
+
+//go:noescape
+func centresAVX2(dst, along, above, below unsafe.Pointer, n int)
+
+//go:noescape
+func updatesAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
