@@ -294,7 +294,7 @@ const edgeRule = 3
 // problem without either.
 func (p *Problem) EdgeRule() int {
 	whole := box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)}
-	if p.Areas() || !p.fixed.none() && !p.coefficient.constant() ||
+	if !p.fixed.none() && p.weighted ||
 		p.coefficient.covers() && p.coefficient.node.jumps(whole) {
 		return edgeRule
 	}

@@ -297,3 +297,21 @@ func TestScreeningIsTooWeak(t *testing.T) {
 		}
 	}
 }
+
+// With coarser levels, fixed points give all points weights of their own, and sweeps alone keep the constant operator.
+func TestFixedPointsOfMultigridAreWeighted(t *testing.T) {
+	for _, c := range []struct {
+		method, fixed string
+		want          bool
+		rule          int
+	}{
+		{"multigrid", "ix == 3", true, edgeRule}, {"multigrid", NoFixed, false, 0}, {"jacobi", "ix == 3", false, 0},
+	} {
+		cfg := config(9, 9, "float64", configs.Problem{Fixed: c.fixed})
+		cfg.Solver.Method = c.method
+		if p := open(t, cfg); p.Weighted() != c.want || p.EdgeRule() != c.rule {
+			t.Errorf("%s, %s: weighted %t, rule %d, want %t, %d", c.method, c.fixed, p.Weighted(), p.EdgeRule(), c.want,
+				c.rule)
+		}
+	}
+}

@@ -28,10 +28,12 @@ type materials struct {
 	stencils, grounds      firsts // of the rows of a weighted problem
 }
 
-// weigh finds out whether points have weights of their own. If they have none, a divides f and k2, and the equation is
-// that of numbers.
+// weigh finds out whether points have weights of their own: with coarser levels also where points inside are fixed,
+// since only those of a weighted operator leave out what is fixed. If they have none, a divides f and k2, and the
+// equation is that of numbers.
 func (p *Problem) weigh(g configs.Grid) (err error) {
-	p.weighted = p.turn.on || !p.coefficient.constant() || !p.screening.constant() || p.Areas()
+	p.weighted = p.turn.on || !p.coefficient.constant() || !p.screening.constant() || p.Areas() ||
+		!p.fixed.none() && p.config.Solver.Entry().Levels
 	for _, t := range p.transfers {
 		p.weighted = p.weighted || t.key != "" && !t.zero()
 	}
