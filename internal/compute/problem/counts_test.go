@@ -59,7 +59,7 @@ func TestFiguresShareRows(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the count is the same in each run
 	const ny = 129
 	cfg := configs.Default()
-	cfg.Grid.NX, cfg.Grid.NY, cfg.Problem.Coefficient = 33, ny, "1+x*y"
+	cfg.Grid.NX, cfg.Grid.NY, cfg.Problem.Coefficient, cfg.Problem.Source = 33, ny, "1+x*y", "x"
 	p, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestRowsOfARun(t *testing.T) {
 	const ny = 129
 	cfg := configs.Default()
 	cfg.Grid.NX, cfg.Grid.NY = 33, ny
-	cfg.Problem = configs.Problem{Coefficient: "1+x*y", Left: "y", Top: "0", Bottom: "1"}
+	cfg.Problem = configs.Problem{Coefficient: "1+x*y", Source: "x", Left: "y", Top: "0", Bottom: "1"}
 	p, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestEdgesOnce(t *testing.T) {
 	if edges != p.density.cuts.count || edges == 0 {
 		t.Errorf("%d squares in the rows of the mesh, %d in all", edges, p.density.cuts.count)
 	}
-	full := edgeCache{count: mostEdges - n + 1}
+	full := edgeCache[edged]{count: mostEdges - n + 1}
 	if _, err := full.of(1, 5, 7, n, none); err == nil || err.Error() != "columns [5, 7)" {
 		t.Errorf("a full cache worked out %v, want columns [5, 7)", err)
 	}

@@ -17,21 +17,15 @@ type cut struct {
 	edge     spot    // a place of the fixed area at the edge
 }
 
-// cutFaces works out the faces of row iy that the edges of fixed areas cut: to the next column, or else to the next
-// row, whose points are those of below. dst has the coefficients of whole faces. It returns what is added to the step
-// from each point to the next one, as the edge has another value than the fixed point; nil for nothing.
-func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64) (lifts []float64, err error) {
+// cutFaces finds the faces of row iy that the edges of fixed areas cut: to the next column, or else to the next row,
+// whose points are those of below. whole has the coefficients of whole faces. The lift of a face is added to the step
+// from its point to the next one, as the edge has another value than the fixed point.
+func (p *Problem) cutFaces(iy int, x bool, here, below *material, whole []float64) (list []crossing, err error) {
 	edge := line{along: x, widthless: p.widthless}
-	next := 0
-	if x {
-		next, below = 1, here
-	}
+	next := int(truth(x))
 	lo, hi := p.columnsOfFaces(x)
 	var fixed, coefficient node // in the strips of all faces
-	for ix := lo; ix < hi; ix++ {
-		if here.fixed[ix] && below.fixed[ix+next] {
-			dst[ix] = 0 // it lies within the area
-		}
+	for ix := max(lo, min(here.first, below.first)-next); ix < min(hi, max(here.end, below.end)); ix++ {
 		if here.fixed[ix] == below.fixed[ix+next] {
 			continue
 		}
@@ -47,26 +41,16 @@ func (p *Problem) cutFaces(iy int, x bool, here, below *material, dst []float64)
 			from, to = b.top, b.bottom
 			edge.other = float64(ix)
 		}
-		c := edge.cut(from, to, here.fixed[ix])
-		if dst[ix], err = p.freePart(coefficient, iy, ix, x, c, here.fixed[ix], dst[ix]); err != nil {
+		c, face := edge.cut(from, to, here.fixed[ix]), crossing{edged: edged{ix: ix}}
+		if face.v, err = p.freePart(coefficient, iy, ix, x, c, here.fixed[ix], whole[ix]); err != nil {
 			return nil, err
 		}
-		lift, err := p.lift(iy, ix, x, here.fixed[ix], c)
-		if err != nil {
+		if face.lift, err = p.lift(iy, ix, x, here.fixed[ix], c); err != nil {
 			return nil, err
 		}
-		if lift != 0 && lifts == nil {
-			lifts = make([]float64, len(dst))
-		}
-		if lift != 0 {
-			lifts[ix] = lift
-		}
+		list = append(list, face)
 	}
-	wrapFaces(p, x, dst)
-	if lifts != nil {
-		wrapFaces(p, x, lifts)
-	}
-	return lifts, nil
+	return list, nil
 }
 
 // narrowed returns the coefficient as it is in a box, if it is known there.

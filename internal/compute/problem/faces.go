@@ -88,8 +88,38 @@ func (p *Problem) areaFaces(iy int, x bool, here, below *material, dst []float64
 	if here.fixed == nil || !p.fixed.covers() {
 		return nil, nil, nil
 	}
-	if lifts, err = p.cutFaces(iy, x, here, below, dst); err == nil {
-		pins, err = p.pinFaces(iy, x, here, below, dst)
+	next, row := 0, 2*iy
+	if x {
+		next, below, row = 1, here, row+1
+	}
+	lo, hi := p.columnsOfFaces(x)
+	list, err := p.crossings.of(row, lo, hi, p.mesh.NX, func(int, int) (list []crossing, err error) {
+		if list, err = p.cutFaces(iy, x, here, below, dst); err == nil {
+			list, err = p.pinFaces(iy, x, here, below, list)
+		}
+		return list, err
+	})
+	for ix := max(lo, min(here.first, below.first)-next); ix < min(hi, here.end, below.end); ix++ {
+		if here.fixed[ix] && below.fixed[ix+next] {
+			dst[ix] = 0 // it lies within the area
+		}
+	}
+	for _, c := range list {
+		dst[c.ix] = c.v
+		if c.lift != 0 {
+			lifts = sized(lifts, len(dst))
+			lifts[c.ix] = c.lift
+		}
+		if c.pin != nil {
+			pins = sized(pins, len(dst))
+			pins[c.ix] = c.pin
+		}
+	}
+	if wrapFaces(p, x, dst); lifts != nil {
+		wrapFaces(p, x, lifts)
+	}
+	if pins != nil {
+		wrapFaces(p, x, pins)
 	}
 	return lifts, pins, err
 }
@@ -167,9 +197,9 @@ func (p *Problem) squares(iy, ix int, x bool) (before, after float64) {
 const mostEdges = 1 << 20
 
 // edgeCache are what edges make of faces or squares, by row.
-type edgeCache struct {
+type edgeCache[T any] struct {
 	mu    sync.Mutex
-	rows  map[int][]edged
+	rows  map[int][]T
 	count int
 }
 
@@ -179,8 +209,15 @@ type edged struct {
 	v  float64
 }
 
+// crossing is a face that the edge of a fixed area crosses.
+type crossing struct {
+	edged
+	lift float64      // is added to the step of the field
+	pin  *results.Pin // the area that lies in the face; nil for none
+}
+
 // of returns those of a row. work finds what is in columns [lo, hi), and in all n columns while there is room for that.
-func (e *edgeCache) of(row, lo, hi, n int, work func(lo, hi int) ([]edged, error)) ([]edged, error) {
+func (e *edgeCache[T]) of(row, lo, hi, n int, work func(lo, hi int) ([]T, error)) ([]T, error) {
 	e.mu.Lock()
 	list, ok := e.rows[row]
 	room := e.count+n <= mostEdges
@@ -196,7 +233,7 @@ func (e *edgeCache) of(row, lo, hi, n int, work func(lo, hi int) ([]edged, error
 	defer e.mu.Unlock()
 	if _, ok := e.rows[row]; err == nil && !ok {
 		if e.rows == nil {
-			e.rows = map[int][]edged{}
+			e.rows = map[int][]T{}
 		}
 		e.rows[row] = list
 		e.count += len(list)

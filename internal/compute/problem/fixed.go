@@ -108,7 +108,7 @@ func (f fixedPoints) row(iy int, dst []bool) error {
 }
 
 // markColumns is the number of columns from which on bounds are looked at. To find them takes as long as a few values.
-const markColumns = 64
+const markColumns = 16
 
 // mark writes whether the condition holds at the columns of the span to dst. Where it is known at all places, its
 // bounds decide it for most of a row.

@@ -20,7 +20,8 @@ type materials struct {
 	unit                   int     // see SetMaxima
 	contrast               float64 // of the operator
 	idle                   idleRows
-	edges                  edgeCache
+	edges                  edgeCache[edged]
+	crossings              edgeCache[crossing]
 	porous                 bool  // see Porous
 	widthless              bool  // fixed areas may be lines without width
 	density, absorption    share // of the source and the screening
@@ -95,6 +96,8 @@ type material struct {
 	a     []float64
 	fixed []bool // points that problem.fixed or the drawing fixes; nil for none
 	bare  []bool // of these, points whose a is that of a free neighbour; nil for none
+	// first and end are of the columns that have all fixed points; end is 0 for none.
+	first, end int
 }
 
 // outside reports whether a point lies outside the material. Row iy is one of a fixed wall or of the interior.
@@ -124,11 +127,11 @@ func (m *material) between(ix int, n *material, jx int) float64 {
 func (m *material) toNext(dst []float64) {
 	last := len(dst) - 1
 	rowmath.Means(dst[:last], m.a[:last], m.a[1:])
-	for ix, bare := range m.bare {
-		if bare && ix > 0 {
+	for ix := m.first; ix < m.end && m.bare != nil; ix++ {
+		if m.bare[ix] && ix > 0 {
 			dst[ix-1] = m.between(ix-1, m, ix)
 		}
-		if bare && ix < last {
+		if m.bare[ix] && ix < last {
 			dst[ix] = m.between(ix, m, ix+1)
 		}
 	}
@@ -138,8 +141,8 @@ func (m *material) toNext(dst []float64) {
 func (m *material) toRow(n *material, dst []float64) {
 	rowmath.Means(dst, m.a, n.a)
 	for _, row := range [2]*material{m, n} {
-		for ix, bare := range row.bare {
-			if bare {
+		for ix := row.first; ix < row.end && row.bare != nil; ix++ {
+			if row.bare[ix] {
 				dst[ix] = m.between(ix, n, ix)
 			}
 		}
@@ -157,7 +160,7 @@ func (p *rows) material(iy int) (*material, error) {
 // newMaterial works out a row.
 func (p *rows) newMaterial(iy int, m *material) error {
 	n := p.mesh.NX
-	m.a, m.bare = sized(m.a, n), nil
+	m.a, m.bare, m.first, m.end = sized(m.a, n), nil, n, 0
 	if err := p.values(p.coefficient, iy, m.a); err != nil {
 		return err
 	}
@@ -173,8 +176,13 @@ func (p *rows) newMaterial(iy int, m *material) error {
 	if err := p.GivenRow(iy, m.fixed); err != nil {
 		return err
 	}
+	areas, wall := p.Areas(), p.fixedWallRow(iy)
 	for ix, fixed := range m.fixed {
-		if fixed && (p.Areas() || m.a[ix] == 0) && !p.wallColumn(ix) && !p.fixedWallRow(iy) {
+		if !fixed {
+			continue
+		}
+		m.first, m.end = min(m.first, ix), ix+1
+		if (areas || m.a[ix] == 0) && !p.wallColumn(ix) && !wall {
 			if m.bare == nil {
 				m.bare = make([]bool, n)
 			}

@@ -203,6 +203,11 @@ func (p *Problem) drivers(iy, ix int) string {
 // rightHandSide writes the values of problem.source at the columns of the span to dst. A value that is not finite is an
 // error, or 0 outside the material.
 func (p *rows) rightHandSide(s *span, dst []float64) error {
+	if p.source.zero() {
+		clear(dst)
+		p.lessTaken(dst)
+		return nil
+	}
 	if p.source.file == nil {
 		p.source.node.fill(s, dst)
 		p.worked()

@@ -10,7 +10,7 @@ type share struct {
 	node   node // of the values, or else of the free part
 	values bool // node has the values
 	spread bool // squares may differ from their points
-	cuts   *edgeCache
+	cuts   *edgeCache[edged]
 }
 
 // shareOf returns the share of a part.
@@ -18,7 +18,7 @@ func (p *Problem) shareOf(q part) (s share) {
 	if q.zero() {
 		return share{node: constant(0), values: true}
 	}
-	s.node, s.values, s.cuts = constant(1), q.covers(), new(edgeCache)
+	s.node, s.values, s.cuts = constant(1), q.covers(), new(edgeCache[edged])
 	if s.values {
 		s.node = q.node
 	}

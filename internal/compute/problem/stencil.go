@@ -63,7 +63,10 @@ func (p *rows) newFree(iy int, to *[]bool) error {
 	}
 	lo, hi := p.mesh.InteriorColumns()
 	for ix := lo; ix < hi; ix++ {
-		free[ix] = here.fixed == nil || !here.fixed[ix]
+		free[ix] = true
+	}
+	for ix := max(lo, here.first); ix < min(hi, here.end); ix++ {
+		free[ix] = !here.fixed[ix]
 	}
 	if p.porous {
 		outside, err := p.outsideMarks(iy)

@@ -13,13 +13,10 @@ import (
 // that leads to the area, in its diagonal and, times the value there, in its right-hand side. The points do not conduct
 // to each other.
 
-// pinFaces finds the areas in the faces of row iy: to the next column, or else to the next row, whose points are those
-// of below. It sets dst to 0 there.
-func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64) (pins []*results.Pin, err error) {
-	next := 0
-	if x {
-		next, below = 1, here
-	}
+// pinFaces adds to list the areas in the faces of row iy: to the next column, or else to the next row, whose points are
+// those of below. Their points do not conduct to each other.
+func (p *Problem) pinFaces(iy int, x bool, here, below *material, list []crossing) ([]crossing, error) {
+	next, cuts := int(truth(x)), len(list)
 	l := line{along: x, widthless: p.widthless}
 	var coefficient node
 	lo, hi := p.columnsOfFaces(x)
@@ -29,7 +26,7 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 		}
 		return box{float64(lo), float64(hi - 1), float64(iy), float64(iy + 1)}
 	}
-	err = p.fixed.node.eachJump(lo, hi, lines, func(n node, ix int) error {
+	err := p.fixed.node.eachJump(lo, hi, lines, func(n node, ix int) error {
 		jx, jy := ix+next, iy+1-next
 		if here.fixed[ix] || below.fixed[jx] ||
 			(p.wallColumn(ix) || p.wallRow(iy)) && (p.wallColumn(jx) || p.wallRow(jy)) {
@@ -43,8 +40,8 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 		if !ok {
 			return nil
 		}
-		if pins == nil {
-			pins, coefficient = make([]*results.Pin, len(dst)), p.narrowed(p.strip(iy, x, lo, hi))
+		if len(list) == cuts {
+			coefficient = p.narrowed(p.strip(iy, x, lo, hi))
 		}
 		pin, inside := new(results.Pin), min(inward, (last-first)/2)
 		for i, c := range [2]cut{{from, max(first, from+leastCut), l.place(first + inside)},
@@ -53,6 +50,7 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 			if i > 0 {
 				row, column, a = jy, jx, below.a[jx]
 			}
+			var err error
 			if pin.C[i], err = p.freePart(coefficient, iy, ix, x, c, i > 0, a); err != nil {
 				return err
 			}
@@ -61,14 +59,10 @@ func (p *Problem) pinFaces(iy int, x bool, here, below *material, dst []float64)
 				return err
 			}
 		}
-		pins[ix], dst[ix] = pin, 0
+		list = append(list, crossing{edged{ix, 0}, 0, pin})
 		return nil
 	})
-	if pins != nil {
-		wrapFaces(p, x, pins)
-		wrapFaces(p, x, dst)
-	}
-	return pins, err
+	return list, err
 }
 
 // equality matches conditions that may hold on a line without width.

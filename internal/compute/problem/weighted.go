@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -66,9 +67,7 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, unit float
 	case k == solver.SouthFace:
 		from, across = st.alongY, 1
 	}
-	for i, v := range from[col : col+len(dst)] {
-		dst[i] = float64(float64(float64(v*across)*hx)*hy) * unit
-	}
+	rowmath.Scale(dst, from[col:], across, hx, hy, unit)
 	for _, side := range []struct {
 		wall   solver.Wall
 		column int

@@ -34,6 +34,18 @@ func Means(dst, a, b []float64) {
 	}
 }
 
+// Scale sets dst to a times factors, one after the other.
+func Scale(dst, a []float64, factors ...float64) {
+	a = a[:len(dst)]
+	for i := scale(dst, a, factors); i < len(dst); i++ {
+		v := a[i]
+		for _, f := range factors {
+			v = float64(v * f)
+		}
+		dst[i] = v
+	}
+}
+
 // Centres sets dst to the sums of what leads from points to their four neighbours. along has one number more than dst:
 // what leads to the point before and, in the next place, to the one after.
 func Centres(dst, along, above, below []float64) {

@@ -16,6 +16,13 @@ func means(dst, a, b []float64) int {
 	return fours(len(dst), func(n int) { meansAVX2(at(dst), at(a), at(b), n) })
 }
 
+func scale(dst, a, factors []float64) int {
+	if len(factors) == 0 {
+		return 0
+	}
+	return fours(len(dst), func(n int) { scaleAVX2(at(dst), at(a), n, at(factors), len(factors)) })
+}
+
 func centres(dst, along, above, below []float64) int {
 	return fours(len(dst), func(n int) { centresAVX2(at(dst), at(along), at(above), at(below), n) })
 }
@@ -46,6 +53,9 @@ func ratiosAVX2(dst, a, b unsafe.Pointer, n int)
 
 //go:noescape
 func meansAVX2(dst, a, b unsafe.Pointer, n int)
+
+//go:noescape
+func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer, count int)
 
 //go:noescape
 func centresAVX2(dst, along, above, below unsafe.Pointer, n int)

@@ -51,6 +51,32 @@ loop:
 	VZEROUPPER
 	RET
 
+// func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer, count int)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ factors+24(FP), DX
+	MOVQ count+32(FP), R8
+	XORQ AX, AX
+
+loop:
+	VMOVUPD (SI)(AX*8), Y1
+	XORQ    BX, BX
+
+factor:
+	VBROADCASTSD (DX)(BX*8), Y2
+	VMULPD       Y2, Y1, Y1
+	INCQ         BX
+	CMPQ         BX, R8
+	JB           factor
+	VMOVUPD      Y1, (DI)(AX*8)
+	ADDQ         $4, AX
+	CMPQ         AX, CX
+	JB           loop
+	VZEROUPPER
+	RET
+
 // func centresAVX2(dst, along, above, below unsafe.Pointer, n int)
 TEXT ·centresAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI

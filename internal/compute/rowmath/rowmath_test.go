@@ -29,6 +29,8 @@ func TestRows(t *testing.T) {
 		}{
 			{"ratios", func() { Ratios(dst, a, b) }, func(i int) float64 { return Ratio(a[i], b[i]) }},
 			{"means", func() { Means(dst, a, b) }, func(i int) float64 { return Mean(a[i], b[i]) }},
+			{"scale", func() { Scale(dst, a, 3, 0.7, 1.1) },
+				func(i int) float64 { return float64(float64(a[i]*3)*0.7) * 1.1 }},
 			{"centres", func() { Centres(dst, a, b, p.D) },
 				func(i int) float64 { return (a[i] + a[i+1]) + (b[i] + p.D[i]) }},
 			{"updates", func() { p.Updates(dst) }, p.update},
