@@ -45,7 +45,7 @@ func overlapping(above []run, r run, from *int) []run {
 
 // mark finds the fixed points of a row: by the numbers of their regions, or in runs.
 func (t *Tally) mark(l *line) {
-	if l.label = make([]int, t.mesh.NX); !t.named {
+	if !t.named {
 		l.runs = t.runsOf(l.iy, l.fixed, l.values)
 		return
 	}
@@ -137,11 +137,10 @@ func (t *Tally) drop() {
 	t.labels.joinAll()
 }
 
-// fixedRow returns the fixed points of row iy.
-func (t *Tally) fixedRow(iy int) ([]bool, error) {
-	row := make([]bool, t.mesh.NX)
+// fixedRow writes the fixed points of row iy to row.
+func (t *Tally) fixedRow(iy int, row []bool) error {
 	canonical, _ := t.mesh.Canonical(iy)
-	return row, t.fixed.FixedRow(canonical, row)
+	return t.fixed.FixedRow(canonical, row)
 }
 
 // countRuns counts the runs of the newest row, and gives the regions up if there are too many.
@@ -152,8 +151,8 @@ func (t *Tally) countRuns(own bool) error {
 	case t.old.iy == iy-1:
 		above = t.old.runs
 	default: // the first row of the stripe
-		fixed, err := t.fixedRow(iy - 1)
-		if err != nil {
+		fixed := make([]bool, t.mesh.NX)
+		if err := t.fixedRow(iy-1, fixed); err != nil {
 			return err
 		}
 		above = t.runsOf(iy-1, fixed, nil)

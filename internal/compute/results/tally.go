@@ -103,11 +103,11 @@ type Tally struct {
 	part      Part
 	materials Materials
 	labels    labels
-	named     bool      // a region is the points with its number, and its label is that number
-	now, old  line      // the newest row and the one above it
-	spare     []*ground // of older rows, whose memory is used again
-	plain     bool      // f and k2 are 0
-	areas     bool      // see Problem.Areas
+	named     bool   // a region is the points with its number, and its label is that number
+	now, old  line   // the newest row and the one above it
+	spare     []line // older rows, whose memory is used again
+	plain     bool   // f and k2 are 0
+	areas     bool   // see Problem.Areas
 
 	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }
@@ -122,8 +122,15 @@ type line struct {
 	pins   [2]map[int][2]int // labels of both sides of areas in faces to the next column, and to the row above
 	pinned [2][]int          // the columns of these
 	*ground
+	room *room
 
 	extents []extent // of regions with names in the row, by their numbers
+}
+
+// room is memory for the fixed points of a line and their labels.
+type room struct {
+	fixed []bool
+	label []int
 }
 
 // pair is two rows that follow each other, and what passes to the walls and regions between them and in the lower one,
@@ -203,15 +210,23 @@ func (g *ground) liftNorth(ix int) float64 {
 // none reports whether a point lies outside the material.
 func (g *ground) none(ix int) bool { return g != nil && g.outside[ix] }
 
-// stand gives lines grounds to be filled: those that no line has any more, or new ones.
-func (t *Tally) stand(lines []line) {
+// newLines returns lines with memory to be filled: that of lines which are not used any more, or new memory.
+func (t *Tally) newLines(n int) []line {
+	lines := make([]line, n)
 	for i := range lines {
-		if n := len(t.spare); n > 0 {
-			lines[i].ground, t.spare = t.spare[n-1], t.spare[:n-1]
-		} else {
-			lines[i].ground = newGround(t.mesh.NX)
+		l := &lines[i]
+		if last := len(t.spare) - 1; last >= 0 {
+			l.room, l.ground, t.spare = t.spare[last].room, t.spare[last].ground, t.spare[:last]
+			continue
+		}
+		if t.materials != nil {
+			l.ground = newGround(t.mesh.NX)
+		}
+		if t.fixed != nil {
+			l.room = &room{make([]bool, t.mesh.NX), make([]int, t.mesh.NX)}
 		}
 	}
+	return lines
 }
 
 // fill reads the materials of row iy.
@@ -271,11 +286,7 @@ func (t *Tally) Part() Part {
 // Add adds the next rows, as a RowUser does.
 func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 	n := len(rows)
-	sums, lines := make([]rowSums, n), make([]line, n+1)
-	lines[0] = t.now
-	if t.materials != nil {
-		t.stand(lines[1:])
-	}
+	sums, lines := make([]rowSums, n), append([]line{t.now}, t.newLines(n)...)
 	before := t.old
 	err := parallel.Each(n, func(i int) (err error) {
 		above := t.above(iy, rows, i-1)
@@ -285,7 +296,8 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 			return err
 		}
 		if t.fixed != nil && !t.wallRow(l.iy) {
-			if l.fixed, err = t.fixedRow(l.iy); err != nil {
+			l.fixed, l.label = l.room.fixed, l.room.label
+			if err = t.fixedRow(l.iy, l.fixed); err != nil {
 				return err
 			}
 			t.mark(l)
@@ -328,8 +340,8 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 		t.merge(&pairs[i])
 	}
 	for _, l := range append([]line{before}, lines[:n-1]...) { // but for the newest two
-		if l.ground != nil {
-			t.spare = append(t.spare, l.ground)
+		if l.values != nil {
+			t.spare = append(t.spare, line{ground: l.ground, room: l.room})
 		}
 	}
 	return nil
