@@ -235,7 +235,7 @@ func (q part) covers() bool { return q.file == nil && q.node.covers() }
 // outsideMarks returns which points of row iy, which is one of a fixed wall or of the interior, lie outside the
 // material: those of which no face conducts. Fixed points are not among them.
 func (p *rows) outsideMarks(iy int) ([]bool, error) {
-	marks, err := p.outsides.at(iy, p.newOutside)
+	marks, err := p.outsides.at(iy, &p.idle.outsides, p.newOutside)
 	return *marks, err
 }
 

@@ -27,12 +27,14 @@ func (p *rows) faces(iy int) (*faces, error) {
 	if _, inside := p.between(iy + 1); inside && p.grounds.of(iy+1) == p.grounds.of(iy) {
 		iy = p.grounds.of(iy)
 	}
-	return p.sides.at(iy, p.newFaces)
+	if !p.sides.has(iy) {
+		p.row = -1 // the memory of faces of the equations may be used again
+	}
+	return p.sides.at(iy, &p.idle.sides, p.newFaces)
 }
 
 // newFaces works out a row.
 func (p *rows) newFaces(iy int, f *faces) error {
-	p.row = -1 // the memory may be that of faces of the equations
 	here, err := p.material(iy)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (p *rows) material(iy int) (*material, error) {
 	if p.weighted {
 		iy = p.grounds.of(iy)
 	}
-	return p.ground.at(iy, p.newMaterial)
+	return p.ground.at(iy, &p.idle.grounds, p.newMaterial)
 }
 
 // newMaterial works out a row.

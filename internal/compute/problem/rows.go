@@ -25,6 +25,11 @@ type idleRows struct {
 	mu   sync.Mutex
 	list []*rows
 	made int
+
+	grounds  sharing[material]
+	outsides sharing[[]bool]
+	frees    sharing[[]bool]
+	sides    sharing[faces]
 }
 
 // stride is how many rows further a goroutine mostly goes on.
@@ -65,35 +70,95 @@ func (i *idleRows) forget() {
 	}
 }
 
-// recent are the results of work on the rows that were used last. Nobody needs more than these at once.
+// recent are the results of work on the rows that one goroutine has used last. It never needs more than these at once.
 type recent[T any] struct {
 	rows [4]struct {
 		iy, used int // used 0 is an empty place
-		of       T
+		of       *shared[T]
 	}
 	uses int
 }
 
-// at returns what work has made of row iy, in memory of an older row. It stays until three other rows were asked for.
-func (c *recent[T]) at(iy int, work func(iy int, to *T) error) (*T, error) {
+// has reports whether row iy is among them.
+func (c *recent[T]) has(iy int) bool {
+	for i := range c.rows {
+		if c.rows[i].used > 0 && c.rows[i].iy == iy {
+			return true
+		}
+	}
+	return false
+}
+
+// at returns what work has made of row iy, here or in another goroutine. It stays until three other rows were asked
+// for.
+func (c *recent[T]) at(iy int, all *sharing[T], work func(iy int, to *T) error) (*T, error) {
 	c.uses++
 	oldest := &c.rows[0]
 	for i := range c.rows {
 		r := &c.rows[i]
 		if r.used > 0 && r.iy == iy {
 			r.used = c.uses
-			return &r.of, nil
+			return &r.of.of, nil
 		}
 		if r.used < oldest.used {
 			oldest = r
 		}
 	}
-	oldest.used = 0
-	err := work(iy, &oldest.of)
-	if err == nil {
-		oldest.iy, oldest.used = iy, c.uses
+	if oldest.used > 0 {
+		all.give(oldest.iy, oldest.of)
 	}
-	return &oldest.of, err
+	oldest.used = 0
+	of := all.take(iy)
+	of.once.Do(func() { of.err = work(iy, &of.of) })
+	if of.err != nil {
+		all.give(iy, of)
+		return &of.of, of.err
+	}
+	oldest.iy, oldest.used, oldest.of = iy, c.uses, of
+	return &of.of, nil
+}
+
+// sharing has the rows that goroutines use, so that a row is worked out once for all who work on its neighbours. Memory
+// that nobody uses is used again.
+type sharing[T any] struct {
+	mu   sync.Mutex
+	rows map[int]*shared[T]
+	free []*shared[T]
+}
+
+// shared is what work has made of a row. Who needs it meanwhile waits.
+type shared[T any] struct {
+	once  sync.Once
+	of    T
+	err   error
+	users int
+}
+
+func (s *sharing[T]) take(iy int) *shared[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[iy]
+	if n := len(s.free); r == nil && n > 0 {
+		r, s.free = s.free[n-1], s.free[:n-1]
+		r.once, r.err = sync.Once{}, nil
+	} else if r == nil {
+		r = &shared[T]{}
+	}
+	if s.rows == nil {
+		s.rows = map[int]*shared[T]{}
+	}
+	s.rows[iy] = r
+	r.users++
+	return r
+}
+
+func (s *sharing[T]) give(iy int, r *shared[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.users--; r.users == 0 {
+		delete(s.rows, iy)
+		s.free = append(s.free, r)
+	}
 }
 
 // sized returns values with the length n, which may be of use already.

@@ -46,7 +46,7 @@ func (p *rows) stencil(iy int) (st *stencil, err error) {
 
 // free returns which points of row iy, which is canonical, a sweep updates.
 func (p *rows) free(iy int) ([]bool, error) {
-	free, err := p.frees.at(p.stencils.of(iy), p.newFree)
+	free, err := p.frees.at(p.stencils.of(iy), &p.idle.frees, p.newFree)
 	return *free, err
 }
 
