@@ -55,13 +55,16 @@ func (w *weighted) prepareFinest() error {
 }
 
 // partsOf returns how blocks that go down the rows of strips of columns divide a level: the strips, the blocks in all
-// and the rows of a block, in whole groups. Few rows make work for all multiprocessors, many save the first ones.
+// and the rows of a block, in whole groups. Of all numbers of rows it takes that with which the multiprocessors, each
+// with pipeBlocks blocks at once, take the fewest steps.
 func (w *weighted) partsOf(l *level, rows solver.Stripe, step int) (strips, blocks, part int) {
-	nx := l.Mesh.NX
-	strips = (nx + step - 1) / step
-	part = rows.Rows() * strips / (pipeTurns * pipeBlocks * w.dev.gpu.SMs)
-	part = min(max(part/solver.GroupRows*solver.GroupRows, 4*solver.GroupRows), pipeMost)
-	strips, blocks = blocksOf(nx, rows, step, part)
+	atOnce, least := pipeBlocks*w.dev.gpu.SMs, 0
+	for r := pipeMost; r > 0; r -= solver.GroupRows {
+		s, n := blocksOf(l.Mesh.NX, rows, step, r)
+		if steps := (n + atOnce - 1) / atOnce * (r + pipeLead); least == 0 || steps < least {
+			strips, blocks, part, least = s, n, r, steps
+		}
+	}
 	return strips, blocks, part
 }
 

@@ -318,15 +318,18 @@ const (
 	pipeSideDown = 8
 	pipeSideUp   = 4
 	pipeWarps    = pipeThreads / warpSize
-	pipeTransfer = 4 * 6 * 4 * pipeThreads // values of P' for four rows
-	pipeBytes    = 8*((2*pipeRows+3*pipeShort)*pipeThreads+2*multigrid.Sweeps*(pipeThreads+2)) + pipeTransfer +
-		2*4*(pipeThreads+2) + 12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
-	pipeTurns  = 4 // of all multiprocessors, each with pipeBlocks blocks
+	pipeSlots    = 4                   // of transfers
+	pipeTransfer = 8 * 4 * pipeThreads // of one row
+	pipeBytes    = 8*((2*pipeRows+3*pipeShort)*pipeThreads+2*multigrid.Sweeps*(pipeThreads+2)) +
+		pipeSlots*pipeTransfer + 4*(2*pipeThreads+2*(pipeThreads+2)) +
+		12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
+	pipeLead   = 16 // steps of a block before and after those of its rows
 	pipeBlocks = 2
 
 	nineTurn  = 12
 	nineLines = 3*nineTurn + pipeMost + pipeRows + pipeAhead
-	nineBytes = 4*pipeThreads*(5*nineTurn+2*pipeShort) + pipeTransfer +
+	nineSlots = 3
+	nineBytes = 4*pipeThreads*(5*nineTurn+2*pipeShort+2) + nineSlots*pipeTransfer +
 		4*(2*multigrid.Sweeps+2)*(pipeThreads+2) + 12*nineLines
 
 	tileRows    = 32

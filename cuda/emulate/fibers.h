@@ -229,6 +229,10 @@ inline void __threadfence_system() {}  // the atomic accesses to the words order
 inline void copy16_async(void* to, const void* from) { memcpy(to, from, 16); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 #endif
+inline void copy16_or_zero_async(void* to, const void* from, bool copies) {
+  if (copies) copy16_async(to, from);
+  else memset(to, 0, 16);
+}
 inline void __threadfence() {}  // one thread runs all fibers
 inline void __nanosleep(unsigned) { usleep(20); }
 inline unsigned load_acquire(const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }

@@ -12,6 +12,11 @@ __device__ __forceinline__ void copy16_async(void* to, const void* from) {
   const unsigned at = __cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
+// copy16_or_zero_async sets the bytes to 0 if it is not to copy them.
+__device__ __forceinline__ void copy16_or_zero_async(void* to, const void* from, bool copies) {
+  const unsigned at = __cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(copies ? 16 : 0) : "memory");
+}
 // Copies of 4 or 8 bytes.
 template <int kBytes> __device__ __forceinline__ void copy_async(void* to, const void* from) {
   const unsigned at = __cvta_generic_to_shared(to);

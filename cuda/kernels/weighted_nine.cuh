@@ -15,7 +15,9 @@ struct NineRings {
   enum { kB, kEast, kSouth, kSouthEast, kSouthWest, kLong };
   static constexpr int kShort = 4;
   float of[kLong][kNineTurn][kPipeThreads], u[kShort][kPipeThreads], q[kShort][kPipeThreads];
-  PipeTransfers transfers;
+  static constexpr int kSlots = 3;  // for the row in use and those under way
+  PipeTransfers transfers[kSlots];
+  PipePlaces places;
   float swept[2][kSmooth][kPipeThreads + 2];  // of this step and the one before: what the sweeps made
   float defects[2][kPipeThreads + 2];
   Line before[kNineTurn], lines[kNineLines];  // of the rows; `next` is what the restriction does there
@@ -27,40 +29,27 @@ template <bool kUp> __device__ __forceinline__ void sweep_nine(const WeightedArg
   using R = NineRings;
   R& rings = *(R*)shared;
   constexpr int kShort = R::kShort;
-  const int thread = threadIdx.x, pitch = a.fine.pitch;
-  const PipeBlock<float, kUp> block(a);
+  static_assert(kPipeWarps == R::kLong + 3, "a warp for each array, and for each column of P'");
+  const int thread = threadIdx.x, lane = thread % kWarp, warp = thread / kWarp;
+  const PipeBlock<float, kUp> block(a, rings.places);
   const int begins = block.top - kPipeRows, ends = block.hi + (kUp ? 2 * kSmooth : kNineLag + 1);
-  const Line column = block.column;
   const int west = thread ? -1 : 0, east = thread + 1 < kPipeThreads ? 1 : 0;
-  block.find_lines(a, rings.before, rings.lines);
+  block.find_lines(rings.before, rings.lines);
   const Line* lines = rings.lines;  // of the rows of a turn
-  PipeRestriction<float> restriction(a, rings.transfers, block.left);
+  PipeRestriction<float> restriction(a, block.left);
+  const float* const array = warp == R::kB ? a.b : warp == R::kEast ? a.east : warp == R::kSouth ? a.south
+                             : warp == R::kSouthEast ? a.southEast : a.southWest;
   // fetch begins to load row i of a turn, and what comes later row i - kPipeAhead, into the rings.
   const auto fetch = [&](int i) {
-    const int row = lines[i].at, later = lines[i - kPipeAhead].at, at = (i - kPipeAhead + kNineTurn) % kNineTurn;
-    float *const u = &rings.u[i % kShort][thread], *const q = &rings.q[i % kShort][thread];
-    if (row == kNone || column.at == kNone) {
-      *u = *q = 0;
-    } else {
-      const ptrdiff_t from = (ptrdiff_t)row * pitch + column.at;
-      if (a.from) copy_async<4>(u, a.from + from);
-      else *u = 0;
-      copy_async<4>(q, a.centre + from);
-    }
-    if (later == kNone || column.at == kNone) {
-#pragma unroll
-      for (int k = 0; k < R::kLong; k++) rings.of[k][at][thread] = 0;
-    } else {
-      const float* const all[R::kLong] = {a.b, a.east, a.south, a.southEast, a.southWest};
-      const ptrdiff_t from = (ptrdiff_t)later * pitch + column.at;
-#pragma unroll
-      for (int k = 0; k < R::kLong; k++) copy_async<4>(&rings.of[k][at][thread], all[k] + from);
-    }
-    if (!kUp) restriction.begin(lines[i - kNineLag], i % kPipeTransfers);
+    const int row = lines[i].at, at = (i - kPipeAhead + kNineTurn) % kNineTurn;
+    const int own = opaque(lane);  // lest addresses of all rows take registers
+    if (warp < R::kLong) block.copy(rings.of[warp][at], array, lines[i - kPipeAhead].at, own);
+    else block.copy_transfers(rings.transfers[i % R::kSlots], lines[kUp ? i : i - kNineLag], warp - R::kLong, own);
+    if (warp == 0) block.copy(rings.q[i % kShort], a.centre, row, own);
+    if (warp == 1) block.copy(rings.u[i % kShort], a.from, a.from ? row : kNone, own);
     copies_commit();
   };
-  CoarseTerms terms[2];
-  float correction = 0;
+  const PipeCorrection correction(a, block.x, block.coarseLeft);
   // By row mod kNineTurn: q, and what sweep k reads in the thread's column and beside it.
   float q[kNineTurn] = {}, u[kSmooth + 1][kNineTurn] = {};
   RowEnds beside[kSmooth + 1][kNineTurn] = {};
@@ -74,9 +63,9 @@ template <bool kUp> __device__ __forceinline__ void sweep_nine(const WeightedArg
     for (int i = 0; i < kNineTurn; i++) {
       const auto at = [&](int rows) { return (i - rows + kNineTurn) % kNineTurn; };  // row t - rows
       fetch(i + kPipeAhead);
-      if (kUp) terms[i % 2].load(a, lines[i + 2], column);
       q[i] = rings.q[i % kShort][thread], u[0][i] = rings.u[i % kShort][thread];
-      if (kUp && q[i] > 0) rings.u[i % kShort][thread] = u[0][i] = u[0][i] + correction;
+      if (kUp && q[i] > 0)
+        rings.u[i % kShort][thread] = u[0][i] = u[0][i] + correction.in(lines[i], rings.transfers[i % R::kSlots]);
       const auto defect = [&](int k) {  // of row t - 2k, for what sweep k reads; the sweep after the last one is k = 5
         const int row = at(2 * k), above = at(2 * k + 1), below = at(2 * k - 1);
         const auto c = [&](int array, int row, int by) { return rings.of[array][row][thread + by]; };
@@ -100,12 +89,10 @@ template <bool kUp> __device__ __forceinline__ void sweep_nine(const WeightedArg
         u[k][row] = q[row] > 0 ? fused(a.weights[k - 1], d, u[k - 1][row]) : u[k - 1][row];
         if (!kUp || k < kSmooth) rings.swept[i % 2][k - 1][1 + thread] = u[k][row];
       }
-      block.store(a, begin + i - 2 * kSmooth, u[kSmooth][at(2 * kSmooth)]);
+      block.store(begin + i - 2 * kSmooth, lines[i - 2 * kSmooth], u[kSmooth][at(2 * kSmooth)]);
       if (!kUp) {
         rings.defects[i % 2][1 + thread] = defect(kSmooth + 1);
-        restriction.end(lines[i - kNineLag], i % kPipeTransfers, rings.defects[(i + 1) % 2]);
-      } else {
-        correction = terms[(i + 1) % 2].correction();
+        restriction.end(lines[i - kNineLag], rings.transfers[i % R::kSlots], rings.defects[(i + 1) % 2]);
       }
       copies_wait<kPipeAhead - 1>();
       __syncthreads();

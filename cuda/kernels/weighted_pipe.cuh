@@ -1,17 +1,19 @@
 // Four sweeps of level 0 of a weighted operator in one pass over memory, with the correction before them on the way up
 // and the restriction of the defect behind them on the way down. A block goes down the rows of a strip of columns, a
 // thread for each. Sweep k computes row t - k at the step of row t: the thread has its own column in registers, and
-// what its neighbours made in the step before is in shared memory.
+// what its neighbours made in the step before is in shared memory. A warp copies the rows of one array for all threads.
 #pragma once
 #include "multigrid_level.cuh"
+#include "row.cuh"
 #include "sum.cuh"
 #include "weighted_tile.cuh"
 
-constexpr int kPipeThreads = 256, kPipeBlocks = 2;  // of a block, of a multiprocessor
-constexpr int kPipeRows = 8;                        // of the rings: rows t + kPipeAhead to t - kSmooth - 1
-constexpr int kPipeAhead = 2;                       // rows that are under way from memory
+constexpr int kPipeThreads = 256, kPipeBlocks = 2;   // of a block, of a multiprocessor
+constexpr int kPipeRows = 8;                         // of the rings: rows t + kPipeAhead to t - kSmooth - 1
+constexpr int kPipeAhead = 2;                        // rows that are under way from memory
+constexpr int kPipeSlots = 4;                        // for the row in use and those under way
 constexpr int kPipeWarps = kPipeThreads / kWarp;
-constexpr int kPipeMost = 32 * kGroupRows;          // rows of a block, see kMostGroups
+constexpr int kPipeMost = kMostGroups * kGroupRows;  // rows of a block
 constexpr int kPipeLines = kPipeMost + 2 * kPipeRows + kPipeAhead;
 static_assert(kPipeRows == kGroupRows, "a turn ends where a group does");
 static_assert(kPipeAhead + kSmooth + 2 <= kPipeRows, "a row is overwritten when no sweep reads it any more");
@@ -21,16 +23,26 @@ static_assert(kPipeAhead + kSmooth + 2 <= kPipeRows, "a row is overwritten when 
 __host__ __device__ constexpr int pipe_side(bool up) { return up ? 4 : 8; }
 __host__ __device__ constexpr int pipe_step(bool up) { return kPipeThreads - 2 * pipe_side(up); }
 
-// PipeTransfers are the values of P' with which rows are restricted, of the coarse column of each thread.
-constexpr int kPipeTransfers = 4;  // rows: that which is restricted, and kPipeAhead ones under way from memory
-using PipeTransfers = float[kPipeTransfers][6][kPipeThreads];
+// PipeTransfers are what goes between a row and the coarse level: rows of three arrays of P' beside one another for a
+// coarse row, and for the next one; on the way up, those rows of u, too. On the way down a place for the norm's sums.
+struct PipeTransfers {
+  float p[6][kPipeThreads];
+  union {
+    float u[2][kPipeThreads];
+    Limbs limbs[kPipeThreads / kGroupColumns];
+  };
+};
+
+// PipePlaces are where columns of a block are in memory, and the coarse ones that it reads.
+struct PipePlaces { int fine[kPipeThreads], coarse[kPipeThreads]; };
 
 // PipeRings is the shared memory of a block. Neighbours beyond its columns are never set: what they reach is not used.
 struct PipeRings {
   enum { kCentre, kB, kLong, kU = kLong, kEast, kSouth, kArrays };
   static constexpr int kShort = 4;  // rows of the arrays from kLong on, of which no sweep reads rows before t - 1
   double rows[kLong * kPipeRows + (kArrays - kLong) * kShort][kPipeThreads];
-  PipeTransfers transfers;
+  PipeTransfers transfers[kPipeSlots];
+  PipePlaces places;
   __device__ __forceinline__ double* of(int array, int row) {
     return array < kLong ? rows[array * kPipeRows + row % kPipeRows]
                          : rows[kLong * kPipeRows + (array - kLong) * kShort + row % kShort];
@@ -44,16 +56,14 @@ struct PipeRings {
 // PipeRestriction adds the defects of rows to the right-hand side of a coarse column.
 template <class Real> struct PipeRestriction {
   // What a row does: it adds to the coarse row on which it lies or the one before it, and to the next one; it begins
-  // the sum of the former or ends it.
-  enum { kFirst = 1, kSecond = 2, kBegins = 4, kEnds = 8, kBetween = 16 };
+  // the sum of the former or ends it. Besides, it may be one that the block writes, or that counts for the norm.
+  enum { kFirst = 1, kSecond = 2, kBegins = 4, kEnds = 8, kBetween = 16, kWrites = 32, kCounts = 64 };
   const WeightedArg<Real>& a;
-  PipeTransfers& transfers;
   int column;  // kNone: the thread has none
   int at;      // the thread that has the fine column on it
   float sum;
 
-  __device__ __forceinline__ PipeRestriction(const WeightedArg<Real>& a, PipeTransfers& transfers, int left)
-      : a(a), transfers(transfers), sum(0) {
+  __device__ __forceinline__ PipeRestriction(const WeightedArg<Real>& a, int left) : a(a), sum(0) {
     column = (a.x.coarse == a.x.fine ? left : left / 2) + (int)threadIdx.x;
     const int x = a.x.on(column);
     at = x - left + pipe_side(false);
@@ -73,23 +83,12 @@ template <class Real> struct PipeRestriction {
     if (between && owns(row + 1, y + 1)) does |= kSecond;
     return row;
   }
-  __device__ __forceinline__ void take(int slot, int to, int row, int first) const {
-    const float* const from = a.transfer.of(first) + (ptrdiff_t)row * a.coarse.pitch + column;
-#pragma unroll
-    for (int k = 0; k < 3; k++) copy_async<4>(&transfers[slot][to + k][threadIdx.x], from + k * a.transfer.stride);
-  }
-  // begin begins to load what a row needs.
-  __device__ __forceinline__ void begin(Line y, int slot) const {
-    if (column == kNone) return;
-    if (y.next & kFirst) take(slot, 0, y.coarse, y.next & kBetween ? 6 : 3);
-    if (y.next & kSecond) take(slot, 3, y.coarse + 1, 0);
-  }
   // end adds the defects of the row.
-  __device__ __forceinline__ void end(Line y, int slot, const float* defects) {
+  __device__ __forceinline__ void end(Line y, const PipeTransfers& transfers, const float* defects) {
     if (!(y.next & (kFirst | kSecond)) || column == kNone) return;
     const float d[3] = {defects[at], defects[at + 1], defects[at + 2]};
     const auto add = [&](int from) {
-      const auto p = [&](int k) { return transfers[slot][from + k][threadIdx.x]; };
+      const auto p = [&](int k) { return transfers.p[from + k][threadIdx.x]; };
       sum = fused(p(2), d[2], fused(p(1), d[1], fused(p(0), d[0], sum)));
     };
     if (y.next & kFirst) {
@@ -104,68 +103,69 @@ template <class Real> struct PipeRestriction {
 };
 
 // PipeSquares adds the squares of d of the groups of a thread's columns. The first of four threads has the group.
-struct PipeSquares {
+template <bool kUp> struct PipeSquares {
   const WeightedArg<double>& a;
-  const int lo, hi;  // rows that count
   const bool own;
-  Limbs limbs;
+  Limbs* const limbs;  // in shared memory, as registers are short
   double sum = 0;
-  int rows = 0, groups = 0;
 
-  __device__ __forceinline__ PipeSquares(const WeightedArg<double>& a, int lo, int hi, bool own)
-      : a(a), lo(max(lo, a.countLo)), hi(min(hi, a.countHi)), own(own && threadIdx.x % kGroupColumns == 0) {
-    limbs.clear(a.bias);
+  __device__ __forceinline__ PipeSquares(const WeightedArg<double>& a, Limbs (&all)[kPipeThreads / kGroupColumns],
+                                         bool own)
+      : a(a), own(own && threadIdx.x % kGroupColumns == 0), limbs(all + threadIdx.x / kGroupColumns) {
+    if (!kUp && this->own) limbs->clear(a.bias);
   }
-  __device__ __forceinline__ void add(int y, double d) {
+  __device__ __forceinline__ void add(bool counts, double d) {
     const double d1 = __shfl_down_sync(kAll, d, 1);
     const double pair = fused(d1, d1, fused(d, d, kSmallest<double>));
     const double all = pair + __shfl_down_sync(kAll, pair, 2);
-    if (y >= lo && y < hi) sum += all, rows++;
+    if (counts) sum += all;
   }
-  // end ends a group.
-  __device__ __forceinline__ void end(unsigned long long* words, int lane) {
-    if (rows && own) limbs.add(sum - surplus<double>(rows));
-    sum = 0, rows = 0;
-    if (++groups % kMostGroups == 0) drain(words, lane);
+  // end ends a group, of which some rows counted.
+  __device__ __forceinline__ void end(int rows) {
+    if (rows > 0 && own) limbs->add(sum - surplus<double>(rows));
+    sum = 0;
   }
-  __device__ __forceinline__ void drain(unsigned long long* words, int lane) {
-    limbs.drain(a.bias, words, own, lane);
-    limbs.clear(a.bias);
+  __device__ __forceinline__ void flush(unsigned long long* words, int lane) const {
+    Limbs mine;
+    mine.clear(a.bias);
+    if (own) mine = *limbs;
+    mine.drain(a.bias, words, own, lane);
+    ::flush(words, a.sums, lane);
   }
 };
 
-// CoarseTerms are what the correction of a point adds up.
-struct CoarseTerms {
-  float p[4], u[4];
-  bool counts[4];
+// PipeCorrection is what corrects a column: the coarse one on which it lies or that before it and, if it lies between
+// two, the next one.
+struct PipeCorrection {
+  int at;  // the place of the coarse column in the rows of a block
+  bool between;
 
-  template <class Real> __device__ __forceinline__ void load(const WeightedArg<Real>& a, Line y, Line x) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-      const int row = k / 2 ? y.next : y.coarse, column = k % 2 ? x.next : x.coarse;
-      const int dy = y.next == kNone ? 0 : 1 - k / 2 * 2, dx = x.next == kNone ? 0 : 1 - k % 2 * 2;
-      const ptrdiff_t i = (ptrdiff_t)row * a.coarse.pitch + column;
-      counts[k] = a.coarseU && y.at != kNone && x.at != kNone && row != kNone && column != kNone;
-      p[k] = counts[k] ? a.transfer.of(4 + 3 * dy + dx)[i] : 0;
-      u[k] = counts[k] ? a.coarseU[i] : 0;
-    }
+  template <class Real>
+  __device__ __forceinline__ PipeCorrection(const WeightedArg<Real>& a, int x, int coarseLeft) {
+    at = min(a.x.at(x, between) - coarseLeft, kPipeThreads - 2);
   }
-  __device__ __forceinline__ float correction() const {
-    float e = 0;
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-      if (counts[k]) e = k ? fused(p[k], u[k], e) : p[k] * u[k];
+  // in returns the correction of the column in row y.
+  __device__ __forceinline__ float in(Line y, const PipeTransfers& t) const {
+    const float* const own = t.p[between ? 2 : 1] + at;
+    float e = own[0] * t.u[0][at];
+    if (between) e = fused(t.p[0][at + 1], t.u[0][at + 1], e);
+    if (y.next == kNone) return e;
+    e = fused(own[3 * kPipeThreads], t.u[1][at], e);
+    if (between) e = fused(t.p[3][at + 1], t.u[1][at + 1], e);
     return e;
   }
 };
 
 // PipeBlock is the place of a thread and its block in a level.
 template <class Real, bool kUp> struct PipeBlock {
+  const WeightedArg<Real>& a;
   int left, x, top, lo, hi;  // the first column that the block writes; the thread's; the rows that the block writes
+  int coarseLeft, coarseEnd;  // coarse columns that it reads
   bool inside, own;          // the thread serves no other; and is swept
-  Line column;
+  bool wraps;                // columns are copies of those at the other end
+  const PipePlaces& places;
 
-  __device__ __forceinline__ explicit PipeBlock(const WeightedArg<Real>& a) {
+  __device__ __forceinline__ PipeBlock(const WeightedArg<Real>& a, PipePlaces& places) : a(a), places(places) {
     constexpr int kSide = pipe_side(kUp);
     const Grid& g = a.fine;
     const int thread = threadIdx.x;
@@ -173,12 +173,58 @@ template <class Real, bool kUp> struct PipeBlock {
     top = (a.lo & -kGroupRows) + (int)(blockIdx.x / a.strips) * a.blockRows;
     lo = max(top, a.lo), hi = min(top + a.blockRows, a.hi);
     inside = thread >= kSide && thread < kPipeThreads - kSide, own = inside && x >= g.lo && x < g.hi;
-    column.find(x, g.lo, g.hi, 0, g.nx, g.turnX, a.x, a.coarse.lo, a.coarse.hi, a.coarse.turnX);
+    const bool halved = a.x.coarse != a.x.fine;
+    coarseLeft = (halved ? left / 2 : left) - (kUp ? 4 : 0);  // so that copies of 16 bytes are possible
+    coarseEnd = min(coarseLeft + (halved ? kPipeThreads / 2 + 4 : kPipeThreads), a.coarse.nx);
+    wraps = g.turnX && (left - kSide <= g.lo || left - kSide + kPipeThreads > g.hi);
+    const int place = around(x, g.lo, g.hi, g.turnX);
+    places.fine[thread] = place >= 0 && place < g.nx ? place : kNone;
+    places.coarse[thread] = around(coarseLeft + thread, a.coarse.lo, a.coarse.hi, a.coarse.turnX);
+  }
+  template <class T>
+  __device__ __forceinline__ static void copy_places(T* to, const T* from, const int* places, int row, int lane) {
+#pragma unroll 1
+    for (int i = lane; i < kPipeThreads; i += kWarp) {
+      const int place = row == kNone ? kNone : places[i];
+      if (place == kNone) to[i] = 0;
+      else copy_async<sizeof(T)>(to + i, from + place);
+    }
+  }
+  // copy begins to load the block's columns of a row, with zeros where there are none. A warp does it together.
+  __device__ __forceinline__ void copy(Real* to, const Real* from, int row, int lane) const {
+    constexpr int kPer = kPer16<Real>;
+    const Real* const first = from + (ptrdiff_t)row * a.fine.pitch;
+    if (wraps) return copy_places(to, first, places.fine, row, lane);
+    const int begin = left - pipe_side(kUp) + lane * kPer;
+#pragma unroll
+    for (int i = 0; i < kPipeThreads; i += kWarp * kPer)
+      copy16_or_zero_async(to + lane * kPer + i, first + begin + i,
+                           row != kNone && (unsigned)(begin + i) < (unsigned)a.fine.nx);
+  }
+  // copy_coarse begins to load the block's columns of a coarse row.
+  __device__ __forceinline__ void copy_coarse(float* to, const float* from, int row, int lane) const {
+    const float* const first = from + (ptrdiff_t)row * a.coarse.pitch;
+    if (kUp && wraps) return copy_places(to, first, places.coarse, row, lane);
+    const int begin = coarseLeft + lane * 4;
+#pragma unroll
+    for (int i = 0; i < kPipeThreads; i += kWarp * 4)
+      copy16_or_zero_async(to + lane * 4 + i, first + begin + i, (unsigned)(begin + i) < (unsigned)coarseEnd);
+  }
+  // copy_transfers begins to load the k-th arrays of what a row needs on the way to the coarse level or back.
+  __device__ __forceinline__ void copy_transfers(PipeTransfers& to, Line y, int k, int lane) const {
+    using Restriction = PipeRestriction<Real>;
+    const bool between = kUp ? y.next != kNone : y.next & Restriction::kBetween;
+    const bool first = kUp ? a.coarseU && y.at != kNone : y.next & Restriction::kFirst;
+    const bool second = kUp ? first && between : y.next & Restriction::kSecond;
+    const int next = kUp ? y.next : y.coarse + 1;
+    if (first) copy_coarse(to.p[k], a.transfer.of(k + (between ? 6 : 3)), y.coarse, lane);
+    if (second) copy_coarse(to.p[3 + k], a.transfer.of(k), next, lane);
+    if (kUp && k == 0 && first) copy_coarse(to.u[0], a.coarseU, y.coarse, lane);
+    if (kUp && k == 1 && second) copy_coarse(to.u[1], a.coarseU, next, lane);
   }
   // find_lines sets the rows from top - kPipeRows on, and those before them.
   template <int kBefore, int kLines>
-  __device__ __forceinline__ void find_lines(const WeightedArg<Real>& a, Line (&before)[kBefore],
-                                             Line (&lines)[kLines]) const {
+  __device__ __forceinline__ void find_lines(Line (&before)[kBefore], Line (&lines)[kLines]) const {
     const Grid& g = a.fine;
     if (threadIdx.x < kBefore) before[threadIdx.x] = {kNone, kNone, 0};
     for (int i = threadIdx.x; i < kLines; i += kPipeThreads) {
@@ -186,14 +232,19 @@ template <class Real, bool kUp> struct PipeBlock {
       Line row;
       row.find(y, g.top, g.bottom, g.rowLo, g.rowHi, g.turnY, a.y, a.coarse.top, a.coarse.bottom, a.coarse.turnY);
       if (y < lo - reach || y >= hi + reach) row.at = kNone;
-      if (!kUp) row.coarse = PipeRestriction<Real>::line(a, y, lo, hi, row.next);
+      if (!kUp) {
+        using Restriction = PipeRestriction<Real>;
+        row.coarse = Restriction::line(a, y, lo, hi, row.next);
+        if (y >= lo && y < hi) row.next |= Restriction::kWrites;
+        if (y >= max(lo, a.countLo) && y < min(hi, a.countHi)) row.next |= Restriction::kCounts;
+      }
       lines[i] = row;
     }
   }
   // store sets the value of the thread's column in row y of the field, if the block writes it.
-  __device__ __forceinline__ void store(const WeightedArg<Real>& a, int y, Real v) const {
+  __device__ __forceinline__ void store(int y, Line row, Real v) const {
     const Grid& g = a.fine;
-    if (!own || y < lo || y >= hi) return;
+    if (!own || !(kUp ? y >= lo && y < hi : row.next & PipeRestriction<Real>::kWrites)) return;
     a.to[(ptrdiff_t)y * g.pitch + x] = v;
     if (g.turnX || g.copies) g.store(a.to, g.pitch, y, x, v);
   }
@@ -205,33 +256,31 @@ template <bool kUp> __device__ __forceinline__ void sweep_rows(const WeightedArg
   using R = PipeRings;
   R& rings = *(R*)shared;
   constexpr int kMask = kPipeRows - 1;
+  static_assert(kPipeWarps == R::kArrays + 3, "a warp for each array, and for each column of P'");
   const Grid& g = a.fine;
-  const int thread = threadIdx.x, lane = thread % kWarp;
-  const PipeBlock<double, kUp> block(a);
+  const int thread = threadIdx.x, lane = thread % kWarp, warp = thread / kWarp;
+  const PipeBlock<double, kUp> block(a, rings.places);
   const int x = block.x, top = block.top, hi = block.hi;
-  const Line column = block.column;
-  block.find_lines(a, rings.before, rings.lines);
+  block.find_lines(rings.before, rings.lines);
   const Line* lines = rings.lines;  // of the rows of a turn
-  PipeRestriction<double> restriction(a, rings.transfers, block.left);
+  using Restriction = PipeRestriction<double>;
+  Restriction restriction(a, block.left);
+  const double* const array = warp == R::kCentre ? a.centre : warp == R::kB ? a.b : warp == R::kU ? a.from
+                              : warp == R::kEast ? a.east : a.south;
   // fetch begins to load row i of a turn into the rings.
   const auto fetch = [&](int i) {
-    const int row = lines[i].at;
-    const double* const from[R::kArrays] = {a.centre, a.b, a.from, a.east, a.south};
-    const ptrdiff_t at = (ptrdiff_t)row * g.pitch + column.at;
-    if (row == kNone || column.at == kNone) {
-#pragma unroll
-      for (int k = 0; k < R::kArrays; k++) rings.of(k, i)[thread] = 0;
+    const int own = opaque(lane);  // lest addresses of all rows take registers
+    if (warp < R::kArrays) {
+      const int slot = opaque(warp < R::kLong ? i % kPipeRows : i % R::kShort);
+      block.copy(rings.of(warp, 0) + slot * kPipeThreads, array, lines[i].at, own);
     } else {
-#pragma unroll
-      for (int k = 0; k < R::kArrays; k++) copy_async<8>(rings.of(k, i) + thread, from[k] + at);
+      block.copy_transfers(rings.transfers[i % kPipeSlots], lines[kUp ? i : i - kSmooth - 2], warp - R::kArrays, own);
     }
-    if (!kUp) restriction.begin(lines[i - kSmooth - 2], i % kPipeTransfers);
     copies_commit();
   };
   if (lane < kSumWords) rings.words[thread / kWarp][lane] = 0;
-  PipeSquares squares(a, block.lo, hi, block.inside && x < g.nx);
-  CoarseTerms terms;
-  float correction = 0;
+  PipeSquares<kUp> squares(a, rings.transfers[0].limbs, block.inside && x < g.nx);
+  const PipeCorrection correction(a, x, block.coarseLeft);
   // By row mod kPipeRows: what the thread knows of its column, and what sweep k reads.
   double r[kPipeRows] = {}, w[kPipeRows] = {}, e[kPipeRows] = {}, s[kPipeRows] = {};
   double u[kSmooth + 1][kPipeRows] = {};
@@ -245,13 +294,15 @@ template <bool kUp> __device__ __forceinline__ void sweep_rows(const WeightedArg
     for (int i = 0; i < kPipeRows; i++) {
       const int t = begin + i;
       fetch(i + kPipeAhead);
-      if (kUp) terms.load(a, lines[i + 1], column);
       const double c = rings.of(R::kCentre, i)[thread];
       r[i] = c > 0 ? 1 / c : 0;
       e[i] = rings.of(R::kEast, i)[thread], s[i] = rings.of(R::kSouth, i)[thread];
       w[i] = rings.of(R::kEast, i)[max(thread - 1, 0)];
       u[0][i] = rings.of(R::kU, i)[thread];
-      if (kUp && c > 0) rings.of(R::kU, i)[thread] = u[0][i] = fused(a.scale, (double)correction, u[0][i]);
+      if (kUp && c > 0) {
+        const float e = a.coarseU ? correction.in(lines[i], rings.transfers[i % kPipeSlots]) : 0;
+        rings.of(R::kU, i)[thread] = u[0][i] = fused(a.scale, (double)e, u[0][i]);
+      }
       const auto defect = [&](int k) {  // of row t - k, for what sweep k reads; the sweep after the last one is k = 5
         const int at = (i - k) & kMask, above = (at - 1) & kMask, below = (at + 1) & kMask;
         const double* const row = k == 1 ? rings.of(R::kU, at) + thread
@@ -266,26 +317,22 @@ template <bool kUp> __device__ __forceinline__ void sweep_rows(const WeightedArg
       for (int k = 1; k <= kSmooth; k++) {
         const int at = (i - k) & kMask;
         const double d = defect(k);
-        if (!kUp && k == 1) squares.add(t - 1, x >= g.lo && x < g.hi ? d : 0);
+        if (!kUp && k == 1) squares.add(lines[i - 1].next & Restriction::kCounts, x >= g.lo && x < g.hi ? d : 0);
         u[k][at] = r[at] > 0 ? fused(a.weights[k - 1], d, u[k - 1][at]) : u[k - 1][at];
         if (!kUp || k < kSmooth) rings.swept[i & 1][k - 1][1 + thread] = u[k][at];
       }
-      block.store(a, t - kSmooth, u[kSmooth][(i - kSmooth) & kMask]);
+      block.store(t - kSmooth, lines[i - kSmooth], u[kSmooth][(i - kSmooth) & kMask]);
       if (!kUp) {
-        if (i == 0) squares.end(rings.words[thread / kWarp], lane);
+        if (i == 0) squares.end(min(t, min(hi, a.countHi)) - max(t - kGroupRows, max(block.lo, a.countLo)));
         const double d = defect(kSmooth + 1);
         const double c = rings.of(R::kCentre, (i - kSmooth - 1) & kMask)[thread];
         rings.defects[i & 1][1 + thread] = (float)(c * d * a.scale);
-        restriction.end(lines[i - kSmooth - 2], i % kPipeTransfers, rings.defects[(i - 1) & 1]);
-      } else {
-        correction = terms.correction();
+        restriction.end(lines[i - kSmooth - 2], rings.transfers[i % kPipeSlots], rings.defects[(i - 1) & 1]);
       }
       copies_wait<kPipeAhead - 1>();
       __syncthreads();
     }
   }
   if (kUp) return;
-  unsigned long long* const words = rings.words[thread / kWarp];
-  squares.drain(words, lane);
-  flush(words, a.sums, lane);
+  squares.flush(rings.words[warp], lane);
 }
