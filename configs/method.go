@@ -22,11 +22,9 @@ const (
 // Entry returns what the method can do.
 func (s Solver) Entry() methods.Method { return methods.Of(s.Method) }
 
-// Accelerated reports whether conjugate gradients accelerate the iterations. hard reports whether there are fixed
-// points inside the mesh, or weights of points: without them, plain cycles take less time.
-func (s Solver) Accelerated(hard bool) bool {
-	return s.Entry().CG && (s.Acceleration == "cg" || s.Acceleration == "auto" && hard)
-}
+// Accelerated reports whether conjugate gradients accelerate the iterations. hard reports whether points have weights
+// of their own: without them there are plain cycles alone.
+func (s Solver) Accelerated(hard bool) bool { return s.Entry().CG && hard && s.Acceleration != "none" }
 
 // Norms says which iterations have a norm.
 func (s Solver) Norms() solver.Cadence { return solver.EveryNth(s.NormEvery) }

@@ -10,33 +10,16 @@ import (
 	"jacobi/solver/multigrid"
 )
 
-// The numbers of kernels/dot.cuh and kernels/search.cuh.
+// The numbers of kernels/dot.cuh and kernels/weighted_products.cuh.
 const (
 	dotBins      = 12
 	dotWords     = dotBins + 1
 	products     = len(multigrid.Products{})
 	productBytes = 8 * products * dotWords
 
-	productWarps  = 4 // of a block
-	productShared = productWarps * products * dotBins * warpSize * 8
-	productStep   = (warpSize - 2) * solver.GroupCols
-	stepThreads   = 256 // of a block, each with two columns
-	stepRows      = 8   // of a block
+	stepThreads = 256 // of a block, each with two columns
+	stepRows    = 8   // of a block
 )
-
-// productSums is struct ProductSums in kernels/search.cuh.
-type productSums struct {
-	u, x, p, b            driver.DevicePtr // where row 0 is or would be
-	sums                  driver.DevicePtr
-	h, q                  float64
-	unitShift, unitBits   int32
-	pitch, nx             int32
-	lo, hi                int32
-	columnLo, columnHi    int32
-	halfRows, halfColumns [2]int32
-	strips, segments      int32
-	rows, columns         span
-}
 
 // step is struct Step.
 type step struct {
@@ -47,8 +30,8 @@ type step struct {
 	strips, segment int32
 }
 
-// CG implements multigrid.CG for Levels, whose field, stream and memory for copies it shares. It is closed with
-// them.
+// CG implements multigrid.CG for Levels of a weighted operator, whose field, stream and memory for copies it shares. It
+// is closed with them.
 type CG struct {
 	levels  *Levels
 	x, p    field
@@ -63,13 +46,10 @@ type CG struct {
 }
 
 // NewCG allocates the CG of levels.
-func NewCG(v *Levels) (*CG, error) { return newCG(v, false) }
-
-// newCG is NewCG, with kernels from PTX if ptx is set.
-func newCG(v *Levels, ptx bool) (*CG, error) {
+func NewCG(v *Levels) (*CG, error) {
 	s := &CG{levels: v}
 	before := v.dev.bytes
-	err := s.open(ptx)
+	err := s.open()
 	s.bytes, v.dev.bytes = v.dev.bytes-before, before // these bytes are not those of the levels
 	if err != nil {
 		return nil, fmt.Errorf("cuda conjugate gradients on device %d (%s): %w", v.dev.gpu.Index, v.dev.gpu.Name, err)
@@ -77,13 +57,9 @@ func newCG(v *Levels, ptx bool) (*CG, error) {
 	return s, nil
 }
 
-// open allocates the arrays and loads the kernels.
-func (s *CG) open(ptx bool) (err error) {
+// open allocates the arrays and prepares the kernels.
+func (s *CG) open() (err error) {
 	v, d := s.levels, s.levels.dev
-	var m *driver.Module
-	if m, err = d.context.Load(code{cgPTX, cg90}.on(d.gpu, ptx)); err != nil {
-		return err
-	}
 	s.x, s.p = v.levels[0].u, v.levels[0].u
 	for _, a := range []*field{&s.x, &s.p} {
 		if a.base, err = d.alloc(a.bytes()); err != nil {
@@ -99,70 +75,17 @@ func (s *CG) open(ptx bool) (err error) {
 	if err := d.newEvents(&s.arrived); err != nil {
 		return err
 	}
-	if v.weighted != nil {
-		s.multiply, err = v.weighted.productsOf(s)
-	} else {
-		s.multiply, err = s.productsFrom(m)
-	}
-	if err != nil {
+	if s.multiply, err = v.weighted.productsOf(s); err != nil {
 		return err
 	}
-	return s.prepareStep(m)
-}
-
-// productsFrom returns the kernel of the products.
-func (s *CG) productsFrom(m *driver.Module) (c call, err error) {
-	v, l := s.levels, s.levels.levels[0]
-	name := "search_products"
-	if l.hasB {
-		name = "search_products_source"
-	}
-	c = call{threads: productWarps * warpSize, shared: productShared}
-	if c.f, err = m.Function(name); err != nil {
-		return c, err
-	}
-	if err := c.f.SetDynamicShared(c.shared); err != nil {
-		return c, err
-	}
-	held, err := c.f.BlocksPerSM(c.threads, c.shared)
-	if err != nil {
-		return c, err
-	}
-	a := &productSums{
-		u: l.u.origin(), x: s.x.origin(), p: s.p.origin(), b: l.b.origin(), sums: s.sums, h: l.Scale, q: l.Blend,
-		unitShift: dotShift(v.layout.Magnitude), unitBits: multigrid.DotBits,
-		pitch: int32(l.u.pitch / 8), nx: int32(l.Mesh.NX), lo: int32(l.own.Lo), hi: int32(l.own.Hi),
-		halfRows: halves(l.Mesh.NY, l.Mesh.Walls.Top, l.Mesh.Walls.Bottom),
-		rows:     l.rowSpan(), columns: l.columnSpan(),
-	}
-	a.halfColumns = halves(l.Mesh.NX, l.Mesh.Walls.Left, l.Mesh.Walls.Right)
-	a.columnLo, a.columnHi = a.columns.regular()
-	strips := (l.Mesh.NX + productStep - 1) / productStep
-	groups := (l.own.Hi+solver.GroupRows-1)/solver.GroupRows - l.own.Lo/solver.GroupRows
-	segments := min(groups, max(1, max(held, 1)*v.dev.gpu.SMs*productWarps/strips))
-	a.strips, a.segments = int32(strips), int32(segments)
-	c.blocks = (strips*segments + productWarps - 1) / productWarps
-	c.args, err = c.f.Args(a)
-	return c, err
+	return s.prepareStep()
 }
 
 // dotShift is DotUnit.shift in kernels/dot.cuh.
 func dotShift(e solver.Magnitude) int32 { return int32(multigrid.DotUnit - 1075 - 2*int(e)) }
 
-// halves returns the first and the last of n points where the wall there makes d count half.
-func halves(n int, low, high solver.Wall) [2]int32 {
-	at := [2]int32{nowhere, nowhere}
-	if low == solver.Neumann {
-		at[0] = 0
-	}
-	if high == solver.Neumann {
-		at[1] = int32(n - 1)
-	}
-	return at
-}
-
 // prepareStep sets up the kernel of the step, which changes all rows that are held.
-func (s *CG) prepareStep(m *driver.Module) (err error) {
+func (s *CG) prepareStep() (err error) {
 	l := s.levels.levels[0]
 	rows := l.u.rows
 	s.step = &step{
@@ -170,8 +93,9 @@ func (s *CG) prepareStep(m *driver.Module) (err error) {
 		lo: int32(rows.Lo), hi: int32(rows.Hi), strips: int32((l.Mesh.NX + 2*stepThreads - 1) / (2 * stepThreads)),
 		segment: stepRows,
 	}
-	s.change, err = newCall(m, "search_step", s.step, stepThreads)
-	s.change.blocks = int(s.step.strips) * ((rows.Rows() + stepRows - 1) / stepRows)
+	f := s.levels.weighted.functions["weighted_step"]
+	s.change = call{f: f, blocks: int(s.step.strips) * ((rows.Rows() + stepRows - 1) / stepRows), threads: stepThreads}
+	s.change.args, err = f.Args(s.step)
 	return err
 }
 

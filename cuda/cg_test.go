@@ -22,7 +22,7 @@ func accelerated(d *driver.Driver, o Options) leveltest.CGFactory {
 		if err != nil {
 			return nil, nil, err
 		}
-		s, err := newCG(v, o.PTX)
+		s, err := NewCG(v)
 		if err == nil && (v.Bytes() != LevelsBytes(l) || s.Bytes() != CGBytes(l)) {
 			err = fmt.Errorf("%d and %d bytes are used, not %d and %d", v.Bytes(), s.Bytes(), LevelsBytes(l),
 				CGBytes(l))
@@ -34,29 +34,16 @@ func accelerated(d *driver.Driver, o Options) leveltest.CGFactory {
 	}
 }
 
-// runCG runs the conformance suite of conjugate gradients, and it with strips that do not touch the walls.
-func runCG(t *testing.T, open leveltest.CGFactory) {
-	leveltest.RunCG(t, open)
-	for _, c := range leveltest.Sample(wide[1:6]) {
-		t.Run(c.String(), func(t *testing.T) {
-			if err := leveltest.CheckCG(t.Context(), c, open); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	t.Run("terms", func(t *testing.T) { checkTerms(t, open) })
-}
-
-// The kernels of conjugate gradients pass the conformance suite, as machine code and as PTX.
-func TestCG(t *testing.T) {
+// The products are exact sums, as machine code and as PTX.
+func TestProducts(t *testing.T) {
 	d := need(t)
 	for _, ptx := range []bool{false, true} {
-		runCG(t, accelerated(d, Options{PTX: ptx}))
+		checkTerms(t, accelerated(d, Options{PTX: ptx}))
 	}
 }
 
-// So they do on the CPU.
-func TestCGOnFibers(t *testing.T) { runCG(t, accelerated(emulatedAlone(t), Options{})) }
+// So they are on the CPU.
+func TestProductsOnFibers(t *testing.T) { checkTerms(t, accelerated(emulatedAlone(t), Options{})) }
 
 // lonely is a field of 0 with one point in each group of the mesh that is not 0.
 type lonely struct {
@@ -109,16 +96,29 @@ func checkTerms(t *testing.T, open leveltest.CGFactory) {
 	}
 }
 
+// even yields the numbers of points of the Laplace equation.
+type even struct{ nx int }
+
+// ValueRow implements solver.ValueRows.
+func (e even) ValueRow(_ int, k solver.Value, dst []byte) error {
+	v := map[solver.Value]float64{solver.Diagonal: 1, solver.EastFace: 0.25, solver.SouthFace: 0.25}[k]
+	for x := range e.nx {
+		binary.LittleEndian.PutUint64(dst[8*x:], math.Float64bits(v))
+	}
+	return nil
+}
+
 // productsOf returns the products of a change z and a direction p of a field of 0.
 func productsOf(ctx context.Context, m solver.Mesh, e solver.Magnitude, z, p solver.RowSource,
 	open leveltest.CGFactory) (products multigrid.Products, err error) {
-	plan, err := multigrid.NewPlan(m, solver.Operator{Scale: 0.5, Blend: 0.5})
+	op := solver.Operator{Weighted: true, Ratio: 1, Values: even{m.NX}}
+	plan, err := multigrid.NewPlan(m, op)
 	if err != nil {
 		return products, err
 	}
 	stripes, agglomerated := plan.Divide([]solver.Stripe{m.Interior()}, multigrid.AgglomeratedPoints)
 	l := plan.LayoutOf(stripes, agglomerated, 0)
-	l.Magnitude = e
+	l.Magnitude, l.Values = e, op.Values
 	d, s, err := open(l)
 	if err != nil {
 		return products, err

@@ -3,7 +3,6 @@ package cuda
 import (
 	"math"
 
-	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -17,8 +16,7 @@ type level struct {
 	// side. Level 0 has b if there is a source.
 	u, v, b  field
 	hasB     bool
-	fixed    driver.DevicePtr // bits of the fixed points in the rows of u; 0 if there are none inside the mesh
-	tables   tables           // between this level and the next one
+	tables   tables // between this level and the next one
 	down, up call
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"jacobi/cuda/driver"
@@ -21,11 +20,11 @@ type smooth[F float32 | float64] struct {
 	scale                                     float64
 	restricted, taps, rowTaps                 driver.DevicePtr
 	betweenRows, betweenColumns               driver.DevicePtr
-	coarseB, coarseU, fixed                   driver.DevicePtr
+	coarseB, coarseU                          driver.DevicePtr
 	h, q                                      F
 	w                                         [multigrid.Sweeps]F
 	gain                                      float32
-	pitch, coarsePitch, fixedPitch            int32 // values
+	pitch, coarsePitch                        int32 // values
 	nx                                        int32
 	rows, columns, coarseRows, coarseColumns  span
 	outLo, outHi, countLo, countHi            int32
@@ -169,20 +168,6 @@ func (k *smoothKernel) divide(nx int, rows solver.Stripe, align int) (c levelPar
 	return c
 }
 
-// withFixed returns the shapes, and those of the kernels for fixed points inside the mesh, which are the same. Kernels
-// in tiles do both.
-func withFixed(shapes []smoothShape) []smoothShape {
-	all := slices.Clone(shapes)
-	for _, s := range shapes {
-		if s.rows > 0 {
-			continue
-		}
-		s.name = strings.Replace(s.name, "_", "_fixed_", 1)
-		all = append(all, s)
-	}
-	return all
-}
-
 // prepare uploads the tables between a level and the next one and sets up their kernels.
 func (v *Levels) prepare(l, next *level) error {
 	tables, err := v.upload(l, next)
@@ -218,9 +203,6 @@ func (v *Levels) kernelOf(l *level, up bool) *smoothKernel {
 	}
 	if k := v.kernels["tile_"+way+tileKind(kind, l)]; k != nil {
 		return k
-	}
-	if l.fixed != 0 {
-		kind = "fixed_" + kind
 	}
 	return v.kernels[way+kind]
 }
@@ -269,7 +251,6 @@ func newSmoothing[F float32 | float64](v *Levels, l, next *level, t tables, k *s
 		fineX: int32(l.X.Fine), coarseX: int32(l.X.Coarse), fineY: int32(l.Y.Fine), coarseY: int32(l.Y.Coarse),
 	}
 	s.regularLo, s.regularHi = s.rows.regular()
-	s.fixed, s.fixedPitch = l.fixedOrigin()
 	weights := multigrid.Weights()
 	if k.up {
 		slices.Reverse(weights[:])
@@ -314,13 +295,4 @@ func (f field) origin() driver.DevicePtr {
 		return 0
 	}
 	return f.base - driver.DevicePtr(int64(f.rows.Lo)*int64(f.pitch))
-}
-
-// fixedOrigin returns where the bits of row 0 are or would be, and the words of a row; 0 without fixed points inside.
-func (l *level) fixedOrigin() (driver.DevicePtr, int32) {
-	if l.fixed == 0 {
-		return 0, 0
-	}
-	words := l.fixedWords()
-	return l.fixed - driver.DevicePtr(int64(l.u.rows.Lo)*4*int64(words)), int32(words)
 }

@@ -93,7 +93,7 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 	if v.pinned, err = d.allocHost(sumBytes); err != nil {
 		return err
 	}
-	for _, s := range withFixed(shapes) {
+	for _, s := range shapes {
 		k, err := loadSmooth(d.module, d.gpu, s)
 		if err != nil {
 			return err
@@ -118,12 +118,6 @@ func (v *Levels) openLevels() error {
 		l := newLevel(v.layout, i)
 		if err := v.allocate(l); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
-		}
-		if v.layout.Fixed != nil && i < first {
-			u := uploads{dev: v.dev}
-			if l.fixed = table(&u, l.fixedBits(v.layout.Fixed[i])); u.err != nil {
-				return fmt.Errorf("level %d: fixed points: %w", i, u.err)
-			}
 		}
 		v.levels = append(v.levels, l)
 	}
@@ -379,9 +373,6 @@ func LevelsBytes(l multigrid.Layout) int64 {
 		}
 		if i == first {
 			break
-		}
-		if l.Fixed != nil {
-			bytes += 4 * int64(v.fixedWords()*v.u.rows.Rows())
 		}
 		fine, coarse := v.Mesh, l.Plan.Levels[i+1].Mesh
 		bytes += int64(unsafe.Sizeof(between{})) * int64(fine.NX+fine.NY+4*beyond)

@@ -149,8 +149,7 @@ func (v *Levels) timeLevel(b *testing.B, name string, l, next *level) {
 		b.Fatal(err)
 	}
 	for _, k := range v.kernels {
-		if k.size != l.Mesh.DType.Size() || k.source != l.hasB || strings.Contains(k.name, "fixed") ||
-			k.rows > 0 && points > 1<<24 {
+		if k.size != l.Mesh.DType.Size() || k.source != l.hasB || k.rows > 0 && points > 1<<24 {
 			continue
 		}
 		s, err := v.smoothingWith(l, next, tables, k)

@@ -128,10 +128,9 @@ func tailMemory(l multigrid.Layout, first int) int64 {
 
 // coarsestArg is struct Direct in kernels/multigrid_direct.cuh.
 type coarsestArg struct {
-	inverse, ring, free, slot, x driver.DevicePtr
-	along, high, low             float64
-	slots, blocks, chain         int32
-	_                            int32
+	inverse, ring, slot, x     driver.DevicePtr
+	along, high, low           float64
+	slots, blocks, chain, held int32
 }
 
 // openCoarsest uploads the matrices of the coarsest level, whose points are those of t.
@@ -140,39 +139,35 @@ func (v *Levels) openCoarsest(t *tailTables) (a coarsestArg, err error) {
 	if err != nil {
 		return a, err
 	}
-	free, slot := coarsestSlots(d, t)
 	u := uploads{dev: v.dev}
-	a = coarsestArg{inverse: table(&u, d.Inverse), ring: table(&u, d.Ring), free: table(&u, free),
-		slot: table(&u, slot), x: table(&u, make([]float64, d.Blocks*d.Slots)), along: d.Low(0), high: d.High(0),
-		low: d.Low(d.Blocks - 1), slots: int32(d.Slots), blocks: int32(d.Blocks), chain: int32(d.Chain)}
+	a = coarsestArg{inverse: table(&u, d.Inverse), ring: table(&u, d.Ring), slot: table(&u, coarsestSlots(d, t)),
+		x: table(&u, make([]float64, d.Blocks*d.Slots)), along: d.Low(0), high: d.High(0), low: d.Low(d.Blocks - 1),
+		slots: int32(d.Slots), blocks: int32(d.Blocks), chain: int32(d.Chain)}
+	if !d.Free(0, 0) {
+		a.held = 1
+	}
 	return a, u.err
 }
 
-// coarsestSlots returns a bit for each slot of the blocks that is free, and for each point of t its slot.
-func coarsestSlots(d *multigrid.Direct, t *tailTables) (free []uint32, slot []int32) {
-	free = make([]uint32, d.Blocks)
+// coarsestSlots returns for each point of t its slot.
+func coarsestSlots(d *multigrid.Direct, t *tailTables) (slot []int32) {
 	slots := map[[2]int]int32{}
-	for i := range d.Blocks {
-		for j := range d.Slots {
-			if d.Free(i, j) {
-				free[i] |= 1 << j
-				x, y := d.Point(i, j)
-				slots[[2]int{y, x}] = int32(i*d.Slots + j)
-			}
-		}
+	for i := range d.Blocks * d.Slots {
+		x, y := d.Point(i/d.Slots, i%d.Slots)
+		slots[[2]int{y, x}] = int32(i)
 	}
 	for _, at := range t.at {
 		row, column := t.point(at)
 		slot = append(slot, slots[[2]int{row, column}])
 	}
-	return free, slot
+	return slot
 }
 
 // coarsestMemory returns the bytes of GPU memory that openDirect takes.
 func coarsestMemory(l multigrid.Layout) int64 {
 	t := newTailTables(l, len(l.Plan.Levels)-1)[0]
 	slots, blocks, bytes := l.CoarsestSize()
-	return bytes + int64(blocks)*(4+8*int64(slots)) + 4*int64(len(t.at))
+	return bytes + 8*int64(blocks)*int64(slots) + 4*int64(len(t.at))
 }
 
 // tailTables are the tables of a level of the tail, by the points that sweeps change, row by row.
@@ -205,7 +200,7 @@ func newTailTables(l multigrid.Layout, first int) []tailTables {
 	levels := l.Plan.Levels[first:]
 	tables, place := make([]tailTables, len(levels)), 0
 	for i, level := range levels {
-		t := newTailLevel(level.Mesh, fixedOf(l, first+i), place)
+		t := newTailLevel(level.Mesh, place)
 		if i > 0 {
 			t.restrict(levels[i-1], &tables[i-1])
 		}
@@ -218,21 +213,13 @@ func newTailTables(l multigrid.Layout, first int) []tailTables {
 	return tables
 }
 
-// fixedOf returns the fixed points of a level; nil if there are none inside the mesh.
-func fixedOf(l multigrid.Layout, level int) multigrid.FixedRuns {
-	if l.Fixed == nil {
-		return nil
-	}
-	return l.Fixed[level]
-}
-
 // spans returns the rows and the columns of a level that one GPU holds as a whole.
 func spans(m solver.Mesh) (rows, columns span) {
 	return newSpan(m.NY, m.Walls.Top, m.Walls.Bottom), newSpan(m.NX, m.Walls.Left, m.Walls.Right)
 }
 
 // newTailLevel returns the tables of a level without the transfers.
-func newTailLevel(m solver.Mesh, fixed multigrid.FixedRuns, first int) *tailTables {
+func newTailLevel(m solver.Mesh, first int) *tailTables {
 	t := &tailTables{mesh: m, first: int32(first)}
 	rows, columns := spans(m)
 	top, bottom := rows.regular()
@@ -240,17 +227,7 @@ func newTailLevel(m solver.Mesh, fixed multigrid.FixedRuns, first int) *tailTabl
 	for y := int(top); y < int(bottom); y++ {
 		row := int32(first + y*m.NX)
 		north, south := int32(first+rows.held(y-1)*m.NX), int32(first+rows.held(y+1)*m.NX)
-		var runs []multigrid.Columns
-		if fixed != nil {
-			runs = fixed[y]
-		}
 		for x := int(left); x < int(right); x++ {
-			for len(runs) > 0 && runs[0].Hi <= x {
-				runs = runs[1:]
-			}
-			if len(runs) > 0 && runs[0].Lo <= x {
-				continue
-			}
 			t.at = append(t.at, row+int32(x))
 			west, east := int32(columns.held(x-1)), int32(columns.held(x+1))
 			t.around = append(t.around, around{row + west, row + east, north + int32(x), south + int32(x)})

@@ -30,10 +30,6 @@ var (
 	weightedLevelsPTX []byte
 	//go:embed kernels/weighted_levels_90.cubin.gz
 	weightedLevels90 []byte
-	//go:embed kernels/search.ptx.gz
-	cgPTX []byte
-	//go:embed kernels/search_90.cubin.gz
-	cg90 []byte
 	//go:embed kernels/zone.ptx.gz
 	zonePTX []byte
 	//go:embed kernels/zone_90.cubin.gz

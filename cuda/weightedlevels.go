@@ -15,7 +15,7 @@ var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighte
 	"weighted_scale_f32", "weighted_complete_f32", "weighted_transfer_f64",
 	"weighted_transfer_f32", "weighted_down_f64", "weighted_down_f32",
 	"weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32", "weighted_down_rows_f32", "weighted_up_rows_f32",
-	"weighted_coarsest", "weighted_products"}
+	"weighted_coarsest", "weighted_products", "weighted_step"}
 
 // weighted is what Levels of a weighted operator have besides.
 type weighted struct {
@@ -145,7 +145,7 @@ func (v *Levels) openWeighted() error {
 	}
 	if v.layout.Fixed != nil {
 		u := uploads{dev: v.dev}
-		if w.fixed = table(&u, v.levels[0].fixedBits(v.layout.Fixed[0])); u.err != nil {
+		if w.fixed = table(&u, v.levels[0].fixedBits(v.layout.Fixed)); u.err != nil {
 			return fmt.Errorf("fixed points: %w", u.err)
 		}
 	}

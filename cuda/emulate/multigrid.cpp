@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "../kernels/multigrid.cu"
-#include "../kernels/search.cu"
 #include "../kernels/weighted_levels.cu"
 #include "../kernels/zone.cu"
 #define Part SweepPart  // ../kernels/multigrid_*.cuh have others of these names
@@ -37,12 +36,12 @@ template <class A, void (*kernel)(A)> void run(const void* argument) {
 }
 
 // The shapes and shared memory of the kernels, which Go computes too.
-#define DOWN_KERNEL(name, type, shape, source, zero, fixed) \
+#define DOWN_KERNEL(name, type, shape, source, zero) \
   {#name, run<Smooth<type>, name>, sizeof(Smooth<type>), shape.warps* kWarp, \
-   shape.warps*(Kind<type, shape.columns, source, zero, false, shape.ahead, fixed>::kBytes + kSumWords * 8)}
-#define UP_KERNEL(name, type, shape, source, fixed) \
+   shape.warps*(Kind<type, shape.columns, source, zero, false, shape.ahead>::kBytes + kSumWords * 8)}
+#define UP_KERNEL(name, type, shape, source) \
   {#name, run<Smooth<type>, name>, sizeof(Smooth<type>), shape.warps* kWarp, \
-   shape.warps* Kind<type, shape.columns, source, false, true, shape.ahead, fixed>::kBytes}
+   shape.warps* Kind<type, shape.columns, source, false, true, shape.ahead>::kBytes}
 #define TILE_KERNEL(way, name, type, shape, source, zero, up) \
   {"tile_" #way "_" #name, run<Smooth<type>, tile_##way##_##name>, sizeof(Smooth<type>), shape.warps* kWarp, \
    TileKind<type, shape.columns, shape.rows, shape.warps, source, zero, up>::kBytes}
@@ -50,18 +49,12 @@ template <class A, void (*kernel)(A)> void run(const void* argument) {
   TILE_KERNEL(down, name, type, shape, source, zero, false), TILE_KERNEL(up, name, type, shape, source, false, true)
 
 Kernel kernels[] = {
-    DOWN_KERNEL(down_f64, double, kDownF64, false, false, false),
-    DOWN_KERNEL(down_source_f64, double, kDownSourceF64, true, false, false),
-    DOWN_KERNEL(down_f32, float, kDownF32, true, true, false),
-    UP_KERNEL(up_f64, double, kUpF64, false, false),
-    UP_KERNEL(up_source_f64, double, kUpSourceF64, true, false),
-    UP_KERNEL(up_f32, float, kUpF32, true, false),
-    DOWN_KERNEL(down_fixed_f64, double, kDownF64, false, false, true),
-    DOWN_KERNEL(down_fixed_source_f64, double, kDownSourceF64, true, false, true),
-    DOWN_KERNEL(down_fixed_f32, float, kDownF32, true, true, true),
-    UP_KERNEL(up_fixed_f64, double, kUpF64, false, true),
-    UP_KERNEL(up_fixed_source_f64, double, kUpSourceF64, true, true),
-    UP_KERNEL(up_fixed_f32, float, kUpF32, true, true),
+    DOWN_KERNEL(down_f64, double, kDownF64, false, false),
+    DOWN_KERNEL(down_source_f64, double, kDownSourceF64, true, false),
+    DOWN_KERNEL(down_f32, float, kDownF32, true, true),
+    UP_KERNEL(up_f64, double, kUpF64, false),
+    UP_KERNEL(up_source_f64, double, kUpSourceF64, true),
+    UP_KERNEL(up_f32, float, kUpF32, true),
     TILE_KERNELS(f64, double, kTileF64, false, false),
     TILE_KERNELS(source_f64, double, kTileF64, true, false),
     TILE_KERNELS(f32, float, kTileF32, true, true),
@@ -70,10 +63,6 @@ Kernel kernels[] = {
     {"tail_large", run<Tail, tail_large>, sizeof(Tail), kTailThreads, 0},
     {"push_zones", run<Moves, push_zones>, sizeof(Moves), kMoveThreads, 0},
     {"take_zone", run<Moves, take_zone>, sizeof(Moves), kMoveThreads, 0},
-#define PRODUCTS_KERNEL(name)                                                   \
-  {#name, run<ProductSums, name>, sizeof(ProductSums), kProductWarps* kWarp, \
-   kProductWarps* Dots<kProducts>::kBytes}
-    PRODUCTS_KERNEL(search_products), PRODUCTS_KERNEL(search_products_source),
 #define POINT_KERNEL(name, type) \
   {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kPointThreads, 0}
     POINT_KERNEL(load, double), POINT_KERNEL(scale_f32, float), POINT_KERNEL(complete_f32, float),
@@ -102,6 +91,7 @@ Kernel kernels[] = {
     {"weighted_coarsest", run<Factors, weighted_coarsest>, sizeof(Factors), kWarp, 0},
     {"weighted_products", run<ProductArg, weighted_products>, sizeof(ProductArg), kProductThreads,
      sizeof(ProductRings)},
+    {"weighted_step", run<Step, weighted_step>, sizeof(Step), kStepThreads, 0},
 #define SWEEP_KERNEL(name, Pass) {#name, run<Pass, name>, sizeof(Pass), 0, 0}
 #define SWEEP_KERNELS(type, Real)                                                                               \
   SWEEP_KERNEL(once_##type, Pass<Real>), SWEEP_KERNEL(sweep_##type, Pass<Real>),                                \
@@ -112,7 +102,6 @@ Kernel kernels[] = {
     SWEEP_KERNELS(f32, float), SWEEP_KERNELS(f64, double), SWEEP_KERNEL(deep_f64, Pass<double>),
     SWEEP_KERNEL(held24_f32, Pass<float>), SWEEP_KERNEL(held16_f32, Pass<float>),
     SWEEP_KERNEL(held8_f64, Pass<double>),
-    {"search_step", run<Step, search_step>, sizeof(Step), kStepThreads, 0},
 };
 
 }  // namespace

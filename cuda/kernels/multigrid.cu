@@ -6,29 +6,21 @@
 #include "multigrid_up.cuh"
 #include "pass.cuh"
 
-#define DOWN(name, type, shape, source, zero, fixed) \
+#define DOWN(name, type, shape, source, zero) \
   KERNEL(shape.warps* kWarp, shape.blocks) name(const __grid_constant__ Smooth<type> a) { \
-    down<Kind<type, shape.columns, source, zero, false, shape.ahead, fixed>>(a); \
+    down<Kind<type, shape.columns, source, zero, false, shape.ahead>>(a); \
   }
-#define UP(name, type, shape, source, fixed) \
+#define UP(name, type, shape, source) \
   KERNEL(shape.warps* kWarp, shape.blocks) name(const __grid_constant__ Smooth<type> a) { \
-    up<Kind<type, shape.columns, source, false, true, shape.ahead, fixed>>(a); \
+    up<Kind<type, shape.columns, source, false, true, shape.ahead>>(a); \
   }
 
-DOWN(down_f64, double, kDownF64, false, false, false)
-DOWN(down_source_f64, double, kDownSourceF64, true, false, false)
-DOWN(down_f32, float, kDownF32, true, true, false)
-UP(up_f64, double, kUpF64, false, false)
-UP(up_source_f64, double, kUpSourceF64, true, false)
-UP(up_f32, float, kUpF32, true, false)
-
-// With fixed points inside the mesh.
-DOWN(down_fixed_f64, double, kDownF64, false, false, true)
-DOWN(down_fixed_source_f64, double, kDownSourceF64, true, false, true)
-DOWN(down_fixed_f32, float, kDownF32, true, true, true)
-UP(up_fixed_f64, double, kUpFixedF64, false, true)
-UP(up_fixed_source_f64, double, kUpSourceF64, true, true)
-UP(up_fixed_f32, float, kUpF32, true, true)
+DOWN(down_f64, double, kDownF64, false, false)
+DOWN(down_source_f64, double, kDownSourceF64, true, false)
+DOWN(down_f32, float, kDownF32, true, true)
+UP(up_f64, double, kUpF64, false)
+UP(up_source_f64, double, kUpSourceF64, true)
+UP(up_f32, float, kUpF32, true)
 
 #define TILE(way, name, type, shape, source, zero, up)                                                        \
   KERNEL(shape.warps* kWarp, shape.blocks) tile_##way##_##name(const __grid_constant__ Smooth<type> a) {       \

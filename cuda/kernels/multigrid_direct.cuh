@@ -8,11 +8,11 @@ constexpr int kSlots = 9;
 // Direct is the matrices, row by row, and the vectors of the blocks one after the other.
 struct Direct {
   const double *inverse, *ring;  // by block; ring by block of the chain, nullptr without a border
-  const unsigned* free;          // by block: bit j is set for a free slot j
   const int* slot;               // by point of the level: its place in x
-  double* x;                     // the right-hand side, then the solution; 0 at slots that are not free
+  double* x;                     // the right-hand side, then the solution
   double along, high, low;       // couplings between blocks, of the first to the second, of the last to the one before
   int slots, blocks, chain;
+  int held;                      // not 0: slot 0 of block 0 is not free, and x is 0 there
 
   __device__ __forceinline__ int inverses() const { return blocks * slots * slots; }
   __device__ __forceinline__ int matrices() const { return inverses() + (ring ? chain * slots * slots : 0); }
@@ -33,7 +33,7 @@ struct DirectWarp {
   }
   __device__ __forceinline__ void vector(int block) {
     if (threadIdx.x < slots) x = d.x[block * slots + lane];
-    free = d.free[block] >> lane & 1;
+    free = !d.held || block > 0 || lane > 0;
   }
   __device__ __forceinline__ void begin(const double* of, int block) {
     const double* const m = matrix(of, block);

@@ -24,10 +24,8 @@ template <class K> struct Squares {
   template <bool kEdge> __device__ __forceinline__ void add(const Pipe<K>& pipe, Row<Real, W> d, int y) {
     if (y < lo || y >= hi) return;
 #pragma unroll
-    for (int j = 0; j < W; j++) {
+    for (int j = 0; j < W; j++)
       if (kEdge) d.v[j] = counts >> j & 1 ? d.v[j] : Real(0);
-      if (K::kFixed) d.v[j] = pipe.template is_fixed<K::delay(0)>(j) ? Real(0) : d.v[j];
-    }
     if constexpr (W == kGroupColumns) {
       acc += squares(d.v, kSmallest<Real>);
     } else {  // two lanes have a group
@@ -87,8 +85,7 @@ template <class K> struct Restriction {
     }
 #pragma unroll
     for (int j = 0; j < W; j++) {
-      float e = sizeof(Real) == 8 ? (float)(d.v[j] * (Real)pipe.a.scale) : (float)d.v[j];
-      if (K::kFixed) e = pipe.template is_fixed<K::delay(kSmooth)>(j) ? 0.f : e;
+      const float e = sizeof(Real) == 8 ? (float)(d.v[j] * (Real)pipe.a.scale) : (float)d.v[j];
       upper[j] = fused(row.near, e, upper[j]), lower[j] = fused(row.next, e, lower[j]);
     }
   }
@@ -121,7 +118,6 @@ template <class K, bool kEdge, int p>
 __device__ __forceinline__ void down_step(Pipe<K>& pipe, Restriction<K>& restriction, Squares<K>& squares, int y) {
   using R = Row<typename K::Real, K::W>;
   copies_wait<kPhases * K::kAhead - 1>();
-  pipe.template admit<kEdge>(y);
   R v;
   if constexpr (K::kZero) v = pipe.template source<p, 0>();
   else take(v, pipe.u.template at<p>());
@@ -154,7 +150,6 @@ template <class K> __device__ __forceinline__ void down(const Smooth<typename K:
   const int begin = pipe.lo - 7, end = pipe.hi + 3 + K::kLast;
   Restriction<K> restriction;
   restriction.begin(pipe, begin - K::kLast, own + K::kUBytes + K::kBBytes);
-  if constexpr (K::kFixed) pipe.nextFixed = pipe.template fixed_in<true>(a, begin);
   pipe.fill(begin);
 #pragma unroll 1
   for (int y = begin; y < end; y += kPhases) {

@@ -70,10 +70,9 @@ template <class Real> struct Smooth {
   const Between* betweenColumns; // up: by fine column, from column -kBeyond on
   float* coarseB;                // down: b of the coarser level
   const float* coarseU;          // up: u of the coarser level
-  const unsigned* fixed;         // *_fixed_*: a bit for each point, set where it is fixed; fixedPitch words a row
   Real h, q, w[kSmooth];         // weights in the order of the sweeps
   float gain;
-  int pitch, coarsePitch, fixedPitch;  // values, words
+  int pitch, coarsePitch;        // values
   int nx;
   Span rows, columns, coarseRows, coarseColumns;
   int outLo, outHi;              // rows of `to` to write

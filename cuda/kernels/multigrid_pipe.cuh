@@ -5,13 +5,12 @@
 #include "multigrid_strip.cuh"
 
 // Kind is what distinguishes the kernels.
-template <class R, int kColumns, bool source, bool zero, bool up, int ahead, bool fixed> struct Kind {
+template <class R, int kColumns, bool source, bool zero, bool up, int ahead> struct Kind {
   using Real = R;
   static constexpr int W = kColumns;          // columns of a lane
   static constexpr bool kSource = source;     // there is a b
   static constexpr bool kZero = zero;         // u is 0 before: the first sweep makes w b
   static constexpr bool kUp = up;             // corrects u first; otherwise restricts d at the end
-  static constexpr bool kFixed = fixed;       // there are fixed points inside the mesh
   static constexpr bool kCounts = !up && !zero;  // sums the squares of the first d
   static constexpr int kAhead = ahead;        // groups of rows that are under way from memory
   static constexpr int kWidth = kWarp * W;
@@ -38,9 +37,7 @@ template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
   using S::each, S::keeps, S::lane, S::load, S::outer, S::stores, S::x;
 
   const Smooth<Real>& a;
-  int lo, hi;                // rows that this warp writes
-  unsigned long long fixed;  // W bits a row, the newest lowest: the lane's fixed points
-  unsigned nextFixed;        // those of the next row
+  int lo, hi;  // rows that this warp writes
   typename K::U u;
   typename K::B b;
   R ring[kSmooth + 1][kPhases];  // [k]: the rows that sweep k reads
@@ -65,7 +62,6 @@ template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
     lo = rows.lo, hi = rows.hi;
     if (lo >= hi) return false;
     S::take_strip(a, strip);
-    fixed = 0;
     u.place(shared, lane), b.place(shared + K::kUBytes, lane);
 #pragma unroll
     for (int k = 0; k <= kSmooth; k++)
@@ -103,15 +99,6 @@ template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
     read<kEdge>(y + kPhases * K::kAhead, u.template at<K::kZero ? 0 : kPlace>(), b.template at<kPlace>());
   }
 
-  // admit makes row y the newest, and looks up the fixed points of the next one.
-  template <bool kEdge> __device__ __forceinline__ void admit(int y) {
-    if constexpr (K::kFixed) fixed = fixed << W | nextFixed, nextFixed = S::template fixed_in<kEdge>(a, y + 1);
-  }
-  // is_fixed reports whether column x+j of the row that came kDelay rows before the newest is a fixed point.
-  template <int kDelay> __device__ __forceinline__ bool is_fixed(int j) const {
-    return K::kFixed && (fixed >> (W * kDelay + j) & 1);
-  }
-
   // source returns b of the row that is kDelay rows behind that of phase p.
   template <int p, int kDelay> __device__ __forceinline__ R source() const {
     R r = zeros<Real, W>();
@@ -120,10 +107,7 @@ template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
   }
 
   // keep restores the points of row y that no sweep changes.
-  template <bool kEdge, int kDelay> __device__ __forceinline__ void keep(R& o, const R& before, int y) const {
-    if constexpr (K::kFixed)
-#pragma unroll
-      for (int j = 0; j < W; j++) o.v[j] = is_fixed<kDelay>(j) ? before.v[j] : o.v[j];
+  template <bool kEdge> __device__ __forceinline__ void keep(R& o, const R& before, int y) const {
     if constexpr (kEdge) {
       const bool row = (y < a.regularLo || y >= a.regularHi) && a.rows.keeps(y);
 #pragma unroll
@@ -141,7 +125,7 @@ template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
     if constexpr (k == 0) first(d, y - kDelay);
 #pragma unroll
     for (int j = 0; j < W; j++) o.v[j] = fused(a.w[k], d.v[j], c.v[j]);
-    keep<kEdge, kDelay>(o, c, y - kDelay);
+    keep<kEdge>(o, c, y - kDelay);
     if constexpr (k == kSmooth - 1) {
       const int row = y - kDelay;
       if (stores && row >= lo && row < hi) store_row(a.to + (ptrdiff_t)row * a.pitch + x, o);
@@ -155,7 +139,7 @@ template <class K> struct Pipe : Strip<typename K::Real, K::W, K::kSide> {
     if constexpr (K::kZero) {
 #pragma unroll
       for (int j = 0; j < W; j++) v.v[j] = fused(a.w[0], v.v[j], Real(0));
-      keep<kEdge, 0>(v, zeros<Real, W>(), y);
+      keep<kEdge>(v, zeros<Real, W>(), y);
     }
     ring[K::kFirst][p] = v;
   }

@@ -30,8 +30,6 @@ struct SmoothShape {
 #endif
 constexpr SmoothShape kDownF64 = {DOWN_F64}, kDownSourceF64 = {DOWN_SOURCE_F64}, kDownF32 = {DOWN_F32};
 constexpr SmoothShape kUpF64 = {UP_F64}, kUpSourceF64 = {UP_SOURCE_F64}, kUpF32 = {UP_F32};
-// With fixed points inside the mesh, a lane needs more registers.
-constexpr SmoothShape kUpFixedF64 = {kUpF64.columns, kUpF64.ahead, kUpF64.warps, 2};
 
 // TileShape is the shape of a kernel tile_*.
 struct TileShape {

@@ -25,18 +25,6 @@ template <class Real, int W, int kSide> struct Strip {
       for (int j = 0; j < W; j++) keeps |= a.columns.keeps(x + j) ? 1u << j : 0;
   }
 
-  // fixed_in returns the lane's fixed points in row y, a bit each.
-  template <bool kEdge> __device__ __forceinline__ unsigned fixed_in(const Smooth<Real>& a, int y) const {
-    const unsigned* const row = a.fixed + (ptrdiff_t)(kEdge ? a.rows.held(y) : y) * a.fixedPitch;
-    if (!kEdge || !each) return row[load / 32] >> load % 32 & ((1u << W) - 1);
-    unsigned bits = 0;
-    for (int j = 0; j < W; j++) {
-      const int at = a.columns.held(x + j);
-      bits |= (row[at / 32] >> at % 32 & 1) << j;
-    }
-    return bits;
-  }
-
   // counted returns a bit for each column whose d counts for the norm.
   __device__ __forceinline__ unsigned counted(const Smooth<Real>& a) const {
     unsigned bits = 0;

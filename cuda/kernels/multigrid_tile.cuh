@@ -87,13 +87,9 @@ template <class K> struct Tile : Strip<typename K::Real, K::W, K::kSide> {
   // find_kept sets kept. rowKeeps says of row lane % kRows that no sweep changes it.
   __device__ __forceinline__ void find_kept(bool rowKeeps) {
     kept = 0;
-    if (a.fixed || __any_sync(kAll, rowKeeps || keeps))
+    if (__any_sync(kAll, rowKeeps || keeps))
 #pragma unroll 1
-      for (int r = 0; r < kRows; r++) {
-        unsigned bits = __shfl_sync(kAll, rowKeeps, r) ? (1u << W) - 1 : keeps;
-        if (a.fixed) bits |= S::template fixed_in<true>(a, y + r);
-        kept |= bits << W * r;
-      }
+      for (int r = 0; r < kRows; r++) kept |= (__shfl_sync(kAll, rowKeeps, r) ? (1u << W) - 1 : keeps) << W * r;
     keepsAny = __any_sync(kAll, kept);
   }
 

@@ -63,8 +63,7 @@ template <class K> struct Prolongation {
     for (int j = 0; j < W; j++) {
       const float left = t[at[j]], e = fused(weight[j], t[at[j] + 1] - left, left);
       const Real sum = sizeof(Real) == 8 ? fused((Real)a.scale, (Real)e, v.v[j]) : v.v[j] + (Real)e;
-      const bool stays = (kEdge && (keeps || (pipe.keeps >> j & 1))) || pipe.template is_fixed<0>(j);
-      v.v[j] = stays ? v.v[j] : sum;
+      v.v[j] = kEdge && (keeps || (pipe.keeps >> j & 1)) ? v.v[j] : sum;
     }
   }
 };
@@ -73,7 +72,6 @@ template <class K, bool kEdge, int p>
 __device__ __forceinline__ void up_step(Pipe<K>& pipe, Prolongation<K>& prolongation, int y) {
   using R = Row<typename K::Real, K::W>;
   copies_wait<kPhases * K::kAhead - 1>();
-  pipe.template admit<kEdge>(y);
   R v;
   take(v, pipe.u.template at<p>());
   pipe.template advance<kEdge, p>(y);
@@ -91,7 +89,6 @@ template <class K> __device__ __forceinline__ void up(const Smooth<typename K::R
   const int begin = pipe.lo - kSmooth, end = pipe.hi + K::kLast;
   Prolongation<K> prolongation;
   prolongation.begin(pipe, begin, own + K::kUBytes + K::kBBytes);
-  if constexpr (K::kFixed) pipe.nextFixed = pipe.template fixed_in<true>(a, begin);
   pipe.fill(begin);
 #pragma unroll 1
   for (int y = begin; y < end; y += kPhases) {

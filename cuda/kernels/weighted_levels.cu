@@ -39,6 +39,7 @@ KERNEL(kTileThreads, kTileBlocks) weighted_up_f32(const __grid_constant__ Weight
 
 KERNEL(kWarp, 1) weighted_coarsest(const __grid_constant__ Factors f) { FactorWarp(f, threadIdx.x).solve(); }
 KERNEL(kProductThreads, 2) weighted_products(const __grid_constant__ ProductArg a) { add_products(a); }
+KERNEL(kStepThreads, 4) weighted_step(const __grid_constant__ Step a) { step_columns(a); }
 
 KERNEL(kPointThreads, 1) sets_restrict_points(const __grid_constant__ PointSets a) { restrict_points(a); }
 KERNEL(kPointThreads, 1) sets_correct_points(const __grid_constant__ PointSets a) { correct_point(a); }

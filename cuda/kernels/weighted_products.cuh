@@ -1,5 +1,6 @@
-// The scalar products of conjugate gradients for a weighted operator. A block goes down the rows of a strip of columns,
-// a thread for each.
+// A step of conjugate gradients on level 0: the scalar products, and the change of direction and field.
+// solver/multigrid/cg.go defines both. For the products a block goes down the rows of a strip of columns, a thread for
+// each. Arrays begin where row 0 of the mesh is or would be.
 #pragma once
 #include "dot.cuh"
 #include "weighted_sets.cuh"
@@ -9,6 +10,7 @@ constexpr int kProductThreads = 256;                       // of a block
 constexpr int kProductSide = kGroupColumns;                // columns at each end that serve the others alone
 constexpr int kWeightedStep = kProductThreads - 2 * kProductSide;
 constexpr int kProductRing = 4, kProductAhead = 2;         // rows in shared memory, and of those under way from memory
+constexpr int kStepThreads = 256;                          // of a block, each with two columns
 
 // ProductArg is the argument of weighted_products. `level` is that of level 0.
 struct ProductArg {
@@ -137,4 +139,30 @@ __device__ __forceinline__ void add_products(const ProductArg& a) {
     }
   }
   all.flush(a.sums, lane);
+}
+
+// Step is the argument of the kernel weighted_step: 24 bytes read and 24 written a point.
+struct Step {
+  double *u, *x, *p;
+  double a, b;
+  int pitch, nx;
+  int lo, hi;           // rows
+  int strips, segment;  // blocks next to each other; rows of a block
+};
+
+// step_columns sets p = fma(a, u - x, b p), and u and x to x + p.
+__device__ __forceinline__ void step_columns(const Step& s) {
+  const int column = (blockIdx.x % s.strips * kStepThreads + threadIdx.x) * 2;
+  if (column >= s.nx) return;
+  const int lo = s.lo + blockIdx.x / s.strips * s.segment, hi = min(lo + s.segment, s.hi);
+#pragma unroll 4
+  for (int y = lo; y < hi; y++) {
+    const ptrdiff_t at = (ptrdiff_t)y * s.pitch + column;
+    double u[2], x[2], p[2];
+    load16(u, s.u + at), load16(x, s.x + at), load16(p, s.p + at);
+#pragma unroll
+    for (int j = 0; j < 2; j++) p[j] = fused(s.a, u[j] - x[j], s.b * p[j]), u[j] = x[j] + p[j];
+    if (column + 1 == s.nx) p[1] = u[1] = 0;  // behind the row
+    store16(s.p + at, p), store16(s.u + at, u), store16(s.x + at, u);
+  }
 }

@@ -23,11 +23,11 @@ type CG interface {
 	//
 	//	z d(z), z d(p), p d(p), z d(x), p d(x)
 	//
-	// where d counts half on a Neumann wall and a quarter where two of them meet, and C times for a weighted operator.
-	// With aggregates C d is worked out by differences, as the restriction does (docs/numerics.md). The terms of a sum
-	// are those of groups (see solver.GroupRows). In the rows of a group, from the top downwards, v0 to v3 are the
-	// values of the first and d0 to d3 those of the second factor in its columns, d being 0 where no sweep updates.
-	// Each row adds fma(d1, v1, d0 v0) + fma(d3, v3, d2 v2) to the term, which begins with 0.
+	// where d counts C times, as only a weighted operator has a CG. With aggregates C d is worked out by differences,
+	// as the restriction does (docs/numerics.md). The terms of a sum are those of groups (see solver.GroupRows). In the
+	// rows of a group, from the top downwards, v0 to v3 are the values of the first and d0 to d3 those of the second
+	// factor in its columns, d being 0 where no sweep updates. Each row adds fma(d1, v1, d0 v0) + fma(d3, v3, d2 v2) to
+	// the term, which begins with 0.
 	Products(ctx context.Context) (Products, error)
 	// Step sets p = fma(a, z, b p) and u = x + p, in the rows that the rank owns and the HaloDepth rows beside them.
 	Step(ctx context.Context, a, b float64) error
@@ -99,12 +99,9 @@ func (it *Iteration) conjugate(ctx context.Context) error {
 		own[i] = dotOf(total.Sums[i*DotSums : (i+1)*DotSums])
 	}
 	a, b, err := own.coefficients()
-	if err != nil && it.Layout.Plan.Weighted {
+	if err != nil {
 		return fmt.Errorf("%w; coefficients that differ by many powers of ten do that: take a smaller contrast, or "+
 			"solver.method jacobi", err)
-	}
-	if err != nil {
-		return err
 	}
 	return it.timedCG(func() error { return it.CG.Step(ctx, a, b) })
 }

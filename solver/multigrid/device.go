@@ -16,7 +16,7 @@ type Layout struct {
 	Neighbour    [2]bool          // by solver.Side: the rows beyond are those of another rank
 	Magnitude    solver.Magnitude // E: no value of the initial field or of the source is above 2^E
 	Values       solver.ValueRows
-	Fixed        []FixedRuns // by level, see Plan.FixedPoints; nil for no fixed points inside the mesh
+	Fixed        FixedRuns // of a weighted operator; nil for no fixed points inside the mesh
 }
 
 // Array is one of the arrays of a level.

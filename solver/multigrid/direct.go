@@ -3,7 +3,6 @@ package multigrid
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"jacobi/solver"
 )
@@ -18,20 +17,21 @@ type Couplings struct{ X, Y float64 }
 //
 //	D[i] x[i] - Low(i) x[i-1] - High(i) x[i+1] = b[i]    S[0] = D[0]    S[i] = D[i] - Low(i) High(i-1) S[i-1]^-1
 //
-// at free slots, those that sweeps update; x and b are 0 at all others. Where nothing determines a constant, the first
-// slot is not free: its equation follows from the others. Every backend has the same matrices, so the order of the
+// at free slots. All are free but for the first one where nothing determines a constant: its equation follows from the
+// others, and x and b are 0 there. Every backend has the same matrices, so the order of the
 // operations here defines the bits.
 type Direct struct {
 	matrices
 
 	across, along float64 // couplings within a block and between blocks
 	mirrors       [2]bool // the first, the last block lies on a Neumann wall
-	free          []bool  // by block and slot
+	held          bool    // the first slot is not free
 }
 
 // NewDirect eliminates the equations of the coarsest level. It fails if they have no solution.
 func (l Layout) NewDirect() (*Direct, error) {
-	d := &Direct{matrices: l.Blocking().newMatrices(), across: l.Plan.Coarsest.X, along: l.Plan.Coarsest.Y}
+	d := &Direct{matrices: l.Blocking().newMatrices(), across: l.Plan.Coarsest.X, along: l.Plan.Coarsest.Y,
+		held: l.Plan.Loose}
 	w := d.mesh.Walls
 	low, high := w.Top, w.Bottom
 	if d.columns {
@@ -39,24 +39,14 @@ func (l Layout) NewDirect() (*Direct, error) {
 		low, high = w.Left, w.Right
 	}
 	d.mirrors = [2]bool{low == solver.Neumann, high == solver.Neumann}
-	d.free = slices.Repeat([]bool{true}, d.Slots*d.Blocks)
-	d.free[0] = !l.Plan.Loose
-	if l.Fixed != nil {
-		for i := range d.free {
-			x, y := d.Point(i/d.Slots, i%d.Slots)
-			d.free[i] = d.free[i] && !slices.ContainsFunc(l.Fixed[len(l.Fixed)-1][y], func(c Columns) bool {
-				return c.Lo <= x && x < c.Hi
-			})
-		}
-	}
 	if err := d.eliminate(); err != nil {
 		return nil, fmt.Errorf("multigrid: coarsest level, %d x %d points: %w", d.mesh.NX, d.mesh.NY, err)
 	}
 	return d, nil
 }
 
-// Free reports whether sweeps update the point at a slot of a block.
-func (d *Direct) Free(block, slot int) bool { return d.free[block*d.Slots+slot] }
+// Free reports whether a slot of a block is free.
+func (d *Direct) Free(block, slot int) bool { return !d.held || block+slot > 0 }
 
 // Low returns the coupling of a block to the one before it.
 func (d *Direct) Low(block int) float64 {

@@ -29,14 +29,7 @@ func directCase(t *testing.T, r *rand.Rand) (multigrid.Layout, solver.Mesh) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := multigrid.Layout{Plan: plan}
-	if r.IntN(2) == 0 {
-		dots := shape{m.NX, func(x, y int) bool { return x%17 == 3 && y%13 == 5 }}
-		if l.Fixed, err = plan.FixedPoints(dots); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return l, plan.Levels[len(plan.Levels)-1].Mesh
+	return multigrid.Layout{Plan: plan}, plan.Levels[len(plan.Levels)-1].Mesh
 }
 
 // TestDirect puts solutions into the equations of the level, point by point.
@@ -71,9 +64,7 @@ func TestDirect(t *testing.T) {
 			rest := u[place] - c.X*(value(px-1, py)+value(px+1, py)) - c.Y*(value(px, py-1)+value(px, py+1)) -
 				right[place]
 			if !(math.Abs(rest) <= 1e-14*(1+largest)) {
-				t.Errorf("%+v, fixed %t: a residual of %g at (%d, %d), values up to %g", m, l.Fixed != nil, rest, px,
-					py,
-					largest)
+				t.Errorf("%+v: a residual of %g at (%d, %d), values up to %g", m, rest, px, py, largest)
 			}
 		})
 	}
@@ -121,8 +112,7 @@ func TestWhereTheCoarsestLevelDecides(t *testing.T) {
 		{9, 10000, sides, high(8, 9999, 1250)}, {3, 20001, sides, high(2, 20000, 10000)},
 	} {
 		t.Run(fmt.Sprintf("%dx%d %v %.3g %.3g", c.nx, c.ny, c.walls, c.op.Scale, c.op.Blend), func(t *testing.T) {
-			norms := norms(t, solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}, c.op,
-				false, 8)
+			norms := norms(t, solver.Mesh{NX: c.nx, NY: c.ny, DType: solver.Float64, Walls: c.walls}, c.op, 8)
 			if !(norms[8] <= 1e-9*norms[0]) {
 				t.Errorf("norms %.1e: want 1e-9 of the first one after 8 cycles", norms)
 			}

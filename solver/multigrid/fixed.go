@@ -5,42 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 
-	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
 // Columns is the columns [Lo, Hi) of a row.
 type Columns struct{ Lo, Hi int }
 
-// FixedRuns are the fixed points of a level inside its mesh: by row of the mesh, the runs of columns, in order.
+// FixedRuns are the fixed points inside a mesh: by row, the runs of columns, in order.
 type FixedRuns [][]Columns
 
-// FixedPoints returns the fixed points of every level. A point of a coarser level is fixed if a fixed fine point lies
-// less than one coarse interval away from it in both directions: if its correction would change that point. So a
-// correction is 0 at all fixed points, whatever the level from which it comes. Of a weighted operator, whose coarser
-// stencils say which points are unknowns, there are only the fixed points of the finest level.
-func (p *Plan) FixedPoints(rows solver.FixedRows) ([]FixedRuns, error) {
-	m := p.Levels[0].Mesh
-	finest := make(FixedRuns, m.NY)
-	if err := finest.Read(m, rows, solver.Stripe{Hi: m.NY}); err != nil {
-		return nil, err
-	}
-	return p.CoarserFixed(finest), nil
-}
-
-// CoarserFixed returns the fixed points of every level, as FixedPoints does, from those of the finest one.
-func (p *Plan) CoarserFixed(finest FixedRuns) []FixedRuns {
-	all := []FixedRuns{finest}
-	if p.Weighted {
-		return all
-	}
-	for l := range p.Levels[1:] {
-		all = append(all, p.coarsen(l, all[l]))
-	}
-	return all
+// FixedPoints returns the fixed points inside a mesh.
+func FixedPoints(m solver.Mesh, rows solver.FixedRows) (FixedRuns, error) {
+	f := make(FixedRuns, m.NY)
+	return f, f.Read(m, rows, solver.Stripe{Hi: m.NY})
 }
 
 // Read reads rows [s.Lo, s.Hi) of the fixed points of a mesh into f, on all cores.
@@ -107,36 +86,6 @@ func (f FixedRuns) Decode(data []byte, s solver.Stripe, nx int) error {
 		return fmt.Errorf("fixed points of rows %v: %d bytes more than their runs", s, len(data))
 	}
 	return nil
-}
-
-// coarsen returns the fixed points of level l+1; fine are those of level l.
-func (p *Plan) coarsen(l int, fine FixedRuns) FixedRuns {
-	level, m := &p.Levels[l], p.Levels[l+1].Mesh
-	coarse, rows := make(FixedRuns, m.NY), m.Interior()
-	lo, hi := m.InteriorColumns()
-	_ = parallel.Each(rows.Rows(), func(i int) error { // never fails
-		y, near, points := rows.Lo+i, make([]bool, level.Mesh.NX), make([]bool, m.NX)
-		first, n := level.Y.Around(y)
-		for i := first; i < first+n; i++ {
-			if row, ok := level.Mesh.Canonical(i); ok {
-				for _, r := range fine[row] {
-					for x := r.Lo; x < r.Hi; x++ {
-						near[x] = true
-					}
-				}
-			}
-		}
-		if m.PeriodicColumns() {
-			near[0], near[len(near)-1] = near[len(near)-2], near[1]
-		}
-		for x := lo; x < hi; x++ {
-			first, n := level.X.Around(x)
-			points[x] = slices.Contains(near[max(0, first):min(len(near), first+n)], true)
-		}
-		coarse[y] = runs(points, m)
-		return nil
-	})
-	return coarse
 }
 
 // runs returns the runs of a row in the columns that a sweep updates.

@@ -4,6 +4,7 @@
 package multigrid
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -58,7 +59,7 @@ func LeftRows(own solver.Stripe, neighbour [2]bool) solver.Stripe {
 }
 
 // NewPlan returns the levels for a mesh in float64 with the given operator. They do not depend on its source and its
-// fixed points.
+// fixed points, which only a weighted operator may have.
 func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	if mesh.DType != solver.Float64 {
 		return nil, fmt.Errorf("multigrid: a mesh of %v: only float64 is possible", mesh.DType)
@@ -68,6 +69,9 @@ func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	}
 	if op.Weighted {
 		return newWeightedPlan(mesh, op)
+	}
+	if op.Fixed != nil {
+		return nil, errors.New("multigrid: fixed points inside the mesh, and points without weights of their own")
 	}
 	op = op.General()
 	e := newEquation(mesh, op)

@@ -21,15 +21,8 @@ type Multigrid struct {
 func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 	e solver.Magnitude) (*Multigrid, error) {
 	m := &Multigrid{plan: p, scaling: math.Ldexp(1, int(e))}
-	var fixed []multigrid.FixedRuns
-	if op.Fixed != nil {
-		var err error
-		if fixed, err = p.FixedPoints(op.Fixed); err != nil {
-			return nil, err
-		}
-	}
 	var err error
-	if m.direct, err = (multigrid.Layout{Plan: p, Fixed: fixed}).NewDirect(); err != nil {
+	if m.direct, err = (multigrid.Layout{Plan: p}).NewDirect(); err != nil {
 		return nil, err
 	}
 	for i, l := range p.Levels {
@@ -43,15 +36,6 @@ func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 		j, err := New(l.Mesh, o, source, e)
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", i, err)
-		}
-		if fixed != nil {
-			for y, runs := range fixed[i] {
-				for _, r := range runs {
-					for x := r.Lo; x < r.Hi; x++ {
-						j.fixed[y*l.Mesh.NX+x] = true
-					}
-				}
-			}
 		}
 		m.levels = append(m.levels, j)
 	}
@@ -161,25 +145,6 @@ func (j *Jacobi) defect() []float64 {
 			}
 		}
 	})
-	return d
-}
-
-// Defect returns d of a field of the finest mesh, with or without the source, as it counts in scalar products: half on
-// a Neumann wall, and a quarter where two meet.
-func (m *Multigrid) Defect(v []float64, source bool) []float64 {
-	j := *m.levels[0]
-	if j.field = v; !source {
-		j.source = make([]float64, len(v))
-	}
-	d, nx, ny := j.defect(), j.mesh.NX, j.mesh.NY
-	for i := range d { // 0 on other walls
-		if x := i % nx; x == 0 || x == nx-1 {
-			d[i] /= 2
-		}
-		if y := i / nx; y == 0 || y == ny-1 {
-			d[i] /= 2
-		}
-	}
 	return d
 }
 

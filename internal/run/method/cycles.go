@@ -192,14 +192,13 @@ func (c *cycles) Memory() int64 {
 	return c.Bytes() + c.cg.Bytes()
 }
 
-// fixedPoints returns the fixed points of all levels. Every rank needs those of the whole mesh, so that each reads the
-// rows of its stripe and the ranks exchange them. Where that takes more than a message, each reads all rows.
-func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) ([]multigrid.FixedRuns, error) {
-	p := o.Levels.Plan
-	if o.Ranks == 1 {
-		return p.FixedPoints(rows)
-	}
+// fixedPoints returns the fixed points inside the mesh. Every rank needs all of them, so that each reads the rows of
+// its stripe and the ranks exchange them. Where that takes more than a message, each reads all rows.
+func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) (multigrid.FixedRuns, error) {
 	mesh, interior, own := o.Layout.Mesh, o.Layout.Mesh.Interior(), o.Layout.Stripe
+	if o.Ranks == 1 {
+		return multigrid.FixedPoints(mesh, rows)
+	}
 	finest := make(multigrid.FixedRuns, mesh.NY)
 	for _, s := range []solver.Stripe{own, {Hi: interior.Lo}, {Lo: interior.Hi, Hi: mesh.NY}} {
 		if err := finest.Read(mesh, rows, s); err != nil {
@@ -219,12 +218,12 @@ func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) ([]multi
 		return nil, err
 	}
 	if len(whole) == 0 {
-		return p.FixedPoints(rows)
+		return multigrid.FixedPoints(mesh, rows)
 	}
 	if err := finest.Decode(whole, interior, mesh.NX); err != nil {
 		return nil, fmt.Errorf("rank %d: %w", o.Rank, err)
 	}
-	return p.CoarserFixed(finest), nil
+	return finest, nil
 }
 
 // join returns the parts of all ranks in one, or nil if one is missing.

@@ -64,7 +64,7 @@ func threadsOf(d configs.Device, localSize int) int {
 // savedBytes returns the bytes that a rank saves in a checkpoint.
 func savedBytes(c configs.Solver, l solver.Layout) int64 {
 	bytes := int64(l.Stripe.Rows()) * int64(l.Mesh.RowBytes())
-	if c.Accelerated(l.Operator.Fixed != nil || l.Operator.Weighted) {
+	if c.Accelerated(l.Operator.Weighted) {
 		return 2 * bytes
 	}
 	return bytes

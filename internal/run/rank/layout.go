@@ -236,7 +236,7 @@ func (r *run) room(bytes int64) error {
 // accelerated reports whether conjugate gradients accelerate the cycles.
 func (r *run) accelerated() bool {
 	o := r.layout.Operator
-	return r.Config.Solver.Accelerated(o.Fixed != nil || o.Weighted)
+	return r.Config.Solver.Accelerated(o.Weighted)
 }
 
 // cpuOptions returns the options of a device that is the CPU.

@@ -52,7 +52,7 @@ func (s *Setup) Bytes(c configs.Config, rank int, d Device, o cpu.Options) (byte
 	if peers {
 		bytes += cuda.WindowBytes(levels, s.Ranks)
 	}
-	if c.Solver.Accelerated(s.Operator.Fixed != nil || s.Operator.Weighted) {
+	if c.Solver.Accelerated(s.Operator.Weighted) {
 		bytes += cgBytes(levels)
 	}
 	return bytes, nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -19,7 +20,7 @@ type CGFactory func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error)
 
 // RunCG compares the scalar products and the steps of conjugate gradients with the definitions of
 // multigrid.CG, bit by bit.
-func RunCG(t *testing.T, open CGFactory) { runCases(t, open, someCases(), CheckCG) }
+func RunCG(t *testing.T, open CGFactory) { runCases(t, open, WeightedCases(), CheckCG) }
 
 // acceleratedRanks returns the ranks of a case with the CG of each.
 func acceleratedRanks(ctx context.Context, c Case, plan *multigrid.Plan, op solver.Operator, v values,
@@ -44,7 +45,7 @@ func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 		return err
 	}
 	defer ranks.close()
-	cycles, err := newOracle(c, plan, op, v)
+	cycles, err := reference.NewWeighted(plan, op, v, c.Magnitude)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (r *ranks) comparesDirection(ctx context.Context, accelerators []multigrid.
 // cgOracle computes products and steps in the plainest way.
 type cgOracle struct {
 	values values
-	cycles oracle
+	cycles *reference.Weighted
 	p      []float64
 }
 

@@ -22,7 +22,7 @@ type Case struct {
 	Mesh      solver.Mesh
 	Operator  solver.Operator // Scale and Blend, or Weighted and Ratio
 	Source    bool
-	Fixed     bool             // a bar, a square and single points inside are fixed
+	Fixed     bool             // of a weighted operator: a bar, a square and single points inside are fixed
 	Magnitude solver.Magnitude // the values are that large
 	Ranks     int
 }
@@ -39,7 +39,7 @@ func (c Case) String() string {
 		c.Source, c.Fixed, c.Magnitude, c.Ranks)
 }
 
-// Cases returns the cases of the suite.
+// Cases returns the cases of constant operators.
 func Cases() []Case {
 	const periodic, neumann = solver.Periodic, solver.Neumann
 	walls := []solver.Walls{
@@ -95,35 +95,6 @@ func loose(op solver.Operator) (cases []Case) {
 	return cases
 }
 
-// FixedCases returns the cases with fixed points inside the mesh.
-func FixedCases() (cases []Case) {
-	const periodic, neumann = solver.Periodic, solver.Neumann
-	half := solver.Operator{Scale: 0.5, Blend: 0.5}
-	for i, w := range []solver.Walls{
-		{},
-		{Top: periodic, Bottom: periodic},
-		{Left: periodic, Right: periodic, Top: periodic, Bottom: periodic},
-		{Left: neumann, Bottom: neumann},
-	} {
-		cases = append(cases, Case{Mesh: mesh(77, 90+i, w), Operator: half, Source: i%2 == 0, Fixed: true, Ranks: 1},
-			Case{Mesh: mesh(61, 300+i, w), Operator: half, Fixed: true, Ranks: 3})
-	}
-	flat := solver.Operator{Scale: 0.5, Blend: 0.2}
-	return append(cases, Case{Mesh: mesh(17, 1000, solver.Walls{Top: periodic, Bottom: periodic}), Operator: flat,
-		Fixed: true, Ranks: 1})
-}
-
-// someCases returns every third of the cases and those with fixed points inside the mesh.
-func someCases() []Case {
-	some := FixedCases()
-	for i, c := range Cases() {
-		if i%3 == 0 {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
 func mesh(nx, ny int, w solver.Walls) solver.Mesh {
 	return solver.Mesh{NX: nx, NY: ny, DType: solver.Float64, Walls: w}
 }
@@ -134,11 +105,8 @@ const cycles = 2
 // agglomeratedPoints makes ranks divide several levels of small meshes.
 const agglomeratedPoints = 500
 
-// Run runs the cases without fixed points inside the mesh.
+// Run runs the cases of constant operators.
 func Run(t *testing.T, open Factory) { runCases(t, open, Cases(), Check) }
-
-// RunFixed runs the cases with fixed points inside the mesh.
-func RunFixed(t *testing.T, open Factory) { runCases(t, open, FixedCases(), Check) }
 
 func runCases[F any](t *testing.T, open F, cases []Case, check func(context.Context, Case, F) error) {
 	for _, c := range Sample(cases) {
@@ -165,7 +133,6 @@ type oracle interface {
 	Cycle() solver.Sum
 	Rows(level int, s solver.Stripe) []byte
 	RightSide(level int, s solver.Stripe) []byte
-	Defect(v []float64, source bool) []float64
 }
 
 func newOracle(c Case, p *multigrid.Plan, op solver.Operator, v values) (oracle, error) {
@@ -265,9 +232,9 @@ func newRanks(ctx context.Context, c Case, p *multigrid.Plan, op solver.Operator
 	}
 	r := &ranks{plan: p}
 	r.stripes, r.agglomerated = p.Divide(finest, agglomeratedPoints)
-	var fixed []multigrid.FixedRuns
+	var fixed multigrid.FixedRuns
 	if op.Fixed != nil {
-		if fixed, err = p.FixedPoints(op.Fixed); err != nil {
+		if fixed, err = multigrid.FixedPoints(c.Mesh, op.Fixed); err != nil {
 			return nil, err
 		}
 	}

@@ -16,9 +16,6 @@ import (
 // RunWeighted runs the cases of weighted operators.
 func RunWeighted(t *testing.T, open Factory) { runCases(t, open, WeightedCases(), Check) }
 
-// RunWeightedCG is RunCG for weighted operators.
-func RunWeightedCG(t *testing.T, open CGFactory) { runCases(t, open, WeightedCases(), CheckCG) }
-
 // WeightedCases returns the cases of weighted operators: walls of every kind, even and odd numbers of intervals,
 // directions that are coarsened together, one after the other or not at all, and several ranks.
 func WeightedCases() (cases []Case) {

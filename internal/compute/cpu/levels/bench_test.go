@@ -34,18 +34,7 @@ func BenchmarkCycle(b *testing.B) {
 	for _, name := range kernel.Names() {
 		for _, size := range [][2]int{{1023, 1023}, {4095, 4095}, {16383, 1023}, {9, 10000}, {257, 257}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", name, size[0], size[1]), func(b *testing.B) {
-				benchmarkCycle(b, name, size[0], size[1], false)
-			})
-		}
-	}
-}
-
-// BenchmarkAccelerated does the same with conjugate gradients.
-func BenchmarkAccelerated(b *testing.B) {
-	for _, name := range kernel.Names() {
-		for _, size := range [][2]int{{1023, 1023}, {4095, 4095}} {
-			b.Run(fmt.Sprintf("%s/%dx%d", name, size[0], size[1]), func(b *testing.B) {
-				benchmarkCycle(b, name, size[0], size[1], true)
+				benchmarkCycle(b, name, size[0], size[1])
 			})
 		}
 	}
@@ -73,7 +62,7 @@ func BenchmarkWeighted(b *testing.B) {
 	for _, name := range kernel.Names() {
 		b.Run(name, func(b *testing.B) {
 			mesh := solver.Mesh{NX: 2047, NY: 2047, DType: solver.Float64}
-			benchmarkOperator(b, name, mesh, solver.Operator{Weighted: true, Ratio: 1, Values: even{ones{mesh}}}, true)
+			benchmarkOperator(b, name, mesh, solver.Operator{Weighted: true, Ratio: 1, Values: even{ones{mesh}}})
 		})
 	}
 }
@@ -115,12 +104,13 @@ func layoutOf(b *testing.B, mesh solver.Mesh, op solver.Operator) multigrid.Layo
 	return l
 }
 
-func benchmarkCycle(b *testing.B, name string, nx, ny int, accelerated bool) {
+func benchmarkCycle(b *testing.B, name string, nx, ny int) {
 	mesh := solver.Mesh{NX: nx, NY: ny, DType: solver.Float64}
-	benchmarkOperator(b, name, mesh, solver.Operator{Scale: 0.5, Blend: 0.5, Values: ones{mesh}}, accelerated)
+	benchmarkOperator(b, name, mesh, solver.Operator{Scale: 0.5, Blend: 0.5, Values: ones{mesh}})
 }
 
-func benchmarkOperator(b *testing.B, name string, mesh solver.Mesh, op solver.Operator, accelerated bool) {
+// benchmarkOperator does cycles, with conjugate gradients if the operator is weighted.
+func benchmarkOperator(b *testing.B, name string, mesh solver.Mesh, op solver.Operator) {
 	l := layoutOf(b, mesh, op)
 	d, err := New(l, 1, name)
 	if err != nil {
@@ -145,7 +135,7 @@ func benchmarkOperator(b *testing.B, name string, mesh solver.Mesh, op solver.Op
 		if err := d.Agglomerate(ctx); err != nil {
 			b.Fatal(err)
 		}
-		if accelerated {
+		if op.Weighted {
 			if err := s.Keep(ctx); err != nil {
 				b.Fatal(err)
 			}
@@ -153,7 +143,7 @@ func benchmarkOperator(b *testing.B, name string, mesh solver.Mesh, op solver.Op
 		if err := d.Up(ctx, 0); err != nil {
 			b.Fatal(err)
 		}
-		if !accelerated {
+		if !op.Weighted {
 			continue
 		}
 		if _, err := s.Products(ctx); err != nil {

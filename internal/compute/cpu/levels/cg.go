@@ -9,7 +9,7 @@ import (
 	"jacobi/solver/multigrid"
 )
 
-// CG implements multigrid.CG for a Device, whose field it shares.
+// CG implements multigrid.CG for a Device of a weighted operator, whose field it shares.
 type CG struct {
 	device *Device
 	layout multigrid.Layout
@@ -68,7 +68,7 @@ func (s *CG) Keep(context.Context) error {
 // Products implements multigrid.CG.
 func (s *CG) Products(context.Context) (total multigrid.Products, err error) {
 	s.each(s.level.own, func(k *lane, rows solver.Stripe) {
-		if s.level.points != nil && s.level.aggregates == nil && k.f64 != nil {
+		if s.level.aggregates == nil && k.f64 != nil {
 			s.multiplyPoints(k, rows)
 		} else {
 			s.multiply(k, rows)
@@ -93,7 +93,7 @@ func (s *CG) each(rows solver.Stripe, run func(k *lane, rows solver.Stripe)) {
 	helpers.Wait()
 }
 
-// multiplyPoints is multiply for points with couplings of their own, with one function for all of a row.
+// multiplyPoints is multiply with one function for all of a row.
 func (s *CG) multiplyPoints(k *lane, rows solver.Stripe) {
 	l, a := s.level, &k.args
 	acc := [3][]float64{k.acc[0], k.acc[1], k.acc[2]} // each of two sums
@@ -135,7 +135,6 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 	l := s.level
 	next := rows.Lo - 1 // the next row of z to compute
 	for y := rows.Lo; y < rows.Hi; y++ {
-		north, south := l.beside(y)
 		for ; next <= y+1; next++ {
 			if l.held(next) {
 				subtract(&k.engine, k.z[next&3], l.u.at(next), s.x.at(next))
@@ -144,9 +143,9 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 			}
 		}
 		var z, p, x stencil[float64]
-		l.read(&z, k.z[north&3], k.z[y&3], k.z[south&3], y)
-		l.read(&p, s.row(s.p, north), s.p.at(y), s.row(s.p, south), y)
-		l.read(&x, s.row(s.x, north), s.x.at(y), s.row(s.x, south), y)
+		l.read(&z, k.z[(y-1)&3], k.z[y&3], k.z[(y+1)&3], y)
+		l.read(&p, s.row(s.p, y-1), s.p.at(y), s.row(s.p, y+1), y)
+		l.read(&x, s.row(s.x, y-1), s.x.at(y), s.row(s.x, y+1), y)
 		z.b, p.b = nil, nil
 		for i, v := range []*stencil[float64]{&z, &p, &x} {
 			if l.aggregates != nil {
@@ -154,7 +153,7 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 				continue
 			}
 			defects(&k.engine, k.d[i], v)
-			s.weigh(k, k.d[i], y)
+			times(&k.engine, k.d[i], l.points.centre.at(y))
 		}
 		if y == rows.Lo || y%solver.GroupRows == 0 {
 			for _, acc := range k.acc {
@@ -172,32 +171,12 @@ func (s *CG) multiply(k *lane, rows solver.Stripe) {
 	}
 }
 
-// row returns row y of an array; beyond a Neumann wall of a weighted operator, zeros.
+// row returns row y of an array; beyond a Neumann wall, zeros.
 func (s *CG) row(a array[float64], y int) []float64 {
 	if !a.has(y) {
 		return s.level.points.zero
 	}
 	return a.at(y)
-}
-
-// weigh makes d count half on Neumann walls. That of a weighted operator it multiplies by C.
-func (s *CG) weigh(k *lane, d []float64, y int) {
-	m := s.level.Mesh
-	if c := s.level.points; c != nil {
-		times(&k.engine, d, c.centre.at(y))
-		return
-	}
-	if y == 0 && m.Walls.Top == solver.Neumann || y == m.NY-1 && m.Walls.Bottom == solver.Neumann {
-		for x := range d {
-			d[x] *= 0.5
-		}
-	}
-	if m.Walls.Left == solver.Neumann {
-		d[0] *= 0.5
-	}
-	if m.Walls.Right == solver.Neumann {
-		d[m.NX-1] *= 0.5
-	}
 }
 
 // collect adds the groups of a lane to its products.

@@ -62,12 +62,6 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 			return nil, err
 		}
 	}
-	if l.Fixed != nil && !l.Plan.Weighted {
-		d.finest.fixed = l.Fixed[0]
-		for i, v := range d.coarse {
-			v.fixed = l.Fixed[i+1]
-		}
-	}
 	d.finest.link(d.coarse[0].Mesh, d.restricts(1), threads)
 	for _, p := range d.finest.pipes {
 		p.count(&k, l.Magnitude)

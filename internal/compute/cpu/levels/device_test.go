@@ -24,9 +24,7 @@ func TestDevice(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
 			needThreads(t, i)
-			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) }
-			leveltest.Run(t, open)
-			leveltest.RunFixed(t, open)
+			leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) })
 		})
 	}
 }
@@ -47,22 +45,6 @@ func TestAggregates(t *testing.T) {
 	}
 }
 
-// TestCG runs the conformance suite of conjugate gradients with all kernels of this machine.
-func TestCG(t *testing.T) {
-	for i, name := range kernel.Names() {
-		t.Run(name, func(t *testing.T) {
-			needThreads(t, i)
-			leveltest.RunCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
-				d, err := New(l, threads(i), name)
-				if err != nil {
-					return nil, nil, err
-				}
-				return d, NewCG(d), nil
-			})
-		})
-	}
-}
-
 // TestWeighted runs the conformance suites of weighted operators with all kernels of this machine.
 func TestWeighted(t *testing.T) {
 	for i, name := range kernel.Names() {
@@ -70,7 +52,7 @@ func TestWeighted(t *testing.T) {
 			needThreads(t, i)
 			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) }
 			leveltest.RunWeighted(t, open)
-			leveltest.RunWeightedCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
+			leveltest.RunCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
 				d, err := New(l, threads(i), name)
 				if err != nil {
 					return nil, nil, err

@@ -27,7 +27,7 @@ type level[F float] struct {
 	pipes      []*pipe[F]
 	arrays     int // that newArrayOf has allocated
 	engine     engine
-	fixed      multigrid.FixedRuns
+	fixed      multigrid.FixedRuns // points of level 0 that no sweep updates, of a weighted operator
 }
 
 // fixedIn returns the fixed points of row y.

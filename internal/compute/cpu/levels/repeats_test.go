@@ -39,7 +39,7 @@ func TestRepeatedPoints(t *testing.T) {
 			l := plan.LayoutOf(stripes, whole, 0)
 			l.Values = values
 			if p.Operator().Fixed != nil {
-				if l.Fixed, err = plan.FixedPoints(p.Operator().Fixed); err != nil {
+				if l.Fixed, err = multigrid.FixedPoints(p.Mesh(), p.Operator().Fixed); err != nil {
 					t.Fatal(err)
 				}
 			}

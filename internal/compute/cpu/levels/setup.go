@@ -103,7 +103,7 @@ func (d *Device) pointsRepeat(y int) bool {
 		return true
 	}
 	row, _ := d.finest.Mesh.Canonical(y)
-	return slices.Equal(d.layout.Fixed[0][row], d.layout.Fixed[0][row-1])
+	return slices.Equal(d.layout.Fixed[row], d.layout.Fixed[row-1])
 }
 
 // copyPoints makes the points of row y those of row y-1.
@@ -138,7 +138,7 @@ func (d *Device) loadPointsOf(y int) (fixed []multigrid.Columns, err error) {
 	clear(centre[:lo])
 	clear(centre[hi:])
 	if d.layout.Fixed != nil {
-		for _, r := range d.layout.Fixed[0][row] {
+		for _, r := range d.layout.Fixed[row] {
 			clear(centre[r.Lo:r.Hi])
 		}
 	}
