@@ -4,11 +4,8 @@ package levels
 
 func functionsAVX2F32() *functions {
 	t := &functions{lanes: 8}
-	t.sweep = sweepAVX2F32
 	t.sweepSource = sweepSourceAVX2F32
-	t.pair = pairAVX2F32
 	t.pairSource = pairSourceAVX2F32
-	t.defects = defectsAVX2F32
 	t.defectsSource = defectsSourceAVX2F32
 	t.sweepPoints = sweepPointsAVX2F32
 	t.defectPoints = defectPointsAVX2F32
@@ -25,19 +22,10 @@ func functionsAVX2F32() *functions {
 }
 
 //go:noescape
-func sweepAVX2F32(r *rowArgs)
-
-//go:noescape
 func sweepSourceAVX2F32(r *rowArgs)
 
 //go:noescape
-func pairAVX2F32(r *rowArgs)
-
-//go:noescape
 func pairSourceAVX2F32(r *rowArgs)
-
-//go:noescape
-func defectsAVX2F32(r *rowArgs)
 
 //go:noescape
 func defectsSourceAVX2F32(r *rowArgs)
@@ -78,10 +66,10 @@ func collectAVX2F32(r *rowArgs)
 func functionsAVX2F64() *functions {
 	t := &functions{lanes: 4}
 	t.sweep = sweepAVX2F64
-	t.sweepSource = sweepSourceAVX2F64
 	t.pair = pairAVX2F64
-	t.pairSource = pairSourceAVX2F64
 	t.defects = defectsAVX2F64
+	t.sweepSource = sweepSourceAVX2F64
+	t.pairSource = pairSourceAVX2F64
 	t.defectsSource = defectsSourceAVX2F64
 	t.sweepPoints = sweepPointsAVX2F64
 	t.defectPoints = defectPointsAVX2F64
@@ -113,16 +101,16 @@ func functionsAVX2F64() *functions {
 func sweepAVX2F64(r *rowArgs)
 
 //go:noescape
-func sweepSourceAVX2F64(r *rowArgs)
-
-//go:noescape
 func pairAVX2F64(r *rowArgs)
 
 //go:noescape
-func pairSourceAVX2F64(r *rowArgs)
+func defectsAVX2F64(r *rowArgs)
 
 //go:noescape
-func defectsAVX2F64(r *rowArgs)
+func sweepSourceAVX2F64(r *rowArgs)
+
+//go:noescape
+func pairSourceAVX2F64(r *rowArgs)
 
 //go:noescape
 func defectsSourceAVX2F64(r *rowArgs)

@@ -4,48 +4,6 @@
 
 #include "textflag.h"
 
-// func sweepAVX2F32(r *byte)
-// Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·sweepAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         88(AX), DI
-	VBROADCASTSS 64(AX), Y0
-	VBROADCASTSS 72(AX), Y1
-	VBROADCASTSS 80(AX), Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         56(AX), AX
-	XORQ         R9, R9
-	LEAQ         -8(AX), R8
-
-loop:
-	PREFETCHT1  (DI)(R9*4)
-	VMOVUPS     (BX)(R9*4), Y6
-	VMOVUPS     (CX)(R9*4), Y4
-	VMOVUPS     -4(CX)(R9*4), Y8
-	VADDPS      4(CX)(R9*4), Y8, Y8
-	VADDPS      (SI)(R9*4), Y6, Y7
-	VSUBPS      Y8, Y7, Y7
-	VFMADD213PS Y8, Y1, Y7
-	VFMADD213PS Y3, Y0, Y7
-	VSUBPS      Y4, Y7, Y7
-	VFMADD213PS Y4, Y2, Y7
-	VMOVUPS     Y7, (DX)(R9*4)
-	ADDQ        $0x08, R9
-	CMPQ        R9, R8
-	JLE         loop
-	CMPQ        R9, AX
-	JGE         done
-	MOVQ        R8, R9
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
 // func sweepSourceAVX2F32(r *byte)
 // Requires: AVX, FMA3, MMX+
 TEXT ·sweepSourceAVX2F32(SB), NOSPLIT, $0-8
@@ -82,62 +40,6 @@ loop:
 	CMPQ        R10, AX
 	JGE         done
 	MOVQ        R9, R10
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func pairAVX2F32(r *byte)
-// Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·pairAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         40(AX), BX
-	MOVQ         96(AX), SI
-	MOVQ         16(AX), DI
-	MOVQ         24(AX), R8
-	MOVQ         88(AX), R9
-	MOVQ         104(AX), R10
-	VBROADCASTSS 64(AX), Y0
-	VBROADCASTSS 72(AX), Y1
-	VBROADCASTSS 80(AX), Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         56(AX), AX
-	XORQ         R12, R12
-	LEAQ         -8(AX), R11
-
-loop:
-	PREFETCHT1  (R9)(R12*4)
-	PREFETCHT1  (R10)(R12*4)
-	VMOVUPS     (DI)(R12*4), Y6
-	VMOVUPS     (CX)(R12*4), Y4
-	VMOVUPS     (BX)(R12*4), Y5
-	VMOVUPS     -4(CX)(R12*4), Y8
-	VADDPS      4(CX)(R12*4), Y8, Y8
-	VADDPS      Y5, Y6, Y7
-	VSUBPS      Y8, Y7, Y7
-	VFMADD213PS Y8, Y1, Y7
-	VFMADD213PS Y3, Y0, Y7
-	VSUBPS      Y4, Y7, Y7
-	VFMADD213PS Y4, Y2, Y7
-	VMOVUPS     Y7, (DX)(R12*4)
-	VMOVUPS     -4(BX)(R12*4), Y8
-	VADDPS      4(BX)(R12*4), Y8, Y8
-	VADDPS      (R8)(R12*4), Y4, Y7
-	VSUBPS      Y8, Y7, Y7
-	VFMADD213PS Y8, Y1, Y7
-	VFMADD213PS Y3, Y0, Y7
-	VSUBPS      Y5, Y7, Y7
-	VFMADD213PS Y5, Y2, Y7
-	VMOVUPS     Y7, (SI)(R12*4)
-	ADDQ        $0x08, R12
-	CMPQ        R12, R11
-	JLE         loop
-	CMPQ        R12, AX
-	JGE         done
-	MOVQ        R11, R12
 	JMP         loop
 
 done:
@@ -195,45 +97,6 @@ loop:
 	CMPQ        R14, AX
 	JGE         done
 	MOVQ        R13, R14
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func defectsAVX2F32(r *byte)
-// Requires: AVX, AVX2, FMA3
-TEXT ·defectsAVX2F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSS 64(AX), Y0
-	VBROADCASTSS 72(AX), Y1
-	VBROADCASTSS 80(AX), Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -8(AX), DI
-
-loop:
-	VMOVUPS     (BX)(R8*4), Y6
-	VMOVUPS     (CX)(R8*4), Y4
-	VMOVUPS     -4(CX)(R8*4), Y8
-	VADDPS      4(CX)(R8*4), Y8, Y8
-	VADDPS      (SI)(R8*4), Y6, Y7
-	VSUBPS      Y8, Y7, Y7
-	VFMADD213PS Y8, Y1, Y7
-	VFMADD213PS Y3, Y0, Y7
-	VSUBPS      Y4, Y7, Y7
-	VMOVUPS     Y7, (DX)(R8*4)
-	ADDQ        $0x08, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
 	JMP         loop
 
 done:
@@ -751,48 +614,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepSourceAVX2F64(r *byte)
-// Requires: AVX, FMA3, MMX+
-TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         88(AX), DI
-	VBROADCASTSD 64(AX), Y0
-	VBROADCASTSD 72(AX), Y1
-	VBROADCASTSD 80(AX), Y2
-	MOVQ         32(AX), R8
-	MOVQ         56(AX), AX
-	XORQ         R10, R10
-	LEAQ         -4(AX), R9
-
-loop:
-	PREFETCHT1  (DI)(R10*8)
-	VMOVUPD     (BX)(R10*8), Y6
-	VMOVUPD     (CX)(R10*8), Y4
-	VMOVUPD     -8(CX)(R10*8), Y8
-	VADDPD      8(CX)(R10*8), Y8, Y8
-	VADDPD      (SI)(R10*8), Y6, Y7
-	VSUBPD      Y8, Y7, Y7
-	VFMADD213PD Y8, Y1, Y7
-	VFMADD213PD (R8)(R10*8), Y0, Y7
-	VSUBPD      Y4, Y7, Y7
-	VFMADD213PD Y4, Y2, Y7
-	VMOVUPD     Y7, (DX)(R10*8)
-	ADDQ        $0x04, R10
-	CMPQ        R10, R9
-	JLE         loop
-	CMPQ        R10, AX
-	JGE         done
-	MOVQ        R9, R10
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
 // func pairAVX2F64(r *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·pairAVX2F64(SB), NOSPLIT, $0-8
@@ -843,6 +664,87 @@ loop:
 	CMPQ        R12, AX
 	JGE         done
 	MOVQ        R11, R12
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func defectsAVX2F64(r *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·defectsAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSD 64(AX), Y0
+	VBROADCASTSD 72(AX), Y1
+	VBROADCASTSD 80(AX), Y2
+	VPXOR        Y3, Y3, Y3
+	MOVQ         56(AX), AX
+	XORQ         R8, R8
+	LEAQ         -4(AX), DI
+
+loop:
+	VMOVUPD     (BX)(R8*8), Y6
+	VMOVUPD     (CX)(R8*8), Y4
+	VMOVUPD     -8(CX)(R8*8), Y8
+	VADDPD      8(CX)(R8*8), Y8, Y8
+	VADDPD      (SI)(R8*8), Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD Y3, Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VMOVUPD     Y7, (DX)(R8*8)
+	ADDQ        $0x04, R8
+	CMPQ        R8, DI
+	JLE         loop
+	CMPQ        R8, AX
+	JGE         done
+	MOVQ        DI, R8
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sweepSourceAVX2F64(r *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
+	VBROADCASTSD 64(AX), Y0
+	VBROADCASTSD 72(AX), Y1
+	VBROADCASTSD 80(AX), Y2
+	MOVQ         32(AX), R8
+	MOVQ         56(AX), AX
+	XORQ         R10, R10
+	LEAQ         -4(AX), R9
+
+loop:
+	PREFETCHT1  (DI)(R10*8)
+	VMOVUPD     (BX)(R10*8), Y6
+	VMOVUPD     (CX)(R10*8), Y4
+	VMOVUPD     -8(CX)(R10*8), Y8
+	VADDPD      8(CX)(R10*8), Y8, Y8
+	VADDPD      (SI)(R10*8), Y6, Y7
+	VSUBPD      Y8, Y7, Y7
+	VFMADD213PD Y8, Y1, Y7
+	VFMADD213PD (R8)(R10*8), Y0, Y7
+	VSUBPD      Y4, Y7, Y7
+	VFMADD213PD Y4, Y2, Y7
+	VMOVUPD     Y7, (DX)(R10*8)
+	ADDQ        $0x04, R10
+	CMPQ        R10, R9
+	JLE         loop
+	CMPQ        R10, AX
+	JGE         done
+	MOVQ        R9, R10
 	JMP         loop
 
 done:
@@ -900,45 +802,6 @@ loop:
 	CMPQ        R14, AX
 	JGE         done
 	MOVQ        R13, R14
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func defectsAVX2F64(r *byte)
-// Requires: AVX, AVX2, FMA3
-TEXT ·defectsAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSD 64(AX), Y0
-	VBROADCASTSD 72(AX), Y1
-	VBROADCASTSD 80(AX), Y2
-	VPXOR        Y3, Y3, Y3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -4(AX), DI
-
-loop:
-	VMOVUPD     (BX)(R8*8), Y6
-	VMOVUPD     (CX)(R8*8), Y4
-	VMOVUPD     -8(CX)(R8*8), Y8
-	VADDPD      8(CX)(R8*8), Y8, Y8
-	VADDPD      (SI)(R8*8), Y6, Y7
-	VSUBPD      Y8, Y7, Y7
-	VFMADD213PD Y8, Y1, Y7
-	VFMADD213PD Y3, Y0, Y7
-	VSUBPD      Y4, Y7, Y7
-	VMOVUPD     Y7, (DX)(R8*8)
-	ADDQ        $0x04, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
 	JMP         loop
 
 done:

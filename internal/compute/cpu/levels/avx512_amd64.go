@@ -4,11 +4,8 @@ package levels
 
 func functionsAVX512F32() *functions {
 	t := &functions{lanes: 16}
-	t.sweep = sweepAVX512F32
 	t.sweepSource = sweepSourceAVX512F32
-	t.pair = pairAVX512F32
 	t.pairSource = pairSourceAVX512F32
-	t.defects = defectsAVX512F32
 	t.defectsSource = defectsSourceAVX512F32
 	t.sweepPoints = sweepPointsAVX512F32
 	t.defectPoints = defectPointsAVX512F32
@@ -22,19 +19,10 @@ func functionsAVX512F32() *functions {
 }
 
 //go:noescape
-func sweepAVX512F32(r *rowArgs)
-
-//go:noescape
 func sweepSourceAVX512F32(r *rowArgs)
 
 //go:noescape
-func pairAVX512F32(r *rowArgs)
-
-//go:noescape
 func pairSourceAVX512F32(r *rowArgs)
-
-//go:noescape
-func defectsAVX512F32(r *rowArgs)
 
 //go:noescape
 func defectsSourceAVX512F32(r *rowArgs)
@@ -66,10 +54,10 @@ func betweenAVX512F32(r *rowArgs)
 func functionsAVX512F64() *functions {
 	t := &functions{lanes: 8}
 	t.sweep = sweepAVX512F64
-	t.sweepSource = sweepSourceAVX512F64
 	t.pair = pairAVX512F64
-	t.pairSource = pairSourceAVX512F64
 	t.defects = defectsAVX512F64
+	t.sweepSource = sweepSourceAVX512F64
+	t.pairSource = pairSourceAVX512F64
 	t.defectsSource = defectsSourceAVX512F64
 	t.sweepPoints = sweepPointsAVX512F64
 	t.defectPoints = defectPointsAVX512F64
@@ -93,16 +81,16 @@ func functionsAVX512F64() *functions {
 func sweepAVX512F64(r *rowArgs)
 
 //go:noescape
-func sweepSourceAVX512F64(r *rowArgs)
-
-//go:noescape
 func pairAVX512F64(r *rowArgs)
 
 //go:noescape
-func pairSourceAVX512F64(r *rowArgs)
+func defectsAVX512F64(r *rowArgs)
 
 //go:noescape
-func defectsAVX512F64(r *rowArgs)
+func sweepSourceAVX512F64(r *rowArgs)
+
+//go:noescape
+func pairSourceAVX512F64(r *rowArgs)
 
 //go:noescape
 func defectsSourceAVX512F64(r *rowArgs)

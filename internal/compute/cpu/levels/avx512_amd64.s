@@ -4,48 +4,6 @@
 
 #include "textflag.h"
 
-// func sweepAVX512F32(r *byte)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sweepAVX512F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         88(AX), DI
-	VBROADCASTSS 64(AX), Z0
-	VBROADCASTSS 72(AX), Z1
-	VBROADCASTSS 80(AX), Z2
-	VPXORD       Z3, Z3, Z3
-	MOVQ         56(AX), AX
-	XORQ         R9, R9
-	LEAQ         -16(AX), R8
-
-loop:
-	PREFETCHT1  (DI)(R9*4)
-	VMOVUPS     (BX)(R9*4), Z6
-	VMOVUPS     (CX)(R9*4), Z4
-	VMOVUPS     -4(CX)(R9*4), Z8
-	VADDPS      4(CX)(R9*4), Z8, Z8
-	VADDPS      (SI)(R9*4), Z6, Z7
-	VSUBPS      Z8, Z7, Z7
-	VFMADD213PS Z8, Z1, Z7
-	VFMADD213PS Z3, Z0, Z7
-	VSUBPS      Z4, Z7, Z7
-	VFMADD213PS Z4, Z2, Z7
-	VMOVUPS     Z7, (DX)(R9*4)
-	ADDQ        $0x10, R9
-	CMPQ        R9, R8
-	JLE         loop
-	CMPQ        R9, AX
-	JGE         done
-	MOVQ        R8, R9
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
 // func sweepSourceAVX512F32(r *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepSourceAVX512F32(SB), NOSPLIT, $0-8
@@ -82,62 +40,6 @@ loop:
 	CMPQ        R10, AX
 	JGE         done
 	MOVQ        R9, R10
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func pairAVX512F32(r *byte)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·pairAVX512F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         40(AX), BX
-	MOVQ         96(AX), SI
-	MOVQ         16(AX), DI
-	MOVQ         24(AX), R8
-	MOVQ         88(AX), R9
-	MOVQ         104(AX), R10
-	VBROADCASTSS 64(AX), Z0
-	VBROADCASTSS 72(AX), Z1
-	VBROADCASTSS 80(AX), Z2
-	VPXORD       Z3, Z3, Z3
-	MOVQ         56(AX), AX
-	XORQ         R12, R12
-	LEAQ         -16(AX), R11
-
-loop:
-	PREFETCHT1  (R9)(R12*4)
-	PREFETCHT1  (R10)(R12*4)
-	VMOVUPS     (DI)(R12*4), Z6
-	VMOVUPS     (CX)(R12*4), Z4
-	VMOVUPS     (BX)(R12*4), Z5
-	VMOVUPS     -4(CX)(R12*4), Z8
-	VADDPS      4(CX)(R12*4), Z8, Z8
-	VADDPS      Z5, Z6, Z7
-	VSUBPS      Z8, Z7, Z7
-	VFMADD213PS Z8, Z1, Z7
-	VFMADD213PS Z3, Z0, Z7
-	VSUBPS      Z4, Z7, Z7
-	VFMADD213PS Z4, Z2, Z7
-	VMOVUPS     Z7, (DX)(R12*4)
-	VMOVUPS     -4(BX)(R12*4), Z8
-	VADDPS      4(BX)(R12*4), Z8, Z8
-	VADDPS      (R8)(R12*4), Z4, Z7
-	VSUBPS      Z8, Z7, Z7
-	VFMADD213PS Z8, Z1, Z7
-	VFMADD213PS Z3, Z0, Z7
-	VSUBPS      Z5, Z7, Z7
-	VFMADD213PS Z5, Z2, Z7
-	VMOVUPS     Z7, (SI)(R12*4)
-	ADDQ        $0x10, R12
-	CMPQ        R12, R11
-	JLE         loop
-	CMPQ        R12, AX
-	JGE         done
-	MOVQ        R11, R12
 	JMP         loop
 
 done:
@@ -195,45 +97,6 @@ loop:
 	CMPQ        R14, AX
 	JGE         done
 	MOVQ        R13, R14
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func defectsAVX512F32(r *byte)
-// Requires: AVX, AVX512F
-TEXT ·defectsAVX512F32(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSS 64(AX), Z0
-	VBROADCASTSS 72(AX), Z1
-	VBROADCASTSS 80(AX), Z2
-	VPXORD       Z3, Z3, Z3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -16(AX), DI
-
-loop:
-	VMOVUPS     (BX)(R8*4), Z6
-	VMOVUPS     (CX)(R8*4), Z4
-	VMOVUPS     -4(CX)(R8*4), Z8
-	VADDPS      4(CX)(R8*4), Z8, Z8
-	VADDPS      (SI)(R8*4), Z6, Z7
-	VSUBPS      Z8, Z7, Z7
-	VFMADD213PS Z8, Z1, Z7
-	VFMADD213PS Z3, Z0, Z7
-	VSUBPS      Z4, Z7, Z7
-	VMOVUPS     Z7, (DX)(R8*4)
-	ADDQ        $0x10, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
 	JMP         loop
 
 done:
@@ -674,48 +537,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepSourceAVX512F64(r *byte)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         88(AX), DI
-	VBROADCASTSD 64(AX), Z0
-	VBROADCASTSD 72(AX), Z1
-	VBROADCASTSD 80(AX), Z2
-	MOVQ         32(AX), R8
-	MOVQ         56(AX), AX
-	XORQ         R10, R10
-	LEAQ         -8(AX), R9
-
-loop:
-	PREFETCHT1  (DI)(R10*8)
-	VMOVUPD     (BX)(R10*8), Z6
-	VMOVUPD     (CX)(R10*8), Z4
-	VMOVUPD     -8(CX)(R10*8), Z8
-	VADDPD      8(CX)(R10*8), Z8, Z8
-	VADDPD      (SI)(R10*8), Z6, Z7
-	VSUBPD      Z8, Z7, Z7
-	VFMADD213PD Z8, Z1, Z7
-	VFMADD213PD (R8)(R10*8), Z0, Z7
-	VSUBPD      Z4, Z7, Z7
-	VFMADD213PD Z4, Z2, Z7
-	VMOVUPD     Z7, (DX)(R10*8)
-	ADDQ        $0x08, R10
-	CMPQ        R10, R9
-	JLE         loop
-	CMPQ        R10, AX
-	JGE         done
-	MOVQ        R9, R10
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
 // func pairAVX512F64(r *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·pairAVX512F64(SB), NOSPLIT, $0-8
@@ -766,6 +587,87 @@ loop:
 	CMPQ        R12, AX
 	JGE         done
 	MOVQ        R11, R12
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func defectsAVX512F64(r *byte)
+// Requires: AVX, AVX512F
+TEXT ·defectsAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSD 64(AX), Z0
+	VBROADCASTSD 72(AX), Z1
+	VBROADCASTSD 80(AX), Z2
+	VPXORD       Z3, Z3, Z3
+	MOVQ         56(AX), AX
+	XORQ         R8, R8
+	LEAQ         -8(AX), DI
+
+loop:
+	VMOVUPD     (BX)(R8*8), Z6
+	VMOVUPD     (CX)(R8*8), Z4
+	VMOVUPD     -8(CX)(R8*8), Z8
+	VADDPD      8(CX)(R8*8), Z8, Z8
+	VADDPD      (SI)(R8*8), Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD Z3, Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VMOVUPD     Z7, (DX)(R8*8)
+	ADDQ        $0x08, R8
+	CMPQ        R8, DI
+	JLE         loop
+	CMPQ        R8, AX
+	JGE         done
+	MOVQ        DI, R8
+	JMP         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func sweepSourceAVX512F64(r *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	MOVQ         8(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         88(AX), DI
+	VBROADCASTSD 64(AX), Z0
+	VBROADCASTSD 72(AX), Z1
+	VBROADCASTSD 80(AX), Z2
+	MOVQ         32(AX), R8
+	MOVQ         56(AX), AX
+	XORQ         R10, R10
+	LEAQ         -8(AX), R9
+
+loop:
+	PREFETCHT1  (DI)(R10*8)
+	VMOVUPD     (BX)(R10*8), Z6
+	VMOVUPD     (CX)(R10*8), Z4
+	VMOVUPD     -8(CX)(R10*8), Z8
+	VADDPD      8(CX)(R10*8), Z8, Z8
+	VADDPD      (SI)(R10*8), Z6, Z7
+	VSUBPD      Z8, Z7, Z7
+	VFMADD213PD Z8, Z1, Z7
+	VFMADD213PD (R8)(R10*8), Z0, Z7
+	VSUBPD      Z4, Z7, Z7
+	VFMADD213PD Z4, Z2, Z7
+	VMOVUPD     Z7, (DX)(R10*8)
+	ADDQ        $0x08, R10
+	CMPQ        R10, R9
+	JLE         loop
+	CMPQ        R10, AX
+	JGE         done
+	MOVQ        R9, R10
 	JMP         loop
 
 done:
@@ -823,45 +725,6 @@ loop:
 	CMPQ        R14, AX
 	JGE         done
 	MOVQ        R13, R14
-	JMP         loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func defectsAVX512F64(r *byte)
-// Requires: AVX, AVX512F
-TEXT ·defectsAVX512F64(SB), NOSPLIT, $0-8
-	MOVQ         r+0(FP), AX
-	MOVQ         8(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSD 64(AX), Z0
-	VBROADCASTSD 72(AX), Z1
-	VBROADCASTSD 80(AX), Z2
-	VPXORD       Z3, Z3, Z3
-	MOVQ         56(AX), AX
-	XORQ         R8, R8
-	LEAQ         -8(AX), DI
-
-loop:
-	VMOVUPD     (BX)(R8*8), Z6
-	VMOVUPD     (CX)(R8*8), Z4
-	VMOVUPD     -8(CX)(R8*8), Z8
-	VADDPD      8(CX)(R8*8), Z8, Z8
-	VADDPD      (SI)(R8*8), Z6, Z7
-	VSUBPD      Z8, Z7, Z7
-	VFMADD213PD Z8, Z1, Z7
-	VFMADD213PD Z3, Z0, Z7
-	VSUBPD      Z4, Z7, Z7
-	VMOVUPD     Z7, (DX)(R8*8)
-	ADDQ        $0x08, R8
-	CMPQ        R8, DI
-	JLE         loop
-	CMPQ        R8, AX
-	JGE         done
-	MOVQ        DI, R8
 	JMP         loop
 
 done:

@@ -23,14 +23,15 @@ type rowArgs struct {
 
 // functions work through rows of one type of value, at least lanes of them.
 type functions struct {
-	lanes                                                             int
-	sweep, sweepSource, pair, pairSource, defects, defectsSource, add func(*rowArgs)
-	sweepPoints, defectPoints                                         func(*rowArgs)
+	lanes                                       int
+	sweepSource, pairSource, defectsSource, add func(*rowArgs)
+	sweepPoints, defectPoints                   func(*rowArgs)
 
 	// of float32 alone
 	scale, addScaled, blend, gather, between, spreadOne, spreadTwo, collect func(*rowArgs)
 
 	// of float64 alone
+	sweep, pair, defects                                           func(*rowArgs) // without a source
 	squares, narrow, subtract, products, step                      func(*rowArgs)
 	sweepKeepPoints, multiply, pointProducts, mask, roots, scaling func(*rowArgs)
 	interpolateAlong, interpolateAcross, interpolateBoth           func(*rowArgs)

@@ -32,11 +32,13 @@ func main() {
 	var tables []declare.Table
 	for _, size := range []int{4, 8} {
 		g := newGenerator(context, *isa == "avx512", size)
-		g.sweep("sweep", false)
+		if size == 8 { // coarser levels have a source
+			g.sweep("sweep", false)
+			g.pair("pair", false)
+			g.defects("defects", false)
+		}
 		g.sweep("sweepSource", true)
-		g.pair("pair", false)
 		g.pair("pairSource", true)
-		g.defects("defects", false)
 		g.defects("defectsSource", true)
 		g.points("sweepPoints", true, false)
 		g.points("defectPoints", false, false)
