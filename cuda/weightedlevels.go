@@ -307,7 +307,7 @@ const (
 
 	setupColumns     = 32
 	setupRows        = pointThreads / setupColumns
-	setupFinePoints  = (2*setupRows + 3) * (2*setupColumns + 4)
+	setupFinePoints  = (2*setupRows + 4) * (2*setupColumns + 6)
 	setupPointsBytes = 9 * 8 * pointThreads
 
 	pipeThreads  = 256
@@ -347,9 +347,9 @@ const (
 // setupBytes returns the shared memory of a block with the stencils of a level: struct FineValues.
 func setupBytes(level int) int {
 	if level == 0 {
-		return 3 * 8 * setupFinePoints
+		return 4 * 8 * setupFinePoints
 	}
-	return 5 * 8 * setupFinePoints
+	return 6 * 8 * setupFinePoints
 }
 
 // blocksOf returns the strips of columns of a level, and the blocks in all, if blocks of some columns and rows divide

@@ -38,15 +38,15 @@ struct HeldValues {
   }
 };
 
-// Coarse points of a block, one a thread, and the most fine points that lie on them or up to two away.
+// Coarse points of a block, one a thread, and the most fine points that lie on them or up to three away.
 constexpr int kSetupColumns = 32, kSetupRows = kPointThreads / kSetupColumns;
-constexpr int kFineColumns = 2 * kSetupColumns + 4, kFineRows = 2 * kSetupRows + 3;
+constexpr int kFineColumns = 2 * kSetupColumns + 6, kFineRows = 2 * kSetupRows + 4;
 constexpr int kFinePoints = kFineRows * kFineColumns;
 
-// FineValues are the stencil of these fine points in shared memory, rows and columns counted from those of the first
-// one. Even columns of a row lie before odd ones: neighbouring threads read every other column.
+// FineValues are the stencil of these fine points in shared memory, with its excesses, rows and columns counted from
+// those of the first one. Even columns of a row lie before odd ones: neighbouring threads read every other column.
 template <bool kFinest> struct FineValues {
-  static constexpr int kArrays = kFinest ? 3 : 5, kBytes = kArrays * kFinePoints * 8;
+  static constexpr int kExcess = kFinest ? 3 : 5, kBytes = (kExcess + 1) * kFinePoints * 8;
   double* all;
 
   __device__ __forceinline__ static int place(int y, int x) {
@@ -54,31 +54,20 @@ template <bool kFinest> struct FineValues {
   }
   __device__ __forceinline__ double& at(int k, int y, int x) const { return all[k * kFinePoints + place(y, x)]; }
 
-  // load loads the values of the points from (top, left) on. On the finest level couplings to points that are not
-  // unknowns become 0.
+  // load loads the values of the points from (top, left) on.
   __device__ __forceinline__ void load(const Grid& g, const Equations& e, int top, int left) const {
-    const HeldValues held{g, e};
     for (int i = threadIdx.x; i < kFinePoints; i += kPointThreads) {
       int y = top + i / kFineColumns, x = left + i % kFineColumns;
       const int to = place(i / kFineColumns, i % kFineColumns);
-      const bool found = g.find(y, x);
+      g.find(y, x);
+      const bool held = g.held(y, x);
       const ptrdiff_t from = (ptrdiff_t)y * g.widePitch + x;
-      all[kC * kFinePoints + to] = found ? e.c[from] : 0;
-      all[kE * kFinePoints + to] = found ? e.e[from] : 0;
-      all[kS * kFinePoints + to] = found ? e.s[from] : 0;
+      all[kC * kFinePoints + to] = held ? e.c[from] : 0;
+      all[kE * kFinePoints + to] = held ? e.e[from] : 0;
+      all[kS * kFinePoints + to] = held ? e.s[from] : 0;
       if (kFinest) continue;
-      all[kSE * kFinePoints + to] = found ? e.se[from] : 0;
-      all[kSW * kFinePoints + to] = found ? e.sw[from] : 0;
-    }
-    __syncthreads();
-    if (kFinest) uncouple();
-  }
-  __device__ __forceinline__ void uncouple() const {
-    for (int i = threadIdx.x; i < kFinePoints; i += kPointThreads) {
-      const int y = i / kFineColumns, x = i % kFineColumns;
-      const bool unknown = at(kC, y, x) > 0;
-      if (!unknown || x + 1 == kFineColumns || !(at(kC, y, x + 1) > 0)) at(kE, y, x) = 0;
-      if (!unknown || y + 1 == kFineRows || !(at(kC, y + 1, x) > 0)) at(kS, y, x) = 0;
+      all[kSE * kFinePoints + to] = held ? e.se[from] : 0;
+      all[kSW * kFinePoints + to] = held ? e.sw[from] : 0;
     }
     __syncthreads();
   }
@@ -95,15 +84,22 @@ template <class Values, bool kDiagonals> struct Stencil {
     if (!kDiagonals && dy && dx) return 0;
     return values.at(dy == 0 ? kE : dx == 0 ? kS : dx > 0 ? kSE : kSW, y, x);
   }
+  // excess returns what C exceeds the sum of the couplings by; 0 at a point that is not an unknown.
+  __device__ __forceinline__ double excess(int y, int x) const {
+    const double sum = ((s(y, x, 0, -1) + s(y, x, 0, 1)) + (s(y, x, -1, 0) + s(y, x, 1, 0))) +
+                       ((s(y, x, -1, -1) + s(y, x, -1, 1)) + (s(y, x, 1, -1) + s(y, x, 1, 1)));
+    return fmax(0., c(y, x) - sum);
+  }
   // line returns P of a point between two coarse ones, dy rows and dx columns away from it, for one of these.
   __device__ __forceinline__ double line(int y, int x, int dy, int dx) const {
     const double centre = c(y, x);
     if (!(centre > 0)) return 0;
     const double w = s(y, x, 0, -1), e = s(y, x, 0, 1), n = s(y, x, -1, 0), so = s(y, x, 1, 0);
     const double nw = s(y, x, -1, -1), ne = s(y, x, -1, 1), sw = s(y, x, 1, -1), se = s(y, x, 1, 1);
+    const auto excess = [&](int d) { return values.at(Values::kExcess, y + d * dy, x + d * dx); };
     const double before = dx ? fabs((nw + w) + sw) : fabs((nw + n) + ne);
     const double after = dx ? fabs((ne + e) + se) : fabs((sw + so) + se);
-    const double total = (before + after) + fmax(0., centre - (((w + e) + (n + so)) + ((nw + ne) + (sw + se))));
+    const double total = (before + after) + fmax(0., excess(0) - fmin(excess(-1), excess(1)));
     return total == 0 ? 0 : (dy + dx < 0 ? before : after) / total;
   }
   // cross returns P of a point between columns and rows for the coarse point dy rows and dx columns away from it.
@@ -128,10 +124,15 @@ template <bool kFinest, class Arg> struct SetupTile {
       : a(a),
         y(a.lo + (int)(blockIdx.x / a.strips) * rows + (int)threadIdx.x / kSetupColumns),
         x(first + (int)(blockIdx.x % a.strips) * columns + (int)threadIdx.x % kSetupColumns),
-        top(a.y.on(y - (int)threadIdx.x / kSetupColumns) - 2),
-        left(a.x.on(x - (int)threadIdx.x % kSetupColumns) - 2),
+        top(a.y.on(y - (int)threadIdx.x / kSetupColumns) - 3),
+        left(a.x.on(x - (int)threadIdx.x % kSetupColumns) - 3),
         fineY(a.y.on(y) - top), fineX(a.x.on(x) - left), s{{(double*)shared}} {
     s.values.load(a.fine, a.own, top, left);
+    for (int i = threadIdx.x; i < kFinePoints; i += kPointThreads) {
+      const int y = i / kFineColumns, x = i % kFineColumns;
+      if (y > 0 && x > 0 && x + 1 < kFineColumns) s.values.at(FineValues<kFinest>::kExcess, y, x) = s.excess(y, x);
+    }
+    __syncthreads();
   }
 
   // interpolate computes P of the point.

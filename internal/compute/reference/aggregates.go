@@ -67,7 +67,7 @@ func (l *weightedLevel) residual() []float64 {
 	l.eachUnknown(func(y, x, i int) {
 		var faces, flows [4]float64
 		for k, n := range around[:4] {
-			faces[k] = l.face(y, x, n[0], n[1])
+			faces[k] = l.couplings.coupling(y, x, n[0], n[1])
 			flows[k] = float64(faces[k] * (l.value(y+n[0], x+n[1]) - l.field[i]))
 		}
 		excess := aggregation.Screening(l.centre[i], faces[0], faces[1], faces[2], faces[3])

@@ -48,6 +48,14 @@ func (s *stencil) at(a []float64, y, x int) float64 {
 	return 0
 }
 
+// held returns the value of a point, which may lie on a wall.
+func (s *stencil) held(a []float64, y, x int) float64 {
+	if i, ok := s.index(y, x); ok || x >= 0 && x < s.mesh.NX && i >= 0 && i < len(a) {
+		return a[i]
+	}
+	return 0
+}
+
 // set sets the value of an interior point.
 func (s *stencil) set(a []float64, y, x int, v float64) {
 	i, _ := s.index(y, x)
@@ -68,19 +76,19 @@ func (s *stencil) each(do func(y, x int)) {
 // around are the neighbours of a point, in the order of a sweep.
 var around = [...][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}, {-1, -1}, {-1, 1}, {1, -1}, {1, 1}}
 
-// coupling returns S from a point to the one dy rows below it and dx columns behind it.
+// coupling returns S from a point to the one dy rows below it and dx columns behind it, which need not be unknowns.
 func (s *stencil) coupling(y, x, dy, dx int) float64 {
 	switch {
 	case dy < 0 || dy == 0 && dx < 0:
 		return s.coupling(y+dy, x+dx, -dy, -dx)
 	case dy == 0:
-		return s.at(s.east, y, x)
+		return s.held(s.east, y, x)
 	case dx < 0:
-		return s.at(s.southWest, y, x)
+		return s.held(s.southWest, y, x)
 	case dx == 0:
-		return s.at(s.south, y, x)
+		return s.held(s.south, y, x)
 	}
-	return s.at(s.southEast, y, x)
+	return s.held(s.southEast, y, x)
 }
 
 // interpolate computes P.
@@ -115,8 +123,7 @@ func (s *stencil) line(y, x, dy, dx int) {
 	c := func(dy, dx int) float64 { return s.coupling(y, x, dy, dx) }
 	before := math.Abs((c(-dy-dx, -dx-dy) + c(-dy, -dx)) + c(dx-dy, dy-dx))
 	after := math.Abs((c(dy-dx, dx-dy) + c(dy, dx)) + c(dy+dx, dx+dy))
-	sum := ((c(0, -1) + c(0, 1)) + (c(-1, 0) + c(1, 0))) + ((c(-1, -1) + c(-1, 1)) + (c(1, -1) + c(1, 1)))
-	total := (before + after) + max(0, s.at(s.centre, y, x)-sum)
+	total := (before + after) + max(0, s.excess(y, x)-min(s.excess(y-dy, x-dx), s.excess(y+dy, x+dx)))
 	if total == 0 {
 		return
 	}
@@ -126,6 +133,13 @@ func (s *stencil) line(y, x, dy, dx int) {
 	if s.at(s.centre, y+dy, x+dx) > 0 {
 		s.set(s.p[dy][dx], y, x, after/total)
 	}
+}
+
+// excess returns what C exceeds the sum of the couplings by; 0 at a point that is not an unknown.
+func (s *stencil) excess(y, x int) float64 {
+	c := func(dy, dx int) float64 { return s.coupling(y, x, dy, dx) }
+	sum := ((c(0, -1) + c(0, 1)) + (c(-1, 0) + c(1, 0))) + ((c(-1, -1) + c(-1, 1)) + (c(1, -1) + c(1, 1)))
+	return max(0, s.at(s.centre, y, x)-sum)
 }
 
 // cross computes P of a point that lies between columns and rows.

@@ -86,7 +86,7 @@ func (m *Weighted) load(op solver.Operator, s *stencil) error {
 	return nil
 }
 
-// level prepares the sweeps of a level, and makes the couplings of level 0 those between unknowns.
+// level prepares the sweeps of a level.
 func (m *Weighted) level(i int) *weightedLevel {
 	s := m.stencils[i]
 	n := len(s.centre)
@@ -111,20 +111,10 @@ func (m *Weighted) level(i int) *weightedLevel {
 	l.field = m.finest.field
 	copy(k.east, s.east)
 	copy(k.south, s.south)
-	clear(s.east)
-	clear(s.south)
 	s.each(func(y, x int) {
 		at, _ := s.index(y, x)
-		c := s.centre[at]
-		if !(c > 0) {
-			return
-		}
-		k.centre[at], l.b[at] = 1/c, c*m.finest.source[at]
-		if s.at(s.centre, y, x+1) > 0 {
-			s.east[at] = k.east[at]
-		}
-		if s.at(s.centre, y+1, x) > 0 {
-			s.south[at] = k.south[at]
+		if c := s.centre[at]; c > 0 {
+			k.centre[at], l.b[at] = 1/c, c*m.finest.source[at]
 		}
 	})
 	return l
@@ -200,27 +190,6 @@ func (l *weightedLevel) value(y, x int) float64 {
 	return l.field[y*l.mesh.NX+x]
 }
 
-// face returns the coupling of a sweep from a point to a neighbour, which may lie on a fixed wall.
-func (l *weightedLevel) face(y, x, dy, dx int) float64 {
-	k := l.couplings
-	if dy < 0 || dy == 0 && dx < 0 {
-		y, x, dy, dx = y+dy, x+dx, -dy, -dx
-	}
-	if y < 0 || x < 0 || x >= l.mesh.NX {
-		return 0
-	}
-	if i, ok := l.index(y, x); ok || l.mesh.DType == solver.Float32 {
-		if !ok {
-			return 0
-		}
-		return k.coupling(i/l.mesh.NX, i%l.mesh.NX, dy, dx)
-	}
-	if dy == 0 {
-		return k.east[y*l.mesh.NX+x]
-	}
-	return k.south[y*l.mesh.NX+x]
-}
-
 // defect returns d of every point.
 func (l *weightedLevel) defect() []float64 {
 	d := make([]float64, len(l.field))
@@ -235,7 +204,7 @@ func (l *weightedLevel) defect() []float64 {
 		}
 		t := l.b[i]
 		for _, n := range slices.Backward(neighbours) {
-			t = l.fma(l.face(y, x, n[0], n[1]), l.value(y+n[0], x+n[1]), t)
+			t = l.fma(l.couplings.coupling(y, x, n[0], n[1]), l.value(y+n[0], x+n[1]), t)
 		}
 		if l.mesh.DType == solver.Float64 {
 			d[i] = l.fma(l.couplings.centre[i], t, -l.field[i])

@@ -87,10 +87,10 @@ func functionsAVX2F64() *functions {
 	t.timesPStraight = timesPStraightAVX2F64
 	t.addAP = addAPAVX2F64
 	t.split = splitAVX2F64
+	t.excess = excessAVX2F64
 	t.interpolateAlong = interpolateAlongAVX2F64
 	t.interpolateAcross = interpolateAcrossAVX2F64
 	t.interpolateBoth = interpolateBothAVX2F64
-	t.mask = maskAVX2F64
 	t.residuals = residualsAVX2F64
 	t.roots = rootsAVX2F64
 	t.scaling = scalingAVX2F64
@@ -164,6 +164,9 @@ func addAPAVX2F64(r *rowArgs)
 func splitAVX2F64(r *rowArgs)
 
 //go:noescape
+func excessAVX2F64(r *rowArgs)
+
+//go:noescape
 func interpolateAlongAVX2F64(r *rowArgs)
 
 //go:noescape
@@ -171,9 +174,6 @@ func interpolateAcrossAVX2F64(r *rowArgs)
 
 //go:noescape
 func interpolateBothAVX2F64(r *rowArgs)
-
-//go:noescape
-func maskAVX2F64(r *rowArgs)
 
 //go:noescape
 func residualsAVX2F64(r *rowArgs)

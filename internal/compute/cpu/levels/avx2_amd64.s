@@ -1557,6 +1557,45 @@ loop:
 	VZEROUPPER
 	RET
 
+// func excessAVX2F64(r *byte)
+// Requires: AVX, AVX2
+TEXT ·excessAVX2F64(SB), NOSPLIT, $0-8
+	MOVQ r+0(FP), AX
+	MOVQ (AX), CX
+	XORQ DX, DX
+
+loop:
+	MOVQ    136(AX), BX
+	VMOVUPD -8(BX)(DX*8), Y0
+	MOVQ    136(AX), BX
+	VADDPD  (BX)(DX*8), Y0, Y0
+	MOVQ    144(AX), BX
+	VMOVUPD (BX)(DX*8), Y1
+	MOVQ    152(AX), BX
+	VADDPD  (BX)(DX*8), Y1, Y1
+	VADDPD  Y1, Y0, Y0
+	MOVQ    160(AX), BX
+	VMOVUPD -8(BX)(DX*8), Y1
+	MOVQ    168(AX), BX
+	VADDPD  8(BX)(DX*8), Y1, Y1
+	MOVQ    176(AX), BX
+	VMOVUPD (BX)(DX*8), Y2
+	MOVQ    184(AX), BX
+	VADDPD  (BX)(DX*8), Y2, Y2
+	VADDPD  Y2, Y1, Y1
+	VADDPD  Y1, Y0, Y0
+	MOVQ    112(AX), BX
+	VMOVUPD (BX)(DX*8), Y1
+	VSUBPD  Y0, Y1, Y0
+	VPXOR   Y1, Y1, Y1
+	VMAXPD  Y1, Y0, Y0
+	VMOVUPD Y0, (CX)(DX*8)
+	ADDQ    $0x04, DX
+	CMPQ    DX, 56(AX)
+	JLT     loop
+	VZEROUPPER
+	RET
+
 // func interpolateAlongAVX2F64(r *byte)
 // Requires: AVX, AVX2
 TEXT ·interpolateAlongAVX2F64(SB), NOSPLIT, $0-8
@@ -1586,26 +1625,11 @@ loop:
 	VMOVQ        SI, X4
 	VPBROADCASTQ X4, Y4
 	VANDPD       Y4, Y1, Y1
-	MOVQ         136(AX), SI
+	MOVQ         208(AX), SI
 	VMOVUPD      -8(SI)(BX*8), Y4
-	MOVQ         136(AX), SI
-	VADDPD       (SI)(BX*8), Y4, Y4
-	MOVQ         144(AX), SI
-	VMOVUPD      (SI)(BX*8), Y5
-	MOVQ         152(AX), SI
-	VADDPD       (SI)(BX*8), Y5, Y5
-	VADDPD       Y5, Y4, Y4
-	MOVQ         160(AX), SI
-	VMOVUPD      -8(SI)(BX*8), Y5
-	MOVQ         168(AX), SI
-	VADDPD       8(SI)(BX*8), Y5, Y5
-	MOVQ         176(AX), SI
-	VMOVUPD      (SI)(BX*8), Y2
-	MOVQ         184(AX), SI
-	VADDPD       (SI)(BX*8), Y2, Y2
-	VADDPD       Y2, Y5, Y5
-	VADDPD       Y5, Y4, Y4
-	MOVQ         112(AX), SI
+	MOVQ         208(AX), SI
+	VMINPD       8(SI)(BX*8), Y4, Y4
+	MOVQ         208(AX), SI
 	VMOVUPD      (SI)(BX*8), Y5
 	VSUBPD       Y4, Y5, Y4
 	VPXOR        Y5, Y5, Y5
@@ -1684,26 +1708,11 @@ loop:
 	VMOVQ        BX, X4
 	VPBROADCASTQ X4, Y4
 	VANDPD       Y4, Y1, Y1
-	MOVQ         136(AX), BX
-	VMOVUPD      -8(BX)(DX*8), Y4
-	MOVQ         136(AX), BX
-	VADDPD       (BX)(DX*8), Y4, Y4
-	MOVQ         144(AX), BX
-	VMOVUPD      (BX)(DX*8), Y5
-	MOVQ         152(AX), BX
-	VADDPD       (BX)(DX*8), Y5, Y5
-	VADDPD       Y5, Y4, Y4
-	MOVQ         160(AX), BX
-	VMOVUPD      -8(BX)(DX*8), Y5
-	MOVQ         168(AX), BX
-	VADDPD       8(BX)(DX*8), Y5, Y5
-	MOVQ         176(AX), BX
-	VMOVUPD      (BX)(DX*8), Y2
-	MOVQ         184(AX), BX
-	VADDPD       (BX)(DX*8), Y2, Y2
-	VADDPD       Y2, Y5, Y5
-	VADDPD       Y5, Y4, Y4
-	MOVQ         112(AX), BX
+	MOVQ         200(AX), BX
+	VMOVUPD      (BX)(DX*8), Y4
+	MOVQ         216(AX), BX
+	VMINPD       (BX)(DX*8), Y4, Y4
+	MOVQ         208(AX), BX
 	VMOVUPD      (BX)(DX*8), Y5
 	VSUBPD       Y4, Y5, Y4
 	VPXOR        Y5, Y5, Y5
@@ -1869,41 +1878,6 @@ loop:
 	ADDQ        $0x04, BX
 	CMPQ        BX, 56(AX)
 	JLT         loop
-	VZEROUPPER
-	RET
-
-// func maskAVX2F64(r *byte)
-// Requires: AVX, AVX2
-TEXT ·maskAVX2F64(SB), NOSPLIT, $0-8
-	MOVQ r+0(FP), AX
-	MOVQ (AX), CX
-	MOVQ 96(AX), DX
-	XORQ BX, BX
-
-loop:
-	VPXOR   Y2, Y2, Y2
-	MOVQ    112(AX), SI
-	VMOVUPD (SI)(BX*8), Y0
-	VCMPPD  $0x0e, Y2, Y0, Y0
-	VPXOR   Y2, Y2, Y2
-	MOVQ    112(AX), SI
-	VMOVUPD 8(SI)(BX*8), Y1
-	VCMPPD  $0x0e, Y2, Y1, Y1
-	VANDPD  Y0, Y1, Y1
-	MOVQ    136(AX), SI
-	VANDPD  (SI)(BX*8), Y1, Y1
-	VMOVUPD Y1, (CX)(BX*8)
-	VPXOR   Y2, Y2, Y2
-	MOVQ    128(AX), SI
-	VMOVUPD (SI)(BX*8), Y1
-	VCMPPD  $0x0e, Y2, Y1, Y1
-	VANDPD  Y0, Y1, Y1
-	MOVQ    152(AX), SI
-	VANDPD  (SI)(BX*8), Y1, Y1
-	VMOVUPD Y1, (DX)(BX*8)
-	ADDQ    $0x04, BX
-	CMPQ    BX, 56(AX)
-	JLT     loop
 	VZEROUPPER
 	RET
 

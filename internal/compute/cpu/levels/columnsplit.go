@@ -84,7 +84,7 @@ func (c *columnSplit) row(y int) *[5]pair {
 		return &k.rows
 	}
 	k.y = y
-	s := c.prolongation.row(y)
+	s := c.stencil(y)
 	for i, r := range [][]float64{s.c, s.e, s.s, s.se, s.sw} {
 		if i < 3 || !c.finest {
 			c.split(k.rows[i], r[1:])

@@ -113,7 +113,7 @@ func (g *galerkin) timesP(ap *[3][]float64, y, row int) {
 	for _, a := range ap {
 		clear(a)
 	}
-	s, north := g.row(y), g.row(y-1)
+	s, north := g.stencil(y), g.stencil(y-1)
 	for dy := -1; dy <= 1; dy++ {
 		at, between := g.HalveY.At(y + dy)
 		down := row - at

@@ -37,8 +37,8 @@ type prolongation struct {
 	between       []float64     // by column: ones in all bits where betweenX, and else 0
 	p             [kept][2][2][]float64
 	haveP         [kept]int // the row of each p
-	masked        [kept]stencilRow
-	haveMasked    [kept]int
+	excesses      [kept][]float64
+	haveExcess    [kept]int
 	zeros         [2][2][]float64
 }
 
@@ -60,11 +60,8 @@ func newProlongation(e engine, q *equations) *prolongation {
 	}
 	for i := range p.p {
 		p.p[i] = newP(m.NX)
-		p.haveP[i], p.haveMasked[i] = math.MinInt, math.MinInt
-		if q.finest {
-			rows := newRows[float64](m.NX, 2)
-			p.masked[i] = stencilRow{e: wide(rows[0]), s: wide(rows[1])}
-		}
+		p.excesses[i] = wide(newRows[float64](m.NX, 1)[0])
+		p.haveP[i], p.haveExcess[i] = math.MinInt, math.MinInt
 	}
 	p.zeros = newP(m.NX)
 	return p
@@ -78,34 +75,26 @@ func newP(nx int) (p [2][2][]float64) {
 	return p
 }
 
-// row returns row y of the equations without couplings to points that are not unknowns.
-func (p *prolongation) row(y int) stencilRow {
-	s := p.stencil(y)
-	if !p.finest {
-		return s
+// excess returns what C exceeds the sum of the couplings by in row y, wide; 0 at points that are not unknowns.
+func (p *prolongation) excess(y int) []float64 {
+	i := y & (kept - 1)
+	row := p.excesses[i]
+	if p.haveExcess[i] == y {
+		return row
 	}
-	m := &p.masked[y&(kept-1)]
-	s.e, s.s = m.e, m.s
-	if p.haveMasked[y&(kept-1)] == y {
-		return s
-	}
-	p.haveMasked[y&(kept-1)] = y
-	all, below := p.stencil(y), p.stencil(y+1)
-	if f := of[float64](&p.engine, p.Mesh.NX); f != nil {
-		p.load([2][]float64{m.e[1:], m.s[1:]}, &all, &all, &below)
-		f.mask(&p.args)
-		return s
-	}
-	for x := range len(all.c) - 1 {
-		m.e[x], m.s[x] = 0, 0
-		if all.c[x] > 0 && all.c[x+1] > 0 {
-			m.e[x] = all.e[x]
-		}
-		if all.c[x] > 0 && below.c[x] > 0 {
-			m.s[x] = all.s[x]
+	p.haveExcess[i] = y
+	s, north := p.stencil(y), p.stencil(y-1)
+	if f := p.load([2][]float64{row[1:], nil}, &s, &north, &s); f != nil {
+		f.excess(&p.args)
+	} else {
+		for x := 1; x < len(row)-1; x++ {
+			sum := ((s.e[x-1] + s.e[x]) + (north.s[x] + s.s[x])) + ((north.se[x-1] + north.sw[x+1]) + (s.sw[x] +
+				s.se[x]))
+			row[x] = max(0, s.c[x]-sum)
 		}
 	}
-	return s
+	repeat(row[1:len(row)-1], p.Mesh)
+	return row
 }
 
 // at returns P of row y, by south and east of the coarse point.
@@ -154,8 +143,9 @@ func (a *rowArgs) load(to [2][]float64, s, north, south *stencilRow) {
 
 // onRow computes P of a row that lies on a coarse one.
 func (p *prolongation) onRow(to [2][]float64, y int) {
-	s, north := p.row(y), p.row(y-1)
+	s, north, excess := p.stencil(y), p.stencil(y-1), p.excess(y)
 	if f := p.load(to, &s, &north, &s); f != nil {
+		p.args.rows[12] = address(excess, 1)
 		f.interpolateAlong(&p.args)
 		return
 	}
@@ -168,7 +158,7 @@ func (p *prolongation) onRow(to [2][]float64, y int) {
 		default:
 			left := math.Abs((north.se[at-1] + s.e[at-1]) + s.sw[at])
 			right := math.Abs((north.sw[at+1] + s.e[at]) + s.se[at])
-			if total := (left + right) + slack(&s, &north, at); total != 0 {
+			if total := (left + right) + beyond(excess[at], excess[at-1], excess[at+1]); total != 0 {
 				to[0][x] = divided(left, total, s.c[at-1])
 				to[1][x] = divided(right, total, s.c[at+1])
 			}
@@ -184,23 +174,24 @@ func divided(v, total, neighbour float64) float64 {
 	return 0
 }
 
-// slack returns what C exceeds the sum of the couplings by.
-func slack(s, north *stencilRow, at int) float64 {
-	sum := ((s.e[at-1] + s.e[at]) + (north.s[at] + s.s[at])) + ((north.se[at-1] + north.sw[at+1]) + (s.sw[at] +
-		s.se[at]))
-	return max(0, s.c[at]-sum)
-}
+// beyond returns by how much the excess of a point is above those of both neighbours between which it lies.
+func beyond(own, before, after float64) float64 { return max(0, own-min(before, after)) }
 
 // betweenRows computes P of a row between two coarse ones.
 func (p *prolongation) betweenRows(to [2][2][]float64, y int) {
-	s, north, south := p.row(y), p.row(y-1), p.row(y+1)
+	s, north, south := p.stencil(y), p.stencil(y-1), p.stencil(y+1)
+	excesses := [3][]float64{p.excess(y - 1), p.excess(y), p.excess(y + 1)}
 	above, below := p.at(y - 1)[0], p.at(y + 1)[0]
 	if f := p.load(to[0], &s, &north, &south); f != nil {
 		a := &p.args
+		for i, row := range excesses {
+			a.rows[11+i] = address(row, 1)
+		}
+		a.rows[15] = address(to[1][0], 0)
+		f.interpolateAcross(a)
 		for i, row := range [][]float64{above[0], above[1], below[0], below[1], to[1][0], to[1][1]} {
 			a.rows[11+i] = address(row, 0)
 		}
-		f.interpolateAcross(a)
 		repeat(to[0][0], p.Mesh)
 		repeat(to[1][0], p.Mesh)
 		f.interpolateBoth(a)
@@ -213,7 +204,7 @@ func (p *prolongation) betweenRows(to [2][2][]float64, y int) {
 		}
 		above := math.Abs((north.se[at-1] + north.s[at]) + north.sw[at+1])
 		below := math.Abs((s.sw[at] + s.s[at]) + s.se[at])
-		if total := (above + below) + slack(&s, &north, at); total != 0 {
+		if total := (above + below) + beyond(excesses[1][at], excesses[0][at], excesses[2][at]); total != 0 {
 			to[0][0][x] = divided(above, total, north.c[at])
 			to[1][0][x] = divided(below, total, south.c[at])
 		}

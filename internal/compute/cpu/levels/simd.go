@@ -31,12 +31,12 @@ type functions struct {
 	scale, addScaled, blend, gather, between, spreadOne, spreadTwo, collect func(*rowArgs)
 
 	// of float64 alone
-	sweep, pair, defects                                           func(*rowArgs) // without a source
-	squares, narrow, subtract, products, step                      func(*rowArgs)
-	sweepKeepPoints, multiply, pointProducts, mask, roots, scaling func(*rowArgs)
-	interpolateAlong, interpolateAcross, interpolateBoth           func(*rowArgs)
-	split, timesPOwn, timesPBeside, timesPStraight, addAP          func(*rowArgs)
-	residuals                                                      func(*rowArgs)
+	sweep, pair, defects                                             func(*rowArgs) // without a source
+	squares, narrow, subtract, products, step                        func(*rowArgs)
+	sweepKeepPoints, multiply, pointProducts, excess, roots, scaling func(*rowArgs)
+	interpolateAlong, interpolateAcross, interpolateBoth             func(*rowArgs)
+	split, timesPOwn, timesPBeside, timesPStraight, addAP            func(*rowArgs)
+	residuals                                                        func(*rowArgs)
 
 	shorter *functions // for rows of fewer values; nil for plain Go
 }

@@ -8,7 +8,7 @@ func functionsOf(name string) (f32, f64 *functions) {
 		f32.shorter, f64.shorter = functionsAVX2F32(), functionsAVX2F64()
 		f32.spreadOne, f32.spreadTwo, f32.collect = f32.shorter.spreadOne, f32.shorter.spreadTwo, f32.shorter.collect
 		short := f64.shorter
-		f64.split, f64.mask, f64.roots, f64.scaling = short.split, short.mask, short.roots, short.scaling
+		f64.split, f64.excess, f64.roots, f64.scaling = short.split, short.excess, short.roots, short.scaling
 		f64.interpolateAlong, f64.interpolateAcross = short.interpolateAlong, short.interpolateAcross
 		f64.interpolateBoth, f64.residuals = short.interpolateBoth, short.residuals
 	case "avx2":

@@ -58,10 +58,10 @@ func main() {
 			g.addAP()
 			if !g.wide { // their masks are values; the kernel for AVX-512 calls them, too
 				g.split()
+				g.excess()
 				g.interpolateAlong()
 				g.interpolateAcross()
 				g.interpolateBoth()
-				g.mask()
 				g.residuals()
 				g.roots()
 				g.scaling()

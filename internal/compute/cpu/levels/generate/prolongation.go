@@ -10,7 +10,8 @@ import (
 // The rows of the functions for P, from argRows on: C of the row, of that above and of that below; the couplings to
 // the east, of the row above to the south, to the south, of the row above to the south-east and the south-west, to
 // the south-west and the south-east; ones in all bits of columns between coarse ones; P of the rows above and below,
-// each to the column before and to the one behind; and P for the coarse row below.
+// each to the column before and to the one behind; and P for the coarse row below. Until P of the rows above and below
+// are read, excesses take their places: of the row above, of the row and of that below.
 const (
 	rowC = iota
 	rowNorthC
@@ -29,6 +30,10 @@ const (
 	rowBelow1
 	rowTo
 	rowTo1
+
+	rowNorthExcess = rowAbove
+	rowExcess      = rowAbove1
+	rowSouthExcess = rowBelow
 )
 
 // The predicates of comparisons.
@@ -76,17 +81,34 @@ func (g *generator) positive(row, shift int, t, s reg.VecPhysical) {
 	g.VCMPPD(above, s, t, t)
 }
 
-// total sets t to the sum of a and b and of what C exceeds the sum of the couplings by, and valid to ones in all bits
-// where that can be divided by and C is above 0. It uses s and r.
-func (g *generator) total(t, valid, a, b, s, r reg.VecPhysical) {
-	g.sum(s, [2]int{rowE, -1}, [2]int{rowE, 0})
-	g.sum(r, [2]int{rowNorthS, 0}, [2]int{rowS, 0})
-	g.plus(r, s, s)
-	g.sum(r, [2]int{rowNorthSE, -1}, [2]int{rowNorthSW, 1})
-	g.sum(t, [2]int{rowSW, 0}, [2]int{rowSE, 0})
-	g.plus(t, r, r)
-	g.plus(r, s, s)
-	g.mov(g.row(rowC, 0), r)
+// excess writes the function of prolongation.excess.
+func (g *generator) excess() {
+	g.function("excess")
+	dst := g.pointer(argDst)
+	s, r, t := g.v[0], g.v[1], g.v[2]
+	g.loopOver(func() {}, func() {
+		g.sum(s, [2]int{rowE, -1}, [2]int{rowE, 0})
+		g.sum(r, [2]int{rowNorthS, 0}, [2]int{rowS, 0})
+		g.plus(r, s, s)
+		g.sum(r, [2]int{rowNorthSE, -1}, [2]int{rowNorthSW, 1})
+		g.sum(t, [2]int{rowSW, 0}, [2]int{rowSE, 0})
+		g.plus(t, r, r)
+		g.plus(r, s, s)
+		g.mov(g.row(rowC, 0), r)
+		g.minus(s, r, s)
+		g.zero(r)
+		g.VMAXPD(r, s, s)
+		g.mov(s, g.at(dst, 0))
+	})
+}
+
+// total sets t to the sum of a, b and prolongation's beyond of excesses, and valid to ones in all bits where that can
+// be divided by and C is above 0. The excesses are those of the point and of its neighbours before and after. It uses s
+// and r.
+func (g *generator) total(t, valid, a, b, s, r reg.VecPhysical, own, before, after [2]int) {
+	g.mov(g.row(before[0], before[1]), s)
+	g.VMINPD(g.row(after[0], after[1]), s, s)
+	g.mov(g.row(own[0], own[1]), r)
 	g.minus(s, r, s)
 	g.zero(r)
 	g.VMAXPD(r, s, s)
@@ -117,7 +139,7 @@ func (g *generator) interpolateAlong() {
 		g.magnitude(left, s)
 		g.sum(right, [2]int{rowNorthSW, 1}, [2]int{rowE, 0}, [2]int{rowSE, 0})
 		g.magnitude(right, s)
-		g.total(total, valid, left, right, s, r)
+		g.total(total, valid, left, right, s, r, [2]int{rowExcess, 0}, [2]int{rowExcess, -1}, [2]int{rowExcess, 1})
 		for i, v := range []reg.VecPhysical{left, right} {
 			g.share(v, total, valid, rowC, 2*i-1, s, r)
 			g.VANDPD(g.row(rowBetween, 0), v, v)
@@ -144,7 +166,8 @@ func (g *generator) interpolateAcross() {
 		g.magnitude(north, s)
 		g.sum(south, [2]int{rowSW, 0}, [2]int{rowS, 0}, [2]int{rowSE, 0})
 		g.magnitude(south, s)
-		g.total(total, valid, north, south, s, r)
+		g.total(total, valid, north, south, s, r, [2]int{rowExcess, 0}, [2]int{rowNorthExcess, 0},
+			[2]int{rowSouthExcess, 0})
 		for i, v := range []reg.VecPhysical{north, south} {
 			g.share(v, total, valid, rowNorthC+i, 0, s, r)
 			g.mov(g.row(rowBetween, 0), s)
@@ -187,25 +210,6 @@ func (g *generator) interpolateBoth() {
 			g.row(rowTo, 0))
 		corner(rowS, rowBelow1, [2]int{rowSE, 0}, g.row(rowE, 0), g.row(rowTo, 1), [2]int{rowSouthC, 1},
 			g.row(rowTo1, 0))
-	})
-}
-
-// mask writes the function of prolongation.row: dst is the couplings to the east and dst2 those to the south, where
-// both points are unknowns.
-func (g *generator) mask() {
-	g.function("mask")
-	dst, dst2 := g.pointer(argDst), g.pointer(argDst2)
-	own, other, zero := g.v[0], g.v[1], g.v[2]
-	g.loopOver(func() {}, func() {
-		g.positive(rowC, 0, own, zero)
-		g.positive(rowC, 1, other, zero)
-		g.VANDPD(own, other, other)
-		g.VANDPD(g.row(rowE, 0), other, other)
-		g.mov(other, g.at(dst, 0))
-		g.positive(rowSouthC, 0, other, zero)
-		g.VANDPD(own, other, other)
-		g.VANDPD(g.row(rowS, 0), other, other)
-		g.mov(other, g.at(dst2, 0))
 	})
 }
 
