@@ -265,7 +265,6 @@ func TestAutoRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"solver.mesh_error=on"}, `solver.mesh_error "on": needs solver.method ` + first},
-		{[]string{"solver.acceleration=cg"}, `solver.acceleration "cg": needs solver.method ` + first},
 		{[]string{"checkpoint.every=5 cycles", "checkpoint.dir=x"},
 			`checkpoint.every "5 cycles": needs solver.method ` + first},
 		{[]string{own, "halo.depth=2"}, "halo.depth 2: needs solver.method " + other},

@@ -80,9 +80,6 @@ func FieldKeys(c Config) (map[string]string, error) {
 	}
 	if c.Solver.Method != methods.Unnamed {
 		fields["solver.method"] = c.Solver.Method
-		if c.Solver.Acceleration != "auto" {
-			fields["solver.acceleration"] = c.Solver.Acceleration
-		}
 	}
 	return fields, nil
 }

@@ -79,8 +79,6 @@ type Solver struct {
 	Method string `key:"method"`
 	// Why says why Auto took Method; "" where the user named it. It is no key.
 	Why string `key:"-"`
-	// Acceleration is that of Multigrid.
-	Acceleration string `key:"acceleration" allowed:"auto cg none"`
 
 	// Tolerance and RelativeTolerance are those in force; 0: none.
 	Tolerance         float64 `key:"tolerance"`
@@ -149,7 +147,7 @@ func Default() Config {
 		Run:     Run{Ranks: 1, Liveness: 10 * time.Second, Balance: BalanceEqual},
 		Grid:    Grid{NX: 16384, NY: 16384, DType: "float32", Width: 1},
 		Problem: Problem{Preset: benchmark},
-		Solver: Solver{Method: Jacobi, Why: presetWhy, Acceleration: "auto", Tolerance: defaultTolerance,
+		Solver: Solver{Method: Jacobi, Why: presetWhy, Tolerance: defaultTolerance,
 			DefaultTolerance: true, MaxIterations: 1000, NormEvery: 1, MeshError: Auto},
 		Halo:   Halo{Transport: "auto", Timeout: 30 * time.Second, Compress: "auto", Direct: Direct{Encrypt: "auto"}},
 		Device: Device{Backend: "auto", Kernel: "auto", Select: "round-robin", Pin: true, MPS: "auto"},

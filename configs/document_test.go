@@ -86,7 +86,7 @@ var odd = Config{
 		Initial: "start.npy", Source: "sin(x)", Fixed: "plates.png", Drawing: "board.png",
 		Colours: "#b87333 name=strip value=1; #ffffff", Regions: "a value=1 where=x < 0.5", Coefficient: "2",
 		Screening: "0.25"},
-	Solver: Solver{Method: "multigrid", Acceleration: "none", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
+	Solver: Solver{Method: "multigrid", Tolerance: 1.25e-7, RelativeTolerance: 0.5,
 		MaxIterations: 12345678, NormEvery: 7, MeshError: "on"},
 	Halo: Halo{Transport: "p2p", Depth: 5, Compress: "never", Timeout: 90*time.Minute + 1500*time.Millisecond,
 		Direct: Direct{Listen: ":47000", Encrypt: "never"}},
@@ -144,7 +144,7 @@ func TestYAMLText(t *testing.T) {
 	}
 	for _, want := range []string{
 		"run:\n  name: \"\"\n  ranks: 1\n  liveness: 10s\n  balance: equal\ngrid:\n  nx: 16384\n",
-		"\n  acceleration: auto\n  # no tolerance is named: tolerance 1e-08\n  max_iterations: 1000\n",
+		"\n  # no tolerance is named: tolerance 1e-08\n  max_iterations: 1000\n",
 		"\n  direct:\n    listen: \"\"\n    encrypt: auto\ndevice:\n",
 		`
 nats:

@@ -22,10 +22,6 @@ const (
 // Entry returns what the method can do.
 func (s Solver) Entry() methods.Method { return methods.Of(s.Method) }
 
-// Accelerated reports whether conjugate gradients accelerate the iterations. hard reports whether points have weights
-// of their own: without them there are plain cycles alone.
-func (s Solver) Accelerated(hard bool) bool { return s.Entry().CG && hard && s.Acceleration != "none" }
-
 // Norms says which iterations have a norm.
 func (s Solver) Norms() solver.Cadence { return solver.EveryNth(s.NormEvery) }
 
@@ -68,8 +64,6 @@ func (v *validator) method(c Config) {
 				english.WordSeries(methods.Names(has), "or"), s.MethodText())
 		}
 	}
-	needs(!can.CG && s.Acceleration == "cg", "solver.acceleration", `"cg"`,
-		func(m methods.Method) bool { return m.CG })
 	needs(!can.Levels && s.MeshError == "on", "solver.mesh_error", `"on"`,
 		func(m methods.Method) bool { return m.Levels })
 	needs(c.Grid.DType == "float32" && !can.Float32, "grid.dtype", `"float32"`,

@@ -111,11 +111,8 @@ func TestSourceBesideFixedPoints(t *testing.T) {
 	keys := cycling("problem.preset=dirichlet", "problem.left=neumann(0)", "problem.right=neumann(0)",
 		"problem.top=neumann(0)", "problem.bottom=neumann(0)", "problem.source=1", "grid.nx=400", "grid.ny=400",
 		"problem.fixed=ix == 30 and iy == 30")
-	for _, more := range []string{"solver.acceleration=cg", "solver.acceleration=none"} {
-		got, r := solve(t, onRanks(2, with(keys, more)...)...)
-		if got.reason != "converged" || r.Norm > 1e-8 {
-			t.Errorf("%v: %s after %d cycles, norm %v", more, got.reason, got.sweeps, r.Norm)
-		}
+	if got, r := solve(t, onRanks(2, keys...)...); got.reason != "converged" || r.Norm > 1e-8 {
+		t.Errorf("%s after %d cycles, norm %v", got.reason, got.sweeps, r.Norm)
 	}
 }
 
@@ -149,13 +146,6 @@ func TestAggregatesGiveTheSameBits(t *testing.T) {
 				other.Aggregates, r.Aggregates)
 		}
 	}
-	plain := with(keys, "solver.acceleration=none")
-	want, r = solve(t, onRanks(1, plain...)...)
-	if want.reason != "converged" || r.Aggregates < 5 {
-		t.Errorf("plain cycles: %s, aggregates after %d", want.reason, r.Aggregates)
-	}
-	got, _ := solve(t, onRanks(3, plain...)...)
-	same(t, got, want, "plain cycles")
 }
 
 // An initial field that is far larger than the solution hides updates from the norm, and no run that cannot know says

@@ -33,7 +33,6 @@ type Method struct {
 	Halo      int
 	Float32   bool // the field may be in float32
 	SomeNorms bool // solver.norm_every: iterations may go without a norm
-	CG        bool // solver.acceleration: conjugate gradients may accelerate the iterations
 	// Floor reports whether a stall of the method is a proof that only rounding is left.
 	Floor bool
 	// Levels reports whether the method works on the levels of a multigrid.Device rather than on a solver.Backend. Its
@@ -48,7 +47,7 @@ func All() []Method {
 	return []Method{
 		{Name: Jacobi, Unit: Sweep, Sweeps: 1, Delay: 2, Float32: true, SomeNorms: true,
 			Instead: Multigrid},
-		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.HaloDepth, CG: true,
+		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.HaloDepth,
 			Floor: true, Levels: true},
 	}
 }

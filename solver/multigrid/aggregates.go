@@ -21,11 +21,16 @@ const (
 	switchRate = 2.5
 )
 
+// cgRate is the largest quotient of two norms with which plain cycles take less time than cycles with conjugate
+// gradients, each of which takes up to half as long again (docs/notebook/figures.md).
+const cgRate = 1. / 16
+
 // pace tells by the norms of a run whether its cycles are too slow.
 type pace struct {
 	norms         int // added
 	largest, last float64
 	factor        float64 // switchRate to the power of the cycles done
+	aboveCGRate   bool    // a cycle after the first one was; that one may find any error
 }
 
 // add takes the norm of the field after the next cycle; the first is the one before all cycles. Norms may grow at
@@ -36,6 +41,7 @@ func (p *pace) add(norm float64) {
 	} else {
 		p.factor *= switchRate
 	}
+	p.aboveCGRate = p.aboveCGRate || p.norms > 2 && norm > float64(cgRate*p.last)
 	p.largest, p.last = max(p.largest, norm), norm
 }
 

@@ -8,13 +8,13 @@ import (
 )
 
 // CG keeps what conjugate gradients need of level 0 besides its field u: the field x from before the cycle, and
-// the direction p, the last change of the field. For each cycle its caller calls, in this order,
+// the direction p, the last change of the field. From the first cycle with them on its caller calls, in this order,
 //
 //	Keep   Up(0) of the device   Products   Step
 //
 // and copies the HaloDepth rows of Unknowns on both sides of the stripe before Products.
 type CG interface {
-	// Load makes x the field that the device has loaded, and fills p from rows, or with 0 if rows is nil.
+	// Load fills p from rows, or with 0 if rows is nil.
 	Load(ctx context.Context, rows solver.RowSource) error
 	// Keep makes x the field of the device, which Up(0) then overwrites.
 	Keep(ctx context.Context) error

@@ -75,7 +75,8 @@ func next(n int) int {
 	return ceilDiv(n, 2)
 }
 
-// strongContrast is the contrast from which on larger levels do their cycles twice. Layers of unlike materials act on
+// strongContrast is the contrast from which on larger levels do their cycles twice, and all cycles are accelerated.
+// Layers of unlike materials act on
 // coarse levels as a material that conducts much better along them than across, of which sweeps of points smooth
 // little, so that one cycle corrects little (docs/notebook/figures.md).
 const strongContrast = 50
@@ -88,6 +89,10 @@ func wCyclePoints(contrast float64) int {
 	return 70000
 }
 
+// hard returns Plan.Hard of a weighted operator. Plain cycles may leave errors that neither norms nor corrections show
+// where weights differ strongly or points lack a material, and nothing bounds a correction where the constant is free.
+func hard(op solver.Operator) bool { return op.Contrast >= strongContrast || op.Porous || op.Loose }
+
 // newWeightedPlan returns the levels of a weighted operator. The directions are coarsened by the rule of
 // equation.coarsen.
 func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
@@ -98,7 +103,7 @@ func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	w := mesh.Walls
 	x0, y0 := solver.Intervals(mesh.NX, w.Left), solver.Intervals(mesh.NY, w.Top)
 	p := &Plan{Levels: []Level{{Mesh: mesh}}, Weighted: true, WCyclePoints: wCyclePoints(op.Contrast), Loose: op.Loose,
-		Tiling: aggregation.NewTiling(mesh, ratio)}
+		Hard: hard(op), Tiling: aggregation.NewTiling(mesh, ratio)}
 	for x, y := x0, y0; ; {
 		fx, fy := float64(x0)/float64(x), float64(y0)/float64(y)
 		rho := float64(ratio*float64(fx*fx)) / float64(fy*fy)

@@ -15,7 +15,8 @@ type Options struct {
 	Cycles int // that the loaded field has been through
 	// Aggregates is the number of cycles after which aggregates took over; 0 where the grid has none.
 	Aggregates int
-	CG         CG // for conjugate gradients; nil for plain cycles
+	// CG is for conjugate gradients, which begin where Plan.Hard says or plain cycles are slow; nil for plain cycles.
+	CG CG
 	// Settle, if not nil, waits until no other rank needs the memory of this one. It is called when all else is done.
 	Settle func(ctx context.Context) error
 }
@@ -63,12 +64,13 @@ func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error)
 			return solver.Pass{}, it.fault(err)
 		}
 	}
-	if err := it.change(ctx); err != nil {
+	accelerated := it.Accelerated()
+	if err := it.change(ctx, accelerated); err != nil {
 		return solver.Pass{}, it.fault(err)
 	}
 	it.end()
 	it.cycles++
-	if it.CG != nil { // CG.Step has filled the halos
+	if accelerated { // CG.Step has filled the halos
 		return it.begin(ctx, it.descend)
 	}
 	return it.begin(ctx, it.down)
@@ -114,9 +116,15 @@ func (it *Iteration) end() {
 // fault says in which cycle an error occurred.
 func (it *Iteration) fault(err error) error { return fmt.Errorf("cycle %d: %w", it.cycles, err) }
 
-// change does the second half of a cycle and, with a CG, a step of conjugate gradients.
-func (it *Iteration) change(ctx context.Context) error {
-	if it.CG == nil {
+// Accelerated reports whether conjugate gradients have begun. That follows from the plan and from norms, so it holds
+// for all ranks, and after a restart, alike.
+func (it *Iteration) Accelerated() bool {
+	return it.CG != nil && (it.Layout.Plan.Hard || it.plateau.aboveCGRate)
+}
+
+// change does the second half of a cycle and, if it is accelerated, a step of conjugate gradients.
+func (it *Iteration) change(ctx context.Context, accelerated bool) error {
+	if !accelerated {
 		return it.up(ctx)
 	}
 	if err := it.timedCG(func() error { return it.CG.Keep(ctx) }); err != nil {
@@ -147,7 +155,7 @@ func (it *Iteration) atStall(ctx context.Context, norm, base float64) (solver.St
 		return "", err
 	case norm <= floor:
 		return solver.Stalled, nil
-	case it.plateau.patient(it.CG != nil):
+	case it.plateau.patient(it.Accelerated()):
 		return "", nil
 	}
 	return solver.Stagnated, nil

@@ -5,6 +5,30 @@ import (
 	"testing"
 )
 
+// Plain cycles are left once one after the first has divided the norm by less than 16.
+func TestCGRate(t *testing.T) {
+	for _, c := range []struct {
+		norms []float64
+		want  int // norms that were added before; 0 for never
+	}{
+		{[]float64{1, 8, 0.5, 0.03125, 0.0009765625}, 0},
+		{[]float64{1, 0.5, 0.0313}, 3},
+		{[]float64{1, 0.01, 1e-4, 1e-5, 1e-7}, 4},
+		{[]float64{0, 0, 0}, 0},
+	} {
+		var p pace
+		got := 0
+		for i, norm := range c.norms {
+			if p.add(norm); p.aboveCGRate && got == 0 {
+				got = i + 1
+			}
+		}
+		if got != c.want {
+			t.Errorf("%v: above the rate after %d norms, want %d", c.norms, got, c.want)
+		}
+	}
+}
+
 // A run is slow from the first norm on, the sixth at the earliest, that is above the largest one divided by the power
 // of switchRate.
 func TestPace(t *testing.T) {

@@ -26,6 +26,9 @@ type Plan struct {
 	// WCyclePoints is the largest number of points of a level whose cycle a cycle of a weighted operator does twice
 	// (see CycleIndex). NewPlan sets it.
 	WCyclePoints int
+	// Hard is set where conjugate gradients begin with the first cycle of a weighted operator. Elsewhere they begin
+	// where plain cycles are slow. NewPlan sets it.
+	Hard bool
 	// Tiling divides the mesh of a weighted operator into the tiles of aggregates, and Aggregates are those: nil unless
 	// they take the place of the coarser levels (see Grid.Aggregate). Their unknowns are in float64.
 	Tiling     aggregation.Tiling

@@ -76,22 +76,25 @@ const Sure = 20000
 
 // Changes are the largest changes that cycles make to the field at a point.
 type Changes struct {
-	Last float64 `json:"last"` // that the last cycle with conjugate gradients has made
+	Last float64 `json:"last"` // that the last cycle with conjugate gradients has made; 0 without them
 	Next float64 `json:"next"` // that the next cycle would make on its first coarser mesh
 }
 
 // Merge returns the larger ones of both.
 func (c Changes) Merge(o Changes) Changes { return Changes{max(c.Last, o.Last), max(c.Next, o.Next)} }
 
-// Error estimates the error at the worst point after cycles with conjugate gradients: later changes shrink as the last
-// norm has done, but at least twice the next change is left, a factor that fits random problems. It is infinite if the
-// norms have not fallen.
+// ofLast is the factor between the sum of later changes, if these shrink as the last norm has done, and the error,
+// which fits random problems.
+const ofLast = 1.75
+
+// Error estimates the error at the worst point after cycles of a weighted operator by later changes, but by no less
+// than twice the next one. It is infinite if the norms have not fallen.
 func (c Changes) Error(f Fall) float64 {
 	rate := f.rate()
 	if !(rate < 1) {
 		return math.Inf(1)
 	}
-	return max(OfCycle*c.Last*rate/(1-rate), 2*c.Next)
+	return max(ofLast*c.Last*rate/(1-rate), 2*c.Next)
 }
 
 // About estimates the error at the worst point. correction is that of the blocks, or that of the next cycle times

@@ -23,6 +23,7 @@ type Fluxes struct {
 	// Regions are those into the regions with values, in their order; nil of one without points.
 	Regions []*float64         `json:"regions"`
 	Sides   map[string]float64 `json:"sides"`
+	Energy  float64            `json:"energy"` // of the field
 }
 
 // FluxesOf returns the fluxes of sides and regions.
@@ -34,7 +35,7 @@ func FluxesOf(r *Results, names []string) (f Fluxes, err error) {
 		}
 		return v
 	}
-	f.Sides = map[string]float64{}
+	f.Sides, f.Energy = map[string]float64{}, *finite("the field's energy", r.Energy)
 	for side, flux := range r.Flux {
 		f.Sides[side] = *finite(side, flux)
 	}
@@ -132,7 +133,9 @@ func Values(names []string, floats []int, charges []float64, grounded Fluxes, ex
 		}
 	}
 	for k := range n { // the matrix is symmetric and positive definite, so its diagonal has the pivots
-		if whole := *excited[k].Regions[floats[k]]; !(a[k][k] > leastPivot*whole) {
+		// The flux into the only region that is not at 0, at 1, is twice the energy, unless it is all rounding.
+		whole := *excited[k].Regions[floats[k]]
+		if !(a[k][k] > leastPivot*whole) || !(excited[k].Energy > whole/4) {
 			return nil, fmt.Errorf("nothing determines the value of %s, which is floating: no material leads from it "+
 				"to a side or a region with a value", names[floats[k]])
 		}

@@ -35,7 +35,6 @@ type Report struct {
 
 	Method            string  `json:"method"`                  // solver.method, or what auto took
 	MethodReason      string  `json:"method_reason,omitempty"` // why auto took Method
-	Accelerated       bool    `json:"accelerated,omitempty"`   // by conjugate gradients
 	Aggregates        int     `json:"aggregates,omitempty"`    // cycles after which aggregates took over
 	Sweeps            int     `json:"sweeps"`                  // of Jacobi's method; cycles of multigrid
 	MaxIterations     int     `json:"max_iterations"`

@@ -183,14 +183,11 @@ func (r Report) Remedy() string {
 	case r.Mesh.DType != wide:
 		ways = append(ways, "set grid.dtype="+wide)
 	}
-	if r.StopReason == solver.Stagnated && !r.Accelerated {
-		ways = append(ways, "try solver.acceleration=cg")
-	}
 	switch {
-	case r.StopReason == solver.Stagnated && r.Accelerated:
+	case r.StopReason == solver.Stagnated:
 		ways = append(ways, "take a finer mesh, on which channels and gaps are several points wide, or a smaller "+
 			"contrast of coefficients")
-	case r.Norm != nil && r.StopReason != solver.Stagnated && !r.farOff():
+	case r.Norm != nil && !r.farOff():
 		ways = append(ways, "set solver.tolerance="+roundUp(*r.Norm)+", which this run met")
 	}
 	last := len(ways) - 1

@@ -157,7 +157,7 @@ func (o *ResumeOptions) inspect(ctx context.Context, store Store, f Found, start
 			o.Layout.Magnitude))
 	}
 	if f.Arrays != o.Arrays {
-		return nil, where(fmt.Errorf("%d arrays in a part, want %d: it was written with another solver.acceleration",
+		return nil, where(fmt.Errorf("%d arrays in a part, want %d: another version wrote it",
 			max(1, f.Arrays), max(1, o.Arrays)))
 	}
 	for i := self.Rank; i < len(f.Parts); i += self.Size {

@@ -22,7 +22,7 @@ type cycles struct {
 	grid        multigrid.Grid      // the finest mesh; its Exchange is nil for a rank that is alone
 	gpu         *cuda.Levels        // Device, if that is a *cuda.Levels
 	gpuExchange *cuda.LevelExchange // the exchange, if that is a *cuda.LevelExchange
-	cg          multigrid.CG        // nil for plain cycles
+	cg          multigrid.CG        // nil unless the cycles may be accelerated
 	aggregates  int                 // what Begin was given
 	iteration   *multigrid.Iteration
 }
@@ -43,7 +43,7 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank,
 		Room: o.Room}
 	c.Correction = func(ctx context.Context) (changes accuracy.Changes, err error) {
-		if c.cg != nil && o.Operator.Weighted {
+		if o.Operator.Weighted && c.iteration != nil && c.iteration.Accelerated() {
 			if changes.Last, err = multigrid.Change(ctx, c.cg, l); err != nil {
 				return changes, err
 			}
@@ -67,7 +67,7 @@ func (c *cycles) open(l multigrid.Layout) error {
 		}
 		c.o.OnClose(d.Close)
 		c.Device, c.Facts = d, Facts{Device: d.Describe(), Kernel: d.Kernel()}
-		if c.o.CG {
+		if c.o.MayAccelerate() {
 			c.cg = levels.NewCG(d)
 		}
 		return nil
@@ -78,7 +78,7 @@ func (c *cycles) open(l multigrid.Layout) error {
 	}
 	c.o.OnClose(d.Close)
 	c.Device, c.gpu, c.Facts = d, d, Facts{Device: d.Describe(), GPU: d}
-	if c.o.CG {
+	if c.o.MayAccelerate() {
 		s, err := cuda.NewCG(d)
 		if err != nil {
 			return err

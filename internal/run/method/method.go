@@ -75,7 +75,6 @@ type Options struct {
 	Driver  *driver.Driver // nil: the CPU computes
 	GPU     cuda.Options
 	CPU     cpu.Options
-	CG      bool                    // conjugate gradients accelerate the cycles
 	Timeout time.Duration           // of a step in which ranks wait for each other to read files
 	Room    func(bytes int64) error // that of multigrid.Grid
 	OnClose func(func() error)      // has what is open closed, the newest first

@@ -233,17 +233,19 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 	return rep
 }
 
-// weighted states the error of the field of a weighted operator. After cycles with conjugate gradients the estimate
-// follows from their largest changes, and from what all values together are off, which no change shows where rounding
-// has made it; otherwise there is none.
+// weighted states the error of the field of a weighted operator. After cycles the estimate follows from their largest
+// changes, and from what all values together are off, which no change shows where rounding has made it; otherwise there
+// is none.
 func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, off float64,
 	result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
-	accelerated := o.Correction != nil && o.Config.Solver.Accelerated(true)
 	about, rounded := c.Error(o.fall)+off, a.Rounded()
+	if c.Last == 0 { // no change shows errors of the finest mesh alone
+		about = a.About(about)
+	}
 	unknown := math.IsInf(about, 1)
 	switch {
-	case !accelerated:
+	case o.Correction == nil:
 		rep.Why = "points have coefficients of their own"
 	case result.Iterations == 0:
 		rep.Why = "no cycle was done"

@@ -46,7 +46,7 @@ func rankMemory(cfg configs.Config, at hosts.Places, s *setup.Setup, onGPUs bool
 		}
 		need[r] = known[like]
 		if cfg.Checkpoint.On() && !onGPUs {
-			need[r] += savedBytes(cfg.Solver, l)
+			need[r] += savedBytes(s, l)
 		}
 	}
 	return need, nil
@@ -62,9 +62,9 @@ func threadsOf(d configs.Device, localSize int) int {
 }
 
 // savedBytes returns the bytes that a rank saves in a checkpoint.
-func savedBytes(c configs.Solver, l solver.Layout) int64 {
+func savedBytes(s *setup.Setup, l solver.Layout) int64 {
 	bytes := int64(l.Stripe.Rows()) * int64(l.Mesh.RowBytes())
-	if c.Accelerated(l.Operator.Weighted) {
+	if s.MayAccelerate() {
 		return 2 * bytes
 	}
 	return bytes

@@ -94,7 +94,7 @@ func on(ctx context.Context, cfg configs.Config, at hosts.Places, devices Device
 	}
 	saved := make([]int64, ranks.Ranks)
 	for r := range saved {
-		saved[r] = savedBytes(cfg.Solver, ranks.Layout(r))
+		saved[r] = savedBytes(ranks, ranks.Layout(r))
 	}
 	hx, hy := prob.Spacings()
 	return &Plan{Config: cfg, HX: hx, HY: hy, Title: prob.Name(), Notes: notes, Places: at,

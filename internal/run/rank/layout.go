@@ -216,7 +216,7 @@ func (r *run) openMethod(ctx context.Context) (err error) {
 		}
 	}
 	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
-		CPU: r.cpuOptions(), CG: r.accelerated(), Timeout: r.fileTimeout(), Room: r.room, OnClose: r.open.add}
+		CPU: r.cpuOptions(), Timeout: r.fileTimeout(), Room: r.room, OnClose: r.open.add}
 	if r.sweepsOnGPU() {
 		o.Driver = r.gpus.Driver
 		o.GPU = cuda.Options{Device: r.chosen.Index, Sole: r.sole, Timeout: r.Config.Halo.Timeout}
@@ -231,12 +231,6 @@ func (r *run) room(bytes int64) error {
 		return fmt.Errorf("%w; take a smaller grid, fewer ranks on a machine, or more machines", err)
 	}
 	return nil
-}
-
-// accelerated reports whether conjugate gradients accelerate the cycles.
-func (r *run) accelerated() bool {
-	o := r.layout.Operator
-	return r.Config.Solver.Accelerated(o.Weighted)
 }
 
 // cpuOptions returns the options of a device that is the CPU.

@@ -119,7 +119,7 @@ func (r *run) report() (output.Report, error) {
 		Name: c.Run.Name, RunID: r.id.RunID, Version: version.String(), Config: config, Problem: c.Problem.Title(),
 		Started: r.startedAt, Mesh: output.NewMeshReport(r.layout.Mesh), Setup: &solves, Depth: r.layout.Depth,
 		DepthReason: r.Depth.Why, Balance: r.balance.Why,
-		Method: c.Solver.Method, MethodReason: c.Solver.Why, Accelerated: r.accelerated(),
+		Method: c.Solver.Method, MethodReason: c.Solver.Why,
 		MaxIterations: c.Solver.MaxIterations, Tolerance: c.Solver.Tolerance,
 		RelativeTolerance: c.Solver.RelativeTolerance, Dir: c.Output.Dir, ResumedAfter: r.resumed.Start.Iterations,
 	}

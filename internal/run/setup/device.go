@@ -52,8 +52,12 @@ func (s *Setup) Bytes(c configs.Config, rank int, d Device, o cpu.Options) (byte
 	if peers {
 		bytes += cuda.WindowBytes(levels, s.Ranks)
 	}
-	if c.Solver.Accelerated(s.Operator.Weighted) {
+	if s.MayAccelerate() {
 		bytes += cgBytes(levels)
 	}
 	return bytes, nil
 }
+
+// MayAccelerate reports whether conjugate gradients accelerate the cycles where these are slow. Without weights of
+// points, plain cycles never are.
+func (s *Setup) MayAccelerate() bool { return s.Levels != nil && s.Operator.Weighted }

@@ -15,6 +15,7 @@ type CG struct {
 	layout multigrid.Layout
 	level  *level[float64] // u is the field
 	x, p   array[float64]
+	kept   bool // Keep was called
 	lanes  []*lane
 }
 
@@ -50,17 +51,18 @@ func grouped(nx int) int { return (nx + 7) / 8 * 8 }
 
 // Load implements multigrid.CG.
 func (s *CG) Load(ctx context.Context, rows solver.RowSource) error {
-	if rows != nil {
-		if err := s.device.fill(ctx, s.p, solver.RowsOf(rows)); err != nil {
-			return err
-		}
+	if rows == nil { // p is new
+		return nil
 	}
-	s.device.copy(s.x, s.level.u)
-	return nil
+	return s.device.fill(ctx, s.p, solver.RowsOf(rows))
 }
 
 // Keep implements multigrid.CG.
 func (s *CG) Keep(context.Context) error {
+	if !s.kept { // u needs its walls
+		s.device.copy(s.x, s.level.u)
+		s.kept = true
+	}
 	s.x, s.level.u = s.level.u, s.x
 	return nil
 }
