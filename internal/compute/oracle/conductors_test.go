@@ -214,6 +214,28 @@ func TestFloatingOnRanks(t *testing.T) {
 	}
 }
 
+// A region floats if nothing but Robin sides take its charge, of which the energy of the field is a small part.
+func TestFloatingBetweenRobinSides(t *testing.T) {
+	t.Parallel()
+	keys := []string{"grid.nx=65", "problem.regions=a value=floating(1) where=hypot(x-0.5,y-0.5)<0.2"}
+	for _, side := range []string{"left", "right", "top", "bottom"} {
+		keys = append(keys, "problem."+side+"=robin(0.1,0)")
+	}
+	for _, ranks := range []int{1, 3} {
+		o, err := run(t, ranks, keys...)
+		if err != nil {
+			t.Fatalf("%d ranks: %v", ranks, err)
+		}
+		taken := 0.0
+		for _, side := range o.Results.Flux {
+			taken -= *side
+		}
+		if math.Abs(taken-1) > 1e-7 {
+			t.Errorf("%d ranks: the sides take %g, want 1", ranks, taken)
+		}
+	}
+}
+
 // What cannot float is refused, on all ranks alike.
 func TestFloatingIsRefused(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,22 @@ func FluxesOf(r *Results, names []string) (f Fluxes, err error) {
 	return f, err
 }
 
+// rounding reports whether the flux into the only region that is not at 0, but at 1, is no more than rounding.
+// Otherwise it is twice the energy of the field and what Robin sides take, which is at most what sides and other
+// regions do.
+func (f Fluxes) rounding(region int, flux float64) bool {
+	taken := 0.0
+	for _, side := range f.Sides {
+		taken -= side
+	}
+	for i, other := range f.Regions {
+		if i != region && other != nil {
+			taken -= *other
+		}
+	}
+	return f.Energy <= flux/4 && taken <= flux/4
+}
+
 // into returns the flux into a region. The error names one without points.
 func (f Fluxes) into(names []string, region int) (float64, error) {
 	if flux := f.Regions[region]; flux != nil {
@@ -133,9 +149,8 @@ func Values(names []string, floats []int, charges []float64, grounded Fluxes, ex
 		}
 	}
 	for k := range n { // the matrix is symmetric and positive definite, so its diagonal has the pivots
-		// The flux into the only region that is not at 0, at 1, is twice the energy, unless it is all rounding.
 		whole := *excited[k].Regions[floats[k]]
-		if !(a[k][k] > leastPivot*whole) || !(excited[k].Energy > whole/4) {
+		if !(a[k][k] > leastPivot*whole) || excited[k].rounding(floats[k], whole) {
 			return nil, fmt.Errorf("nothing determines the value of %s, which is floating: no material leads from it "+
 				"to a side or a region with a value", names[floats[k]])
 		}
