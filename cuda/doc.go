@@ -16,9 +16,11 @@
 //
 // module.go has the code of all kernels, of launcher probe, too.
 //
-// Beside all this stands multigrid.Device, with a module of kernels of its own:
+// Beside all this stands multigrid.Device, with modules of kernels of its own, multigrid and weighted_levels:
 //
 //	levels.go     the calls of a cycle; level.go: the arrays, walls and transfers of a level
 //	levelexchange.go  rows written into the memory of other ranks: levelwindow.go
 //	levelkernel.go  the passes of a level; leveltail.go: the coarsest levels in one block
+//	weightedlevels.go  the levels of a weighted operator; weightedsetup.go, weightedcycles.go: their set-up and cycles
+//	cg.go         its conjugate gradients; aggregates.go: its aggregates
 package cuda

@@ -32,8 +32,9 @@ type Operator struct {
 	// Sweeps need neither.
 	Weighted        bool
 	Ratio, Contrast float64
-	// Porous says that weighted points may lack a material. Multigrid then counts the operator as a hard one.
-	Porous bool
+	// Open says that weighted points border on points without a material. Multigrid then counts the operator as a hard
+	// one.
+	Open bool
 	// Values yields the values that a point has besides that of the field. For the general operator they are b, and nil
 	// stands for 0 everywhere. The plain average has none, and a weighted operator has all that ValuesPerPoint counts.
 	Values ValueRows

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -54,22 +55,31 @@ func TestMultigridGivesTheSameBits(t *testing.T) {
 // not stop. Jacobi's method does not go on from there.
 func TestMultigridGoesOn(t *testing.T) {
 	t.Parallel()
-	for name, more := range map[string]string{"plain": "run.name=plain",
-		"accelerated": "problem.fixed=abs(x-0.3) < 0.1 && y > 0.3 && y < 0.31"} {
-		t.Run(name, func(t *testing.T) {
+	const squares = "problem.coefficient=mod(floor(ix/3)+floor(iy/3),2)<1?1:"
+	for _, c := range []struct {
+		more string
+		end  int
+	}{
+		{"run.name=plain", 5},
+		{squares + "100", 5}, // with conjugate gradients
+		{squares + "10", 2},  // before these begin
+		{squares + "10", 4},
+	} {
+		t.Run(fmt.Sprint(c.more, c.end), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "checkpoints")
-			keys := cycling("grid.nx=300", "grid.ny=200", "solver.relative_tolerance=1e-10", "solver.tolerance=0", more)
+			keys := cycling("grid.nx=300", "grid.ny=200", "solver.relative_tolerance=1e-10", "solver.tolerance=0",
+				c.more)
 			want, _ := solve(t, onRanks(2, keys...)...)
-			part, _ := solve(t, onRanks(3, with(keys, "checkpoint.every=2", "checkpoint.dir="+dir,
-				"solver.max_iterations=5")...)...)
-			if sets := checkpoints(t, dir); len(sets) != 2 || part.sweeps != 5 || part.reason != "max_iterations" {
+			part, _ := solve(t, onRanks(3, with(keys, "checkpoint.every=1", "checkpoint.dir="+dir,
+				"solver.max_iterations="+strconv.Itoa(c.end))...)...)
+			if sets := checkpoints(t, dir); len(sets) != 2 || part.sweeps != c.end || part.reason != "max_iterations" {
 				t.Fatalf("%d cycles (%s), checkpoints %v, want 2", part.sweeps, part.reason, sets)
 			}
 			got, r := solve(t, append(onRanks(1, keys...), "--resume", dir)...)
-			if same(t, got, want, "resumed"); r.ResumedAfter != 5 {
-				t.Errorf("resumed after %d cycles, want 5", r.ResumedAfter)
+			if same(t, got, want, "resumed"); r.ResumedAfter != c.end {
+				t.Errorf("resumed after %d cycles, want %d", r.ResumedAfter, c.end)
 			}
-			run(t, t.TempDir(), "launcher", append(set("grid.dtype=float64", "grid.nx=300", "grid.ny=200", more),
+			run(t, t.TempDir(), "launcher", append(set("grid.dtype=float64", "grid.nx=300", "grid.ny=200", c.more),
 				"--resume", dir)...).fails(t, 1, `the checkpoint sets solver.method to "multigrid", `+
 				`this run does not set it`)
 		})

@@ -23,7 +23,7 @@ type CG interface {
 	//
 	//	z d(z), z d(p), p d(p), z d(x), p d(x)
 	//
-	// where d counts C times, as only a weighted operator has a CG. With aggregates C d is worked out by differences,
+	// where d is multiplied by C: only a weighted operator has a CG. With aggregates C d is worked out by differences,
 	// as the restriction does (docs/numerics.md). The terms of a sum are those of groups (see solver.GroupRows). In the
 	// rows of a group, from the top downwards, v0 to v3 are the values of the first and d0 to d3 those of the second
 	// factor in its columns, d being 0 where no sweep updates. Each row adds fma(d1, v1, d0 v0) + fma(d3, v3, d2 v2) to

@@ -41,7 +41,7 @@ func Correction(ctx context.Context, d Device, l Layout) (float64, error) {
 }
 
 // Change returns the largest absolute value of the last change of the field by conjugate gradients, in the rows that
-// this rank owns. It is 0 before the first cycle.
+// this rank owns. It is 0 before the first cycle with them.
 func Change(ctx context.Context, g CG, l Layout) (float64, error) {
 	largest, err := largestIn(l.Plan.Levels[0].Mesh, l.Stripes[0], func(s solver.Stripe, dst []byte) error {
 		return g.CopyRows(ctx, s, dst)

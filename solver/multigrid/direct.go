@@ -18,8 +18,8 @@ type Couplings struct{ X, Y float64 }
 //	D[i] x[i] - Low(i) x[i-1] - High(i) x[i+1] = b[i]    S[0] = D[0]    S[i] = D[i] - Low(i) High(i-1) S[i-1]^-1
 //
 // at free slots. All are free but for the first one where nothing determines a constant: its equation follows from the
-// others, and x and b are 0 there. Every backend has the same matrices, so the order of the
-// operations here defines the bits.
+// others, and x and b are 0 there. Every backend has the same matrices, so the order of the operations here defines the
+// bits.
 type Direct struct {
 	matrices
 

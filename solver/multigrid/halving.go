@@ -75,10 +75,9 @@ func next(n int) int {
 	return ceilDiv(n, 2)
 }
 
-// strongContrast is the contrast from which on larger levels do their cycles twice, and all cycles are accelerated.
-// Layers of unlike materials act on
-// coarse levels as a material that conducts much better along them than across, of which sweeps of points smooth
-// little, so that one cycle corrects little (docs/notebook/figures.md).
+// strongContrast is the contrast from which on larger levels do their cycles twice, and conjugate gradients begin with
+// the first cycle. Layers of unlike materials act on coarse levels as a material that conducts much better along them
+// than across, of which sweeps of points smooth little, so that one cycle corrects little (docs/notebook/figures.md).
 const strongContrast = 50
 
 // wCyclePoints returns Plan.WCyclePoints of a weighted operator: levels of about 64 x 64 or 256 x 256 intervals.
@@ -90,8 +89,9 @@ func wCyclePoints(contrast float64) int {
 }
 
 // hard returns Plan.Hard of a weighted operator. Plain cycles may leave errors that neither norms nor corrections show
-// where weights differ strongly or points lack a material, and nothing bounds a correction where the constant is free.
-func hard(op solver.Operator) bool { return op.Contrast >= strongContrast || op.Porous || op.Loose }
+// where weights differ strongly or points border on others without a material, and nothing bounds a correction where
+// the constant is free.
+func hard(op solver.Operator) bool { return op.Contrast >= strongContrast || op.Open || op.Loose }
 
 // newWeightedPlan returns the levels of a weighted operator. The directions are coarsened by the rule of
 // equation.coarsen.

@@ -61,8 +61,8 @@ func LeftRows(own solver.Stripe, neighbour [2]bool) solver.Stripe {
 	return own
 }
 
-// NewPlan returns the levels for a mesh in float64 with the given operator. They do not depend on its source and its
-// fixed points, which only a weighted operator may have.
+// NewPlan returns the levels for a mesh in float64 with the given operator. They depend neither on its source nor
+// on its fixed points, and only a weighted operator may have the latter.
 func NewPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	if mesh.DType != solver.Float64 {
 		return nil, fmt.Errorf("multigrid: a mesh of %v: only float64 is possible", mesh.DType)

@@ -160,7 +160,7 @@ func TestCorrectionOfAFront(t *testing.T) {
 	}
 }
 
-// A last norm of a quarter of the one before it leaves a third of the last change, times OfCycle, or twice the next
+// A last norm of a quarter of the one before it leaves a third of the last change, times 1.75, or twice the next
 // change. Where the last norm has not fallen, the mean quotient counts. Norms that do not fall, or that are too few,
 // say nothing.
 func TestErrorFromChanges(t *testing.T) {
@@ -169,10 +169,10 @@ func TestErrorFromChanges(t *testing.T) {
 		next  float64
 		want  float64
 	}{
-		{[]float64{16, 4, 1}, 0, accuracy.OfCycle},
-		{[]float64{1, 16, 4}, 0.75, accuracy.OfCycle},
-		{[]float64{16, 4, 1}, 0.875, 1.75},
-		{[]float64{16, 1, 1}, 0, accuracy.OfCycle},
+		{[]float64{16, 4, 1}, 0, 1.75},
+		{[]float64{1, 16, 4}, 0.75, 1.75},
+		{[]float64{16, 4, 1}, 1, 2},
+		{[]float64{16, 1, 1}, 0, 1.75},
 		{[]float64{16, 0}, 0, 0},
 		{[]float64{1, 1}, 0, math.Inf(1)},
 		{[]float64{1, 2}, 0, math.Inf(1)},

@@ -70,8 +70,8 @@ func (r Run) Rounded() float64 {
 // OfCycle is the factor between the correction of a cycle and the error that it corrects, which fits random problems.
 const OfCycle = 1.6
 
-// Sure is the contrast up to which OfChange can be relied on. Above it, errors that hardly show in changes and norms,
-// such as a constant in each of several conducting regions, may be a hundred times as large.
+// Sure is the contrast up to which Changes.Error can be relied on. Above it, errors that hardly show in changes and
+// norms, such as a constant in each of several conducting regions, may be a hundred times as large.
 const Sure = 20000
 
 // Changes are the largest changes that cycles make to the field at a point.
@@ -83,8 +83,7 @@ type Changes struct {
 // Merge returns the larger ones of both.
 func (c Changes) Merge(o Changes) Changes { return Changes{max(c.Last, o.Last), max(c.Next, o.Next)} }
 
-// ofLast is the factor between the sum of later changes, if these shrink as the last norm has done, and the error,
-// which fits random problems.
+// ofLast times the sum of later changes, if these shrink as the last norm did, is about the error of random problems.
 const ofLast = 1.75
 
 // Error estimates the error at the worst point after cycles of a weighted operator by later changes, but by no less

@@ -19,6 +19,7 @@ type materials struct {
 	a                      float64 // the coefficient, if they have none
 	unit                   int     // see SetMaxima
 	contrast               float64 // of the operator
+	voids                  bool    // free points have faces without a coefficient
 	idle                   idleRows
 	edges                  edgeCache[edged]
 	crossings              edgeCache[crossing]

@@ -16,7 +16,7 @@ func (p *Problem) Operator() solver.Operator {
 	switch {
 	case p.weighted:
 		ratio := p.numbers.hx / p.numbers.hy
-		o.Weighted, o.Ratio, o.Contrast, o.Porous = true, float64(ratio*ratio), p.contrast, p.porous
+		o.Weighted, o.Ratio, o.Contrast, o.Open = true, float64(ratio*ratio), p.contrast, p.voids
 	case p.general():
 		o.Scale, o.Blend = p.round(p.numbers.scale), p.round(p.numbers.blend)
 	}

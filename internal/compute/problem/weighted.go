@@ -154,5 +154,6 @@ func (p *Problem) maxDiagonal(st *stencil, iy int) (most float64) {
 func (p *Problem) SetMaxima(whole Maxima) {
 	_, p.unit = math.Frexp(whole.Diagonal)
 	hx, hy := p.numbers.hx, p.numbers.hy
+	p.voids = whole.Open
 	p.contrast = whole.Centre * whole.Barrier / (2/float64(hx*hx) + 2/float64(hy*hy)) * (1 + 1e-12)
 }

@@ -43,7 +43,7 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 	c.grid = multigrid.Grid{Device: c.Device, Layout: l, Stripes: o.Levels.Stripes, Rank: o.Rank,
 		Room: o.Room}
 	c.Correction = func(ctx context.Context) (changes accuracy.Changes, err error) {
-		if o.Operator.Weighted && c.iteration != nil && c.iteration.Accelerated() {
+		if c.iteration != nil && c.iteration.Accelerated() {
 			if changes.Last, err = multigrid.Change(ctx, c.cg, l); err != nil {
 				return changes, err
 			}
@@ -93,8 +93,8 @@ func (c *cycles) CopyRows(ctx context.Context, s solver.Stripe, dst []byte) erro
 	return c.Device.CopyRows(ctx, 0, multigrid.Unknowns, s, dst)
 }
 
-// Begin implements Method. It sets up the levels of a weighted operator, or its aggregates. The search goes on with a
-// direction.
+// Begin implements Method. It sets up the levels of a weighted operator, or its aggregates. Conjugate gradients go on
+// with a direction.
 func (c *cycles) Begin(ctx context.Context, direction solver.RowSource, aggregates int) error {
 	var err error
 	if c.aggregates = aggregates; aggregates > 0 {
@@ -113,7 +113,7 @@ func (c *cycles) Begin(ctx context.Context, direction solver.RowSource, aggregat
 	return nil
 }
 
-// State implements Method: the field and, with a search, its direction.
+// State implements Method: the field and, where conjugate gradients may begin, their direction.
 func (c *cycles) State() (rows solver.Rows, arrays int) {
 	if c.cg == nil {
 		return c, 0

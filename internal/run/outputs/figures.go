@@ -240,7 +240,7 @@ func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, off float64,
 	result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
 	about, rounded := c.Error(o.fall)+off, a.Rounded()
-	if c.Last == 0 { // no change shows errors of the finest mesh alone
+	if c.Last == 0 { // after plain cycles the norm stands for errors that only the finest mesh has
 		about = a.About(about)
 	}
 	unknown := math.IsInf(about, 1)

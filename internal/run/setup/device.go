@@ -58,6 +58,5 @@ func (s *Setup) Bytes(c configs.Config, rank int, d Device, o cpu.Options) (byte
 	return bytes, nil
 }
 
-// MayAccelerate reports whether conjugate gradients accelerate the cycles where these are slow. Without weights of
-// points, plain cycles never are.
+// MayAccelerate reports whether conjugate gradients may begin: in cycles with weights of points. Others are never slow.
 func (s *Setup) MayAccelerate() bool { return s.Levels != nil && s.Operator.Weighted }

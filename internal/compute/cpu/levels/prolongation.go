@@ -145,7 +145,7 @@ func (a *rowArgs) load(to [2][]float64, s, north, south *stencilRow) {
 func (p *prolongation) onRow(to [2][]float64, y int) {
 	s, north, excess := p.stencil(y), p.stencil(y-1), p.excess(y)
 	if f := p.load(to, &s, &north, &s); f != nil {
-		p.args.rows[12] = address(excess, 1)
+		p.args.rows[12] = address(excess, 1) // rowExcess of generate/prolongation.go
 		f.interpolateAlong(&p.args)
 		return
 	}
@@ -174,7 +174,7 @@ func divided(v, total, neighbour float64) float64 {
 	return 0
 }
 
-// beyond returns by how much the excess of a point is above those of both neighbours between which it lies.
+// beyond returns by how much the excess of a point is above the lesser one of both neighbours, or 0.
 func beyond(own, before, after float64) float64 { return max(0, own-min(before, after)) }
 
 // betweenRows computes P of a row between two coarse ones.
