@@ -5,11 +5,9 @@
 package results
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"runtime"
-	"slices"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -155,61 +153,6 @@ func (t *pair) region(label int) *Sum {
 	return t.regions[label]
 }
 
-// ground is what the Materials of a row are; nil where they are 1.
-type ground struct {
-	Faces
-	screening []float64
-	outside   []bool
-	turn      []float64 // the lengths of turns around an axis, by which the others are multiplied; nil without one
-}
-
-// newGround returns one of n columns to be filled.
-func newGround(n int) *ground {
-	return &ground{Faces: Faces{East: make([]float64, n), North: make([]float64, n)}, screening: make([]float64, n),
-		outside: make([]bool, n)}
-}
-
-// around returns v times the length of the turn around an axis at a point.
-func (g *ground) around(ix int, v float64) float64 {
-	if g == nil || g.turn == nil {
-		return v
-	}
-	return float64(v * g.turn[ix])
-}
-
-// toEast and toNorth return the coefficients of the faces beside a point.
-func (g *ground) toEast(ix int) float64 {
-	if g == nil {
-		return 1
-	}
-	return g.East[ix]
-}
-
-func (g *ground) toNorth(ix int) float64 {
-	if g == nil {
-		return 1
-	}
-	return g.North[ix]
-}
-
-// liftEast and liftNorth return what is added to the steps beside a point.
-func (g *ground) liftEast(ix int) float64 {
-	if g == nil || g.LiftEast == nil {
-		return 0
-	}
-	return g.LiftEast[ix]
-}
-
-func (g *ground) liftNorth(ix int) float64 {
-	if g == nil || g.LiftNorth == nil {
-		return 0
-	}
-	return g.LiftNorth[ix]
-}
-
-// none reports whether a point lies outside the material.
-func (g *ground) none(ix int) bool { return g != nil && g.outside[ix] }
-
 // newLines returns lines with memory to be filled: that of lines which are not used any more, or new memory.
 func (t *Tally) newLines(n int) []line {
 	lines := make([]line, n)
@@ -227,25 +170,6 @@ func (t *Tally) newLines(n int) []line {
 		}
 	}
 	return lines
-}
-
-// fill reads the materials of row iy.
-func (t *Tally) fill(g *ground, iy int) error {
-	if g == nil {
-		return nil
-	}
-	iy, _ = t.mesh.Canonical(iy)
-	err := cmp.Or(t.materials.Faces(iy, &g.Faces), t.materials.Screenings(iy, g.screening),
-		t.materials.OutsideRow(iy, g.outside))
-	if _, ok := t.problem.Axis(); ok && err == nil {
-		g.turn = slices.Repeat([]float64{1}, t.mesh.NX)
-		t.problem.Turn(iy, East, g.East)
-		t.problem.Turn(iy, North, g.North)
-		g.PinEast, g.PinNorth = t.turnPins(iy, East, g.PinEast), t.turnPins(iy, North, g.PinNorth)
-		t.problem.Turn(iy, Squares, g.screening)
-		t.problem.Turn(iy, Squares, g.turn)
-	}
-	return err
 }
 
 // New returns a Tally for the rows of a stripe.
@@ -426,129 +350,4 @@ func (t *Tally) half(i, n int) float64 {
 		return 0.5
 	}
 	return 1
-}
-
-// rowSums are the sums over one row, in the order of its columns.
-type rowSums struct {
-	along, across float64 // squares of the steps in the row, and from the row above
-	sum, squares  float64 // of the values; squares times the screening, if there are materials
-	outside       float64 // points outside the material, by their part of the mesh
-	min, max      extreme
-
-	source, absorbed float64 // see free
-}
-
-// sumsOf returns the sums of row iy. above is nil if the row above does not count.
-func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
-	from, to := 0, t.mesh.NX
-	if t.mesh.PeriodicColumns() {
-		from, to = 1, t.mesh.NX-1
-	}
-	s.min, s.max = extreme{math.MaxFloat64, from, iy}, extreme{-math.MaxFloat64, from, iy}
-	for ix := from; ix < to; ix++ {
-		if g.straight() && (from > 0 || ix == 1) {
-			ix = s.addStraight(above, u, ix, min(to, t.mesh.NX-1), g)
-			if ix == to {
-				break
-			}
-		}
-		v, inside := u[ix], !g.none(ix)
-		if inside && v < s.min.Value {
-			s.min = extreme{v, ix, iy}
-		}
-		if inside && v > s.max.Value {
-			s.max = extreme{v, ix, iy}
-		}
-		weight := 1.0
-		if from == 0 && (ix == 0 || ix == to-1) {
-			weight = 0.5
-		}
-		s.sum += g.around(ix, float64(weight*v))
-		square := float64(weight * float64(v*v))
-		if g != nil {
-			square = float64(g.screening[ix] * square)
-		}
-		s.squares += square
-		if !inside {
-			s.outside += g.around(ix, weight)
-		}
-		if ix+1 < t.mesh.NX {
-			step := u[ix+1] - v + g.liftEast(ix)
-			s.along += float64(g.toEast(ix) * float64(step*step))
-			if pin := g.pinEast(ix); pin != nil {
-				s.along += pin.squares(v, u[ix+1])
-			}
-		}
-		if above != nil {
-			step := v - above[ix] + g.liftNorth(ix)
-			s.across += float64(g.toNorth(ix) * float64(weight*float64(step*step)))
-			if pin := g.pinNorth(ix); pin != nil {
-				s.across += float64(weight * pin.squares(above[ix], v))
-			}
-		}
-	}
-	if !t.mesh.PeriodicRows() {
-		weight := t.half(iy, t.mesh.NY)
-		s.along, s.sum, s.squares = float64(weight*s.along), float64(weight*s.sum), float64(weight*s.squares)
-		s.outside = float64(weight * s.outside)
-	}
-	return s
-}
-
-// straight reports whether no lift, no area in a face and no turn is among the materials of a row.
-func (g *ground) straight() bool {
-	return g == nil || g.LiftEast == nil && g.LiftNorth == nil && g.PinEast == nil && g.PinNorth == nil && g.turn == nil
-}
-
-// addStraight adds columns [lo, hi) of a row, which count whole and have neighbours in the next columns. It does the
-// operations of sumsOf in the same order, and returns hi.
-func (s *rowSums) addStraight(above, u []float64, lo, hi int, g *ground) int {
-	north := above
-	if north == nil {
-		north = u
-	}
-	n := hi - lo
-	here, next := u[lo:][:n], u[lo+1:][:n]
-	north = north[lo:][:n]
-	sum, squares, along, across := s.sum, s.squares, s.along, s.across
-	least, most := s.min, s.max
-	if g == nil {
-		for i, v := range here {
-			if v < least.Value {
-				least.Value, least.IX = v, lo+i
-			}
-			if v > most.Value {
-				most.Value, most.IX = v, lo+i
-			}
-			step, down := next[i]-v, v-north[i]
-			sum += v
-			squares += float64(v * v)
-			along += float64(step * step)
-			across += float64(down * down)
-		}
-	} else {
-		east, toNorth, screening, outside := g.East[lo:][:n], g.North[lo:][:n], g.screening[lo:][:n], g.outside[lo:][:n]
-		for i, v := range here {
-			if outside[i] {
-				s.outside++
-			} else {
-				if v < least.Value {
-					least.Value, least.IX = v, lo+i
-				}
-				if v > most.Value {
-					most.Value, most.IX = v, lo+i
-				}
-			}
-			step, down := next[i]-v, v-north[i]
-			sum += v
-			squares += float64(screening[i] * float64(v*v))
-			along += float64(east[i] * float64(step*step))
-			across += float64(toNorth[i] * float64(down*down))
-		}
-	}
-	s.sum, s.squares, s.along, s.min, s.max = sum, squares, along, least, most
-	if above != nil {
-		s.across = across
-	}
-	return hi
 }
