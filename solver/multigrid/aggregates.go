@@ -22,7 +22,7 @@ const (
 )
 
 // cgRate is the largest quotient of two norms with which plain cycles together take less time than cycles with
-// conjugate gradients, each of which takes up to half as long again (docs/notebook/figures.md).
+// conjugate gradients, each of which takes up to two thirds longer (docs/notebook/figures.md).
 const cgRate = 1. / 16
 
 // pace tells by the norms of a run whether its cycles are too slow.

@@ -50,8 +50,8 @@ func FluxesOf(r *Results, names []string) (f Fluxes, err error) {
 }
 
 // rounding reports whether the flux into the only region that is not at 0, but at 1, is no more than rounding.
-// Otherwise it is twice the energy of the field and what Robin sides take, which is at most what sides and other
-// regions do.
+// Otherwise it is twice the energy of the field plus the integral of h u^2 over Robin sides. These take at least that
+// integral, as u is at most 1, so either the energy or what is taken is no small part of the flux.
 func (f Fluxes) rounding(region int, flux float64) bool {
 	taken := 0.0
 	for _, side := range f.Sides {

@@ -18,8 +18,8 @@ import (
 // CGFactory opens a device and its CG. The suite closes the device.
 type CGFactory func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error)
 
-// RunCG compares the scalar products and the steps of conjugate gradients with the definitions of
-// multigrid.CG, bit by bit.
+// RunCG compares, for weighted operators, the scalar products and the steps of conjugate gradients with the definitions
+// of multigrid.CG, bit by bit.
 func RunCG(t *testing.T, open CGFactory) { runCases(t, open, WeightedCases(), CheckCG) }
 
 // acceleratedRanks returns the ranks of a case with the CG of each.
