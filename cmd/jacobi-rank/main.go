@@ -156,7 +156,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		return "", err
 	}
 	if origin.By != roster.ByLauncher && origin.Rank == 0 {
-		for _, text := range configs.StrayVariables(options.Environ, roster.Variables()) {
+		for _, text := range plan.StrayVariables(options.Environ) {
 			log.Warn(text)
 		}
 	}
@@ -231,7 +231,7 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 		if err != nil {
 			return configs.Planned{}, err
 		}
-		err = p.CheckJob(ctx)
+		err = p.Check(ctx, true)
 		for _, text := range p.JobWarnings(ctx) {
 			log.Warn(text)
 		}

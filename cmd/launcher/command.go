@@ -278,6 +278,9 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 		fault := p.Check(limited, false)
 		e, err := planEvent(p, 1)
 		to.Write(e)
+		for _, text := range o.warnings(limited, p) {
+			scr.warn(text)
+		}
 		return errors.Join(err, fault)
 	}
 	if o.dryRun {

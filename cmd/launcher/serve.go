@@ -85,7 +85,7 @@ func startServe(ctx context.Context, o options, in io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	if err := output.CheckFree(start.Output.Dir); err != nil {
+	if err := output.CheckFree(start.Output.Dir, true); err != nil {
 		return err
 	}
 	scr := newScreen(stdout, stderr, o.look(start)).onStderr()

@@ -122,7 +122,7 @@ func startStudy(ctx context.Context, o studyOptions, stdout, stderr io.Writer) e
 	if err := refuseStart(runs); err != nil {
 		return err
 	}
-	if err := output.CheckFree(start.Output.Dir); err != nil {
+	if err := output.CheckFree(start.Output.Dir, true); err != nil {
 		return err
 	}
 	limited, cancel := o.timeout.bound(ctx) // large files may be read

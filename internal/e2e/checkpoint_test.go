@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,14 @@ func TestCheckpointRefusals(t *testing.T) {
 		out := run(t, work, "launcher", append(onRanks(2, short...), c.args...)...)
 		if out.fails(t, 1, c.want); strings.Contains(out.stderr, "[0]") {
 			t.Errorf("%v: a rank has started\n%s", c.args, out.stderr)
+		}
+		run(t, work, "launcher", append(append(onRanks(2, short...), c.args...), "--dry-run")...).fails(t, 1, c.want)
+		if !strings.HasPrefix(c.want, "--") {
+			keys := slices.Clone(c.args)
+			if keys[0] == "--resume" {
+				keys = append(set("checkpoint.resume="+keys[1]), keys[2:]...)
+			}
+			run(t, work, "jacobi-rank", append(set(short...), keys...)...).fails(t, 1, c.want)
 		}
 	}
 }

@@ -119,6 +119,22 @@ func TestDoors(t *testing.T) {
 				return ofEvents(t, out)
 			})
 		}},
+		{"dry run", func(t *testing.T) []said {
+			return each(t, sets, func(dir string, keys []string) said {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				out := finish(t, ctx, plain(command(ctx, dir, "launcher", slices.Concat([]string{"--json", "--dry-run"},
+					small, keys)...)))
+				s := ofEvents(t, out)
+				if s.code == 0 && s.text == "" { // nothing is said of a run that would begin
+					return said{}
+				}
+				if s.code == 0 {
+					s.verdict = "met" // as every run with a warning here
+				}
+				return s
+			})
+		}},
 		{"jacobi-rank", func(t *testing.T) []said {
 			return each(t, sets, func(dir string, keys []string) said { return ofRanks(t, dir, keys) })
 		}},

@@ -279,7 +279,8 @@ func TestJSONOfNoRun(t *testing.T) {
 		{set("grid.nx=1"), []string{"end"}, events.End{ExitCode: 1, Error: "grid.nx 1: 3 to 2147483647 are allowed"}},
 		{set("output.field=-"), []string{"end"}, events.End{ExitCode: 1,
 			Error: "--json: standard output is for events; no file of output can go there"}},
-		{append(set("grid.nx=64", "grid.ny=64"), "--dry-run"), []string{"plan", "end"}, events.End{}},
+		{append(set("grid.nx=64", "grid.ny=64"), "--dry-run"), []string{"plan", "message", "end"},
+			events.End{}},
 	} {
 		out := run(t, t.TempDir(), "launcher", append(c.args, "--json", "-np", "2")...)
 		all, kinds := eventsOf(t, out.stdout)

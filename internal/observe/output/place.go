@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -168,8 +169,18 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// CheckFree is CheckDir for a directory that no run may hold.
-func CheckFree(dir string) error {
+// CheckFree is CheckDir for a directory that no run may hold. Without create it leaves a missing directory to the run,
+// and checks that the run can create it.
+func CheckFree(dir string, create bool) error {
+	if !create {
+		exists, err := CheckParent(dir)
+		if err != nil {
+			return fmt.Errorf("output.dir %q: cannot be created: %w", dir, err)
+		}
+		if !exists {
+			return nil
+		}
+	}
 	if err := CheckDir(dir); err != nil {
 		return err
 	}
@@ -177,6 +188,35 @@ func CheckFree(dir string) error {
 		return fmt.Errorf("output.dir %q: %w", dir, err)
 	}
 	return nil
+}
+
+// CheckParent reports whether a directory exists. If it does not, the error says why it cannot be created, as that of
+// os.MkdirAll would.
+func CheckParent(dir string) (exists bool, err error) {
+	at := existing(dir)
+	if at == dir {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "mkdir", Path: dir, Err: unix.ENOTDIR}
+		}
+		return err == nil, err
+	}
+	probe, err := os.MkdirTemp(at, ".probe-*")
+	if err != nil {
+		failed, _ := errors.AsType[*fs.PathError](err)
+		return false, &fs.PathError{Op: "mkdir", Path: dir, Err: failed.Err} // the name of the probe is of no use
+	}
+	return false, os.Remove(probe)
+}
+
+// existing returns dir, or its nearest parent that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // CheckNames refuses names of output files to which no file could be renamed at the end of the run: names that lead out
@@ -239,8 +279,9 @@ func noSpace(dir string, needed, available int64) error {
 		dir, ErrNoSpace, humanize.IBytes(uint64(needed)), needed, humanize.IBytes(uint64(available)), available)
 }
 
-// AvailableBytes returns the free space on the file system of dir.
+// AvailableBytes returns the free space on the file system of dir, or, if dir does not exist, of its nearest parent.
 func AvailableBytes(dir string) (int64, error) {
+	dir = existing(dir)
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, fmt.Errorf("free space: %w", err)

@@ -412,3 +412,22 @@ func (f *filling) WriteAt(b []byte, at int64) (int, error) {
 	}
 	return f.File.WriteAt(b, at)
 }
+
+func TestCheckFreeCreatesNothing(t *testing.T) {
+	parent := t.TempDir()
+	must(t, CheckFree(filepath.Join(parent, "a", "b"), false))
+	wantFiles(t, parent)
+	for dir, want := range map[string]string{
+		"/proc/x": `output.dir "/proc/x": cannot be created: mkdir /proc/x: ` +
+			`no such file or directory`,
+		filepath.Join(parent, "file", "below"): ": not a directory",
+	} {
+		must(t, os.WriteFile(filepath.Join(parent, "file"), nil, 0o644))
+		if err := CheckFree(dir, false); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", dir, err, want)
+		}
+	}
+	if n, err := AvailableBytes(filepath.Join(parent, "a", "b")); err != nil || n == 0 {
+		t.Errorf("%d bytes in a directory that does not exist: %v", n, err)
+	}
+}

@@ -179,7 +179,7 @@ func (s stage) tidy() (notes []string, err error) {
 // runs counts as free, because Hold removes them.
 func CheckRoom(dir string, bytes int64) error {
 	stages, err := stagesOf(dir, owner{uint32(os.Geteuid()), fs.ModeDir | 0o700})
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	killed := dirlock.Check(dir) == nil

@@ -178,13 +178,17 @@ func CheckResume(ctx context.Context, dir string, p Problem, s configs.Solver) e
 
 // CheckDir refuses a directory in which a run of p cannot keep its checkpoints: one that cannot be written,
 // is too small for keep checkpoints of the given number of bytes, or has checkpoints of another problem. It creates a
-// missing directory if create is set, and accepts it otherwise.
+// missing directory if create is set, and otherwise checks that this is possible.
 func CheckDir(ctx context.Context, dir string, p Problem, keep int, bytes int64, create bool) error {
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && !create {
-		return nil
+	exists, err := output.CheckParent(dir)
+	if create {
+		exists, err = true, os.MkdirAll(dir, 0o777)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot be created: %w", err)
+	}
+	if !exists {
+		return checkSpace(dir, 0, keep, bytes)
 	}
 	probe, err := os.MkdirTemp(dir, ".probe-*"+unsealedSuffix)
 	if err == nil {

@@ -93,10 +93,7 @@ func (p *Plan) checkOutput(create bool) error {
 	if len(o.Names()) == 0 {
 		return nil
 	}
-	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) && !create {
-		return nil
-	}
-	if err := output.CheckFree(o.Dir); err != nil {
+	if err := output.CheckFree(o.Dir, create); err != nil {
 		return err
 	}
 	return p.checkFiles()
@@ -110,9 +107,6 @@ func (p *Plan) checkFiles() error {
 	}
 	if err := output.CheckNames(o); err != nil {
 		return err
-	}
-	if _, err := os.Stat(o.Dir); errors.Is(err, os.ErrNotExist) {
-		return nil
 	}
 	room, err := p.Room()
 	if err != nil {

@@ -48,15 +48,21 @@ func TestRefusals(t *testing.T) {
 		{"--set problem.top=1/y --set problem.bottom=0", []string{`problem.top "1/y"`}},
 		{"--set output.dir=/proc/nowhere", []string{`output.dir "/proc/nowhere": cannot be created`}},
 		{"--set grid.nx=2000000 --set grid.ny=2000000",
-			[]string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available"}},
+			[]string{"grid.nx 2000000, grid.ny 2000000: memory: ", "are needed", "are available",
+				`output.dir "out": not enough space: `}},
+		{"--set checkpoint.every=5 --set checkpoint.dir=/proc/nowhere",
+			[]string{`checkpoint.dir "/proc/nowhere": cannot be created`}},
 	} {
-		p, err := planOf(t, append(small, strings.Fields(c.args)...)...)
-		if err == nil {
-			err = p.Check(t.Context(), true)
-		}
-		for _, want := range c.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v\nwant %q in it", c.args, err, want)
+		p, planned := planOf(t, append(small, strings.Fields(c.args)...)...)
+		for _, create := range []bool{false, true} { // a dry run refuses what a run does
+			err := planned
+			if err == nil {
+				err = p.Check(t.Context(), create)
+			}
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, create %t: error %v\nwant %q in it", c.args, create, err, want)
+				}
 			}
 		}
 	}

@@ -173,3 +173,12 @@ func TestStudyEndsWhileItReadsFiles(t *testing.T) {
 		t.Errorf("%v, want %v", err, stopped)
 	}
 }
+
+// A file that would go to standard output keeps its name, so that the checks say why no run of a study has it.
+func TestNoStandardOutput(t *testing.T) {
+	t.Parallel()
+	j, err := specOf(t, nil, Keys{"output.history": configs.Stdout}).Job(1)
+	if err != nil || j.Config.Output.History != configs.Stdout {
+		t.Errorf("%q, %v", j.Config.Output.History, err)
+	}
+}

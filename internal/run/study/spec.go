@@ -115,7 +115,7 @@ func (s *Spec) Job(run int) (Job, error) {
 	}
 	o := &c.Output
 	for _, name := range []*string{&o.Field, &o.Picture, &o.History, &o.Report} {
-		if filepath.Base(*name) == *name { // others are refused as they are written
+		if filepath.Base(*name) == *name && *name != configs.Stdout { // others are refused as they are written
 			*name = output.Numbered(*name, run)
 		}
 	}
