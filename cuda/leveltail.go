@@ -13,7 +13,7 @@ import (
 // tailArg is the argument of the kernels tail and tail_large: struct Tail in kernels/multigrid_tail.cuh.
 type tailArg struct {
 	weights, memory, outside, b, u driver.DevicePtr
-	coarsest                       coarsestArg
+	factors                        factorsArg
 	count, values                  int32
 	levels                         [tailLevels]tailLevel
 }
@@ -30,6 +30,7 @@ const (
 	tailPoints  = 5 * tailThreads // of the first level that a block does, at most
 	tailLevels  = 15              // in one argument
 	tailValues  = 8192            // of all its levels in shared memory
+	tailShared  = 3 * 4 * tailValues
 )
 
 // TailPoints takes the place of multigrid.TailPoints where every rank writes into the memory of every other. Then a
@@ -51,12 +52,12 @@ func tailStart(l multigrid.Layout) int {
 	return start
 }
 
-// valuesOf returns the points of all levels.
+// valuesOf returns the values of an array of all levels, an even number.
 func valuesOf(levels []multigrid.Level) (n int) {
 	for _, l := range levels {
 		n += l.Mesh.NX * l.Mesh.NY
 	}
-	return n
+	return n + n%2
 }
 
 // openTail sets up the kernel for the levels from first on.
@@ -73,7 +74,21 @@ func (v *Levels) openTail(first int) (c call, err error) {
 	if a.outside, a.weights = table(&u, all[0].outside(top)), table(&u, tailWeights()); u.err != nil {
 		return c, u.err
 	}
-	if a.coarsest, err = v.openCoarsest(&all[len(all)-1]); err != nil {
+	room := tailShared - 3*4*int(a.values)
+	if a.values > tailValues {
+		if a.memory, err = v.dev.alloc(3 * 4 * int64(a.values)); err != nil {
+			return c, err
+		}
+		room = tailShared
+	}
+	f, err := v.layout.NewFactors(v.layout.Plan.CoarsestPoint)
+	if err != nil {
+		return c, err
+	}
+	if a.factors, err = v.newFactors(room); err != nil {
+		return c, err
+	}
+	if err = v.uploadFactors(a.factors, f); err != nil {
 		return c, err
 	}
 	return v.loadTail(a)
@@ -91,29 +106,26 @@ func tailWeights() []float32 {
 	return all
 }
 
-// loadTail returns the kernel with its arguments, and allocates memory if the arrays do not fit into that of a block.
+// loadTail returns the kernel with its arguments.
 func (v *Levels) loadTail(a *tailArg) (c call, err error) {
-	name, shared := "tail", 3*4*tailValues
+	name := "tail"
 	if a.values > tailValues {
-		name, shared = "tail_large", 0
-		if a.memory, err = v.dev.alloc(3 * 4 * int64(a.values)); err != nil {
-			return c, err
-		}
+		name = "tail_large"
 	}
-	if shared > v.dev.gpu.SharedBytes {
-		return c, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, shared,
+	if tailShared > v.dev.gpu.SharedBytes {
+		return c, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, tailShared,
 			v.dev.gpu.SharedBytes)
 	}
 	if c, err = newCall(v.dev.module, name, a, tailThreads); err != nil {
 		return c, err
 	}
-	c.blocks, c.shared = 1, shared
-	return c, c.f.SetDynamicShared(shared)
+	c.blocks, c.shared = 1, tailShared
+	return c, c.f.SetDynamicShared(tailShared)
 }
 
 // tailMemory returns the bytes of GPU memory that the tail from level first on takes besides the arrays of that level.
 func tailMemory(l multigrid.Layout, first int) int64 {
-	bytes := 4*int64(len(tailWeights())) + coarsestMemory(l)
+	bytes := 4*int64(len(tailWeights())) + l.FactorBytes()
 	for i, t := range newTailTables(l, first) {
 		bytes += t.bytes()
 		if i == 0 {
@@ -126,51 +138,8 @@ func tailMemory(l multigrid.Layout, first int) int64 {
 	return bytes
 }
 
-// coarsestArg is struct Direct in kernels/multigrid_direct.cuh.
-type coarsestArg struct {
-	inverse, ring, slot, x     driver.DevicePtr
-	along, high, low           float64
-	slots, blocks, chain, held int32
-}
-
-// openCoarsest uploads the matrices of the coarsest level, whose points are those of t.
-func (v *Levels) openCoarsest(t *tailTables) (a coarsestArg, err error) {
-	d, err := v.layout.NewDirect()
-	if err != nil {
-		return a, err
-	}
-	u := uploads{dev: v.dev}
-	a = coarsestArg{inverse: table(&u, d.Inverse), ring: table(&u, d.Ring), slot: table(&u, coarsestSlots(d, t)),
-		x: table(&u, make([]float64, d.Blocks*d.Slots)), along: d.Low(0), high: d.High(0), low: d.Low(d.Blocks - 1),
-		slots: int32(d.Slots), blocks: int32(d.Blocks), chain: int32(d.Chain)}
-	if !d.Free(0, 0) {
-		a.held = 1
-	}
-	return a, u.err
-}
-
-// coarsestSlots returns for each point of t its slot.
-func coarsestSlots(d *multigrid.Direct, t *tailTables) (slot []int32) {
-	slots := map[[2]int]int32{}
-	for i := range d.Blocks * d.Slots {
-		x, y := d.Point(i/d.Slots, i%d.Slots)
-		slots[[2]int{y, x}] = int32(i)
-	}
-	for _, at := range t.at {
-		row, column := t.point(at)
-		slot = append(slot, slots[[2]int{row, column}])
-	}
-	return slot
-}
-
-// coarsestMemory returns the bytes of GPU memory that openDirect takes.
-func coarsestMemory(l multigrid.Layout) int64 {
-	t := newTailTables(l, len(l.Plan.Levels)-1)[0]
-	slots, blocks, bytes := l.CoarsestSize()
-	return bytes + 8*int64(blocks)*int64(slots) + 4*int64(len(t.at))
-}
-
-// tailTables are the tables of a level of the tail, by the points that sweeps change, row by row.
+// tailTables are the tables of a level of the tail, by the points that sweeps change: row by row, and on the coarsest
+// level by block and slot.
 type tailTables struct {
 	mesh        solver.Mesh
 	first       int32   // place of point 0 of row 0
@@ -200,7 +169,7 @@ func newTailTables(l multigrid.Layout, first int) []tailTables {
 	levels := l.Plan.Levels[first:]
 	tables, place := make([]tailTables, len(levels)), 0
 	for i, level := range levels {
-		t := newTailLevel(level.Mesh, place)
+		t := newTailLevel(level.Mesh, place, sweptPoints(l, first+i))
 		if i > 0 {
 			t.restrict(levels[i-1], &tables[i-1])
 		}
@@ -218,20 +187,36 @@ func spans(m solver.Mesh) (rows, columns span) {
 	return newSpan(m.NY, m.Walls.Top, m.Walls.Bottom), newSpan(m.NX, m.Walls.Left, m.Walls.Right)
 }
 
+// sweptPoints returns the columns and rows of the points of a level in the order of its tables.
+func sweptPoints(l multigrid.Layout, level int) (points [][2]int) {
+	add := func(x, y int) { points = append(points, [2]int{x, y}) }
+	if level+1 == len(l.Plan.Levels) {
+		b := l.Blocking()
+		for i := range b.Blocks * b.Slots {
+			add(b.Point(0, i))
+		}
+		return points
+	}
+	m := l.Plan.Levels[level].Mesh
+	lo, hi := m.InteriorColumns()
+	for y := m.Interior().Lo; y < m.Interior().Hi; y++ {
+		for x := lo; x < hi; x++ {
+			add(x, y)
+		}
+	}
+	return points
+}
+
 // newTailLevel returns the tables of a level without the transfers.
-func newTailLevel(m solver.Mesh, first int) *tailTables {
+func newTailLevel(m solver.Mesh, first int, points [][2]int) *tailTables {
 	t := &tailTables{mesh: m, first: int32(first)}
 	rows, columns := spans(m)
-	top, bottom := rows.regular()
-	left, right := columns.regular()
-	for y := int(top); y < int(bottom); y++ {
-		row := int32(first + y*m.NX)
-		north, south := int32(first+rows.held(y-1)*m.NX), int32(first+rows.held(y+1)*m.NX)
-		for x := int(left); x < int(right); x++ {
-			t.at = append(t.at, row+int32(x))
-			west, east := int32(columns.held(x-1)), int32(columns.held(x+1))
-			t.around = append(t.around, around{row + west, row + east, north + int32(x), south + int32(x)})
-		}
+	for _, p := range points {
+		x, y := p[0], p[1]
+		row, north, south := first+y*m.NX, first+rows.held(y-1)*m.NX, first+rows.held(y+1)*m.NX
+		t.at = append(t.at, int32(row+x))
+		t.around = append(t.around, around{int32(row + columns.held(x-1)), int32(row + columns.held(x+1)),
+			int32(north + x), int32(south + x)})
 	}
 	return t
 }

@@ -2,11 +2,8 @@ package cuda
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 	"slices"
 
-	"jacobi/cuda/driver"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -173,7 +170,7 @@ func (w *weighted) up(level int) error {
 // cycles does the cycle of a level that is held as a whole, and does it twice where the plan has it.
 func (w *weighted) cycles(level int) error {
 	if level == len(w.levels)-1 {
-		return w.coarsest.call.launch(w.stream)
+		return w.coarsest.launch(w.stream)
 	}
 	for i := range w.layout.Plan.CycleIndex(level) {
 		if err := w.down(level, i > 0); err != nil {
@@ -187,19 +184,6 @@ func (w *weighted) cycles(level int) error {
 		}
 	}
 	return nil
-}
-
-// factorsArg is struct Factors in kernels/weighted_coarsest.cuh.
-type factorsArg struct {
-	inverse, carry, ring, last, first  driver.DevicePtr
-	scaling, place, copies, y, x, b, u driver.DevicePtr
-	slots, blocks, chain, copied       int32
-}
-
-// weightedCoarsest solves the coarsest level of a weighted operator.
-type weightedCoarsest struct {
-	call
-	arg factorsArg
 }
 
 // unknownPlaces returns the place of each point of the coarsest level in its arrays, by block and slot, and the places
@@ -228,47 +212,35 @@ func unknownPlaces(l *level, b multigrid.Blocking) (places []int32, copies [][2]
 	return places, copies
 }
 
-// openCoarsest allocates what the solution needs.
-func (w *weighted) openCoarsest() (*weightedCoarsest, error) {
+// openCoarsest allocates what the solution on the coarsest level needs.
+func (w *weighted) openCoarsest() (err error) {
 	l := w.levels[len(w.levels)-1]
-	b := w.layout.Blocking()
-	places, copies := unknownPlaces(l, b)
-	k := &weightedCoarsest{arg: factorsArg{b: l.b.base, u: l.u.base, slots: int32(b.Slots), blocks: int32(b.Blocks),
-		chain: int32(b.Chain), copied: int32(len(copies))}}
-	a, n := &k.arg, int64(8*b.Slots*b.Blocks)
-	matrix := 8 * int64(b.Slots*b.Slots)
-	for _, m := range []struct {
-		p     *driver.DevicePtr
-		bytes int64
-	}{{&a.inverse, int64(b.Blocks) * matrix}, {&a.carry, int64(b.Blocks) * matrix}, {&a.scaling, n}, {&a.y, n},
-		{&a.x, n}, {&a.ring, int64(b.Chain) * matrix}, {&a.last, matrix}, {&a.first, matrix}} {
-		if b.Chain == b.Blocks && (m.p == &a.ring || m.p == &a.last || m.p == &a.first) || m.bytes == 0 {
-			continue
-		}
-		var err error
-		if *m.p, err = w.dev.alloc(m.bytes); err != nil {
-			return nil, err
-		}
-	}
+	places, copies := unknownPlaces(l, w.layout.Blocking())
 	u := uploads{dev: w.dev}
-	if a.place, a.copies = table(&u, places), table(&u, copies); u.err != nil {
-		return nil, u.err
+	a := &coarsestArg{place: table(&u, places), copies: table(&u, copies), b: l.b.base, u: l.u.base,
+		copied: int32(len(copies))}
+	if u.err != nil {
+		return u.err
 	}
-	f := w.functions["weighted_coarsest"]
-	args, err := f.Args(a)
-	k.call = call{f: f, args: args, blocks: 1, threads: warpSize}
-	return k, err
+	if a.factors, err = w.newFactors(w.dev.gpu.SharedBytes); err != nil {
+		return err
+	}
+	w.factors, w.coarsest = a.factors, call{f: w.functions["weighted_coarsest"], blocks: 1, threads: coarsestThreads,
+		shared: a.factors.shared()}
+	if w.coarsest.args, err = w.coarsest.f.Args(a); err != nil {
+		return err
+	}
+	return w.coarsest.f.SetDynamicShared(w.coarsest.shared)
 }
 
-// weightedCoarsestBytes returns the bytes of GPU memory that openCoarsest allocates.
-func weightedCoarsestBytes(l multigrid.Layout) int64 {
-	slots, blocks, bytes := l.CoarsestSize()
+// coarsestBytes returns the bytes of GPU memory that openCoarsest allocates.
+func coarsestBytes(l multigrid.Layout) int64 {
 	places, copies := unknownPlaces(newLevel(l, len(l.Plan.Levels)-1), l.Blocking())
-	return bytes + 3*8*int64(slots*blocks) + 4*int64(len(places)) + 8*int64(len(copies))
+	return l.FactorBytes() + 4*int64(len(places)) + 8*int64(len(copies))
 }
 
-// complete eliminates the equations of the coarsest level, whose arrays are those of the set-up.
-func (k *weightedCoarsest) complete(ctx context.Context, w *weighted) error {
+// completeCoarsest eliminates the equations of the coarsest level, whose arrays are those of the set-up.
+func (w *weighted) completeCoarsest(ctx context.Context) error {
 	level := len(w.levels) - 1
 	m := w.levels[level].Mesh
 	h := wideOf(w.levels[level])
@@ -279,34 +251,16 @@ func (k *weightedCoarsest) complete(ctx context.Context, w *weighted) error {
 		if err := w.read(ctx, f, level, 8*m.NX, solver.Stripe{Hi: m.NY}, rows); err != nil {
 			return err
 		}
-		for at := 0; at < len(rows); at += 8 {
-			values[i] = append(values[i], math.Float64frombits(binary.LittleEndian.Uint64(rows[at:])))
-		}
+		values[i] = make([]float64, m.NX*m.NY)
+		solver.Float64.Decode(values[i], rows)
 	}
 	f, err := w.layout.NewFactors(func(x, y int) multigrid.Point {
 		i := y*m.NX + x
-		return multigrid.Point{C: values[0][i], E: values[1][i], S: values[2][i], SE: values[3][i], SW: values[4][i]}
+		return multigrid.Point{C: values[0][i], E: values[1][i], S: values[2][i], SE: values[3][i], SW: values[4][i],
+			In: values[5][i], Out: values[5][i]}
 	})
 	if err != nil {
 		return err
 	}
-	scaling := make([]float64, f.Blocks*f.Slots)
-	for i := range scaling {
-		x, y := f.Point(i/f.Slots, i%f.Slots)
-		scaling[i] = values[5][y*m.NX+x]
-	}
-	for _, t := range []struct {
-		to   driver.DevicePtr
-		from []float64
-	}{{k.arg.inverse, f.Inverse}, {k.arg.carry, f.Carry}, {k.arg.ring, f.Ring}, {k.arg.last, f.Last},
-		{k.arg.first, f.First}, {k.arg.scaling, scaling}} {
-		b := make([]byte, 0, 8*len(t.from))
-		for _, v := range t.from {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-		if err := w.dev.context.CopyToDevice(t.to, b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.uploadFactors(w.factors, f)
 }

@@ -21,7 +21,8 @@ var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighte
 type weighted struct {
 	*Levels
 	functions map[string]*driver.Function
-	coarsest  *weightedCoarsest
+	coarsest  call
+	factors   factorsArg     // of the coarsest level
 	points    []*levelPoints // by level
 	fixed     driver.DevicePtr
 	// While the levels are set up: by level, the arrays from multigrid.Centre on; h of a level.
@@ -77,7 +78,7 @@ func wideOf(l *level) field { return field{rows: l.u.rows, pitch: widePitch(l.Me
 // weightedBytes returns the bytes of GPU memory that the levels of a weighted operator take, those of their set-up
 // included.
 func weightedBytes(l multigrid.Layout) int64 {
-	bytes := int64(sumBytes) + weightedCoarsestBytes(l)
+	bytes := int64(sumBytes) + coarsestBytes(l)
 	last := len(l.Plan.Levels) - 1
 	h := int64(0)
 	for i := range l.Plan.Levels {
@@ -160,9 +161,7 @@ func (v *Levels) openWeighted() error {
 			return fmt.Errorf("level %d: %w", i, err)
 		}
 	}
-	var err error
-	w.coarsest, err = w.openCoarsest()
-	return err
+	return w.openCoarsest()
 }
 
 // allocate allocates the arrays of a level that stay.

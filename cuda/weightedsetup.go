@@ -145,7 +145,7 @@ func (v *Levels) Complete(ctx context.Context) error {
 	if err := w.scale(last, w.levels[last].own, false); err != nil {
 		return err
 	}
-	if err := w.coarsest.complete(ctx, w); err != nil {
+	if err := w.completeCoarsest(ctx); err != nil {
 		return err
 	}
 	return w.release()

@@ -1,11 +1,11 @@
 // The coarsest levels in one block: their arrays fit into its shared memory, so that a sweep takes no launch. Tables
-// made by the host (../tailtables.go) hold the points that sweeps change, with the places of all values that they need;
+// made by the host (../leveltail.go) hold the points that sweeps change, with the places of all values that they need;
 // walls and mirrors are resolved there. The other points stay 0.
 //
 // One loop does the way down and the way up, so there is one copy of the code.
 #pragma once
 #include "group.cuh"
-#include "multigrid_direct.cuh"
+#include "multigrid_coarsest.cuh"
 #include "multigrid_level.cuh"
 #include "update.cuh"
 
@@ -51,26 +51,22 @@ struct Tail {
   const int* outside;    // where the points of the first level lie in the following two
   const float* fromB;
   float* toU;
-  Direct direct;         // of the coarsest level
-  int count, values;     // levels; values of them
+  Factors factors;       // of the coarsest level, whose points are in the order of its blocks and slots
+  int count, values;     // levels; values of them, an even number
   TailLevel levels[kTailLevels];
 };
 
-// Shared and Large are where the arrays lie.
-struct Shared {
-  static constexpr bool kLarge = false;
-  float* const u;
-  __device__ __forceinline__ Shared(const Tail&, char* shared) : u((float*)shared) {}
-  __device__ __forceinline__ float* v() const { return u + kTailValues; }
-  __device__ __forceinline__ float* b() const { return u + 2 * kTailValues; }
-};
-struct Large {
-  static constexpr bool kLarge = true;
+// Arrays are the three. The kernel tail has them in shared memory, and the factors behind them if they fit there.
+template <bool large> struct Arrays {
+  static constexpr bool kLarge = large;
   float* const u;
   const int values;
-  __device__ __forceinline__ Large(const Tail& a, char*) : u(a.memory), values(a.values) {}
+  char* const shared;
+  __device__ __forceinline__ Arrays(const Tail& a, char* shared)
+      : u(kLarge ? a.memory : (float*)shared), values(a.values), shared(shared) {}
   __device__ __forceinline__ float* v() const { return u + values; }
   __device__ __forceinline__ float* b() const { return u + 2 * (ptrdiff_t)values; }
+  __device__ __forceinline__ double* room() const { return (double*)shared + (kLarge ? 0 : 3 * values / 2); }
 };
 
 // Points are a thread's points of a level: every kTailThreads-th one. For N = 0 they are too many for its registers.
@@ -168,39 +164,14 @@ __device__ __forceinline__ void visit(const TailLevel& l, Memory m, const float*
   if (down) p.defects();
 }
 
-// near returns the Direct of the coarsest level. It lies in the shared memory that the levels leave, if it fits there.
-__device__ __forceinline__ const Direct& near(const Tail& a, Large) { return a.direct; }
-__device__ __forceinline__ Direct near(const Tail& a, Shared m) {
-  Direct d = a.direct;
-  const int begin = (a.values + 1) & ~1;  // so that doubles are aligned
-  if (d.values() > (kTailValues - begin) / 2) return d;
-  double* const to = (double*)(m.b() + begin);
-  d.inverse = to, d.x = to + d.matrices();
-  if (d.ring) d.ring = to + d.inverses();
-  return d;
-}
-
-// bring_near copies the matrices, and sets the vectors to 0.
-template <class Memory> __device__ __forceinline__ void bring_near(const Tail& a, Memory m) {
-  const Direct& d = near(a, m);
-  if (d.inverse == a.direct.inverse) return;
-  double* const to = (double*)d.inverse;
-#pragma unroll 1
-  for (int i = threadIdx.x; i < d.values(); i += kTailThreads)
-    to[i] = i < d.inverses() ? a.direct.inverse[i] : i < d.matrices() ? a.direct.ring[i - d.inverses()] : 0;
-}
-
 // solve_coarsest sets u of the coarsest level.
-template <class Memory> __device__ __forceinline__ void solve_coarsest(const Tail& a, Memory m) {
+template <class Memory> __device__ __forceinline__ void solve_coarsest(const Tail& a, const Factors& f, Memory m) {
   const TailLevel& l = a.levels[a.count - 1];
-  const Direct& d = near(a, m);
 #pragma unroll 1
-  for (int i = threadIdx.x; i < l.points; i += kTailThreads) d.x[d.slot[i]] = right_side(a, a.count - 1, m, i);
-  __syncthreads();
-  if (threadIdx.x < kWarp) DirectWarp(d, threadIdx.x).solve();
-  __syncthreads();
+  for (int i = threadIdx.x; i < l.points; i += kTailThreads) f.set(i, right_side(a, a.count - 1, m, i));
+  solve(f);
 #pragma unroll 1
-  for (int i = threadIdx.x; i < l.points; i += kTailThreads) m.u[l.at[i]] = d.x[d.slot[i]];
+  for (int i = threadIdx.x; i < l.points; i += kTailThreads) m.u[l.at[i]] = f.solution(i);
   __syncthreads();
 }
 
@@ -211,14 +182,14 @@ template <class Memory> __device__ __forceinline__ void run_tail(const Tail& a) 
   const int last = a.count - 1;
 #pragma unroll 1
   for (int i = threadIdx.x; i < a.values; i += kTailThreads) m.u[i] = 0, m.v()[i] = 0;
-  bring_near(a, m);
+  const Factors factors = a.factors.brought(m.room());
   __syncthreads();
   const float *const wayDown = a.weights, *const wayUp = wayDown + kSmooth;
   const float* solution = m.u;
 #pragma unroll 1
   for (int visited = 0; visited <= 2 * last; visited++) {
     if (visited == last) {
-      solve_coarsest(a, m);
+      solve_coarsest(a, factors, m);
       continue;
     }
     const bool up = visited > last;

@@ -1,6 +1,6 @@
 // The kernels of a weighted operator's levels: a module of its own, which only runs that need it load.
+#include "multigrid_coarsest.cuh"
 #include "pass.cuh"
-#include "weighted_coarsest.cuh"
 #include "weighted_down.cuh"
 #include "weighted_nine.cuh"
 #include "weighted_products.cuh"
@@ -37,7 +37,7 @@ KERNEL(kTileThreads, kTileBlocks) weighted_down_f32(const __grid_constant__ Weig
 }
 KERNEL(kTileThreads, kTileBlocks) weighted_up_f32(const __grid_constant__ WeightedArg<float> a) { sweep_tile<true>(a); }
 
-KERNEL(kWarp, 1) weighted_coarsest(const __grid_constant__ Factors f) { FactorWarp(f, threadIdx.x).solve(); }
+KERNEL(kCoarsestThreads, 1) weighted_coarsest(const __grid_constant__ Coarsest a) { solve_coarsest(a); }
 KERNEL(kProductThreads, 2) weighted_products(const __grid_constant__ ProductArg a) { add_products(a); }
 KERNEL(kStepThreads, 4) weighted_step(const __grid_constant__ Step a) { step_columns(a); }
 

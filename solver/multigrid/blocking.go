@@ -1,11 +1,6 @@
 package multigrid
 
-import (
-	"errors"
-	"math"
-
-	"jacobi/solver"
-)
+import "jacobi/solver"
 
 // Blocking divides a level into blocks, rows or columns across its longer direction, and the points of a block into
 // slots.
@@ -35,27 +30,27 @@ func (l Layout) Blocking() Blocking {
 	return b
 }
 
-// CoarsestSize returns the slots, the blocks and the bytes of the matrices of NewDirect or, for a weighted operator, of
-// NewFactors.
-func (l Layout) CoarsestSize() (slots, blocks int, bytes int64) {
-	b := l.Blocking()
-	matrices := b.Blocks
-	if b.ring() {
-		matrices += b.Chain
+// values returns the number of values of Factors.
+func (b *Blocking) values() int {
+	matrices := 2 * b.Blocks
+	if b.hasBorder() {
+		matrices += b.Chain + 2
 	}
-	if l.Plan.Weighted {
-		if matrices += b.Blocks; b.ring() {
-			matrices += 2
-		}
-	}
-	return b.Slots, b.Blocks, 8 * int64(matrices) * int64(b.Slots*b.Slots)
+	return matrices*b.Slots*b.Slots + 2*b.Blocks*b.Slots
 }
 
-// ring reports whether there is a border.
-func (b *Blocking) ring() bool { return b.Chain < b.Blocks }
+// FactorBytes returns the bytes of the values of NewFactors and of two vectors.
+func (l Layout) FactorBytes() int64 {
+	b := l.Blocking()
+	return 8 * int64(b.values()+2*b.Blocks*b.Slots)
+}
 
-// Point returns the column and the row of a slot of a block.
+// hasBorder reports whether there is a border.
+func (b *Blocking) hasBorder() bool { return b.Chain < b.Blocks }
+
+// Point returns the column and the row of a slot of a block; slot i + Slots of a block is slot i of the next one.
 func (b *Blocking) Point(block, slot int) (x, y int) {
+	block, slot = block+slot/b.Slots, slot%b.Slots
 	x, _ = b.mesh.InteriorColumns()
 	y = b.mesh.Interior().Lo
 	if b.columns {
@@ -64,95 +59,14 @@ func (b *Blocking) Point(block, slot int) (x, y int) {
 	return x + slot, y + block
 }
 
-// matrices are those of an elimination. All ranks and devices use these, so they are the same on every processor: each
-// operation is rounded once.
-type matrices struct {
-	Blocking
-	Inverse []float64 // S^-1 by block, row by row; of the border, the inverse of what is left of its equations
-	Ring    []float64 // by block of the chain, row by row; nil without a border
-}
-
-func (b Blocking) newMatrices() matrices {
-	m := matrices{Blocking: b, Inverse: make([]float64, b.Blocks*b.Slots*b.Slots)}
-	if b.ring() {
-		m.Ring = make([]float64, b.Chain*b.Slots*b.Slots)
+// slot returns a slot that may lie beyond the ends of a block. ok is false if there is none.
+func (b *Blocking) slot(j int) (slot int, ok bool) {
+	across := b.mesh.Walls.Left
+	if b.columns {
+		across = b.mesh.Walls.Top
 	}
-	return m
-}
-
-// of returns the matrix of a block.
-func (m *matrices) of(all []float64, block int) []float64 {
-	n := m.Slots * m.Slots
-	return all[block*n : (block+1)*n]
-}
-
-// errSingular is the error for equations that many fields solve, or that rounding has made such.
-var errSingular = errors.New("nothing determines the solution: no wall and no point is fixed, and the screening " +
-	"is lost")
-
-// invert replaces the matrix of a block by its inverse, which is 0 at slots that are no unknowns. It eliminates without
-// pivots: no diagonal element is less than the sum of the others in its row, or the matrix is symmetric and positive
-// definite.
-func (m *matrices) invert(block int, unknown func(block, slot int) bool) error {
-	s, n := m.of(m.Inverse, block), m.Slots
-	for p := range n {
-		pivot, row := s[p*n+p], s[p*n:(p+1)*n]
-		if !(pivot > 0) {
-			return errSingular
-		}
-		row[p] = 1
-		for k := range row {
-			row[k] /= pivot
-		}
-		for j := range n {
-			f := s[j*n+p]
-			if j == p || f == 0 {
-				continue
-			}
-			s[j*n+p] = 0
-			for k, v := range row {
-				s[j*n+k] = math.FMA(-f, v, s[j*n+k])
-			}
-		}
+	if across == solver.Periodic {
+		return (j + b.Slots) % b.Slots, true
 	}
-	for j := range n {
-		if !unknown(block, j) {
-			s[j*n+j] = 0
-		}
-	}
-	return nil
-}
-
-// fillRing computes Ring, column by column. coupled adds to b the couplings of the chain to a slot of the border.
-func (m *matrices) fillRing(solveChain func(x, b []float64), coupled func(slot int, b []float64)) {
-	x, b := make([]float64, m.Chain*m.Slots), make([]float64, m.Chain*m.Slots)
-	for k := range m.Slots {
-		clear(b)
-		coupled(k, b)
-		solveChain(x, b)
-		for at, v := range x {
-			m.Ring[at*m.Slots+k] = v
-		}
-	}
-}
-
-// closeRing solves the equations of the border, whose right-hand side is y, and makes x, which is p, the solution.
-func (m *matrices) closeRing(x, y []float64) {
-	n := m.Slots
-	border := x[m.Chain*n:]
-	clear(border)
-	multiply(border, m.of(m.Inverse, m.Chain), y)
-	for i := range m.Chain {
-		multiply(x[i*n:(i+1)*n], m.of(m.Ring, i), border)
-	}
-}
-
-// multiply adds the product of a matrix and a vector to dst.
-func multiply(dst, matrix, v []float64) {
-	for j, sum := range dst {
-		for k, c := range matrix[j*len(v):][:len(v)] {
-			sum = math.FMA(c, v[k], sum)
-		}
-		dst[j] = sum
-	}
+	return j, j >= 0 && j < b.Slots
 }

@@ -76,7 +76,7 @@ type Device interface {
 	// Sum returns the sum of squares of d of the first sweep of the last Down(0), over the rows that the rank owns.
 	Sum(ctx context.Context) (solver.Sum, error)
 	// Agglomerate computes Unknowns of level Agglomerated from its RightSide: by a cycle that begins with 0, or, on the
-	// coarsest level, as Direct.Solve does, rounded to float32.
+	// coarsest level, as Factors.Solve does, rounded to float32.
 	Agglomerate(ctx context.Context) error
 	// Up adds the correction from the next level to what Down left, in every row that the sweeps read, and does
 	// Sweeps sweeps with Weights in reverse. At a point between coarse rows I and I+1 and columns K and K+1, with

@@ -8,37 +8,85 @@ import (
 	"jacobi/solver"
 )
 
-// Point is the stencil of a point of a weighted operator, in symmetric form: C u - E u_east - .. = r. The couplings to
-// the other four neighbours are those that these have to the point. C is 0 at a point that is not an unknown.
-type Point struct{ C, E, S, SE, SW float64 }
+// Point is the equation of a point of the coarsest level in symmetric form: C x - E x_east - .. = In r, and u = Out x.
+// The couplings to the other four neighbours are those that these have to the point. C is 0 at a point that is not an
+// unknown.
+type Point struct{ C, E, S, SE, SW, In, Out float64 }
 
-// Factors solves the coarsest level of a weighted operator by block elimination in float64, with the blocks of Direct.
-// With U[i] the couplings of block i to the next one, D[i] those within it, its diagonal positive, and L[i] the
-// transposed U[i-1],
+// CoarsestPoint returns the equation of a point of the coarsest level of an operator that is not weighted, times its
+// share of the cell around it: half of it on a Neumann wall.
+func (p *Plan) CoarsestPoint(x, y int) Point {
+	m := p.Levels[len(p.Levels)-1].Mesh
+	share := func(i, n int, low, high solver.Wall) float64 {
+		if i == 0 && low == solver.Neumann || i == n-1 && high == solver.Neumann {
+			return 0.5
+		}
+		return 1
+	}
+	sx, sy := share(x, m.NX, m.Walls.Left, m.Walls.Right), share(y, m.NY, m.Walls.Top, m.Walls.Bottom)
+	return Point{C: sx * sy, E: sy * p.Coarsest.X, S: sx * p.Coarsest.Y, In: sx * sy, Out: 1}
+}
+
+// Factors solves the coarsest level by block elimination in float64. With U[i] the couplings of block i to the next
+// one, D[i] those within it, its diagonal positive, and L[i] the transposed U[i-1],
 //
 //	G[i] = L[i] S[i-1]^-1    S[0] = D[0]    S[i] = D[i] - G[i] U[i-1]
 //
 // All matrices are 0 in the rows and columns of points that are not unknowns, but for D, which is 1 on the diagonal.
+// All ranks and devices use these, so they are the same on every processor: each operation is rounded once.
 type Factors struct {
-	matrices
-	Carry []float64 // G by block, row by row; 0 for the first one
-	// The couplings of the border to the last and to the first block of the chain; nil without a border.
-	Last, First []float64
+	Blocking
+	Values  []float64 // all of the following, one after the other
+	inverse []float64 // S^-1 by block, row by row; of the border's own equations
+	carry   []float64 // G by block; 0 for the first one
+	// With a border alone: Ring by block of the chain, and the couplings of the border to the last and to the first
+	// block of the chain.
+	ring, last, first []float64
+	in, out           []float64 // In and Out by block and slot; 0 at points that are not unknowns
+	x, b              []float64 // of Solve
 }
 
-// errLost is the error for equations that rounding has made such that many fields solve them.
+func newFactors(b Blocking) Factors {
+	n, m := b.Blocks*b.Slots, b.Slots*b.Slots
+	f := Factors{Blocking: b, Values: make([]float64, b.values()), x: make([]float64, n), b: make([]float64, n)}
+	rest := f.Values
+	take := func(n int) (some []float64) {
+		some, rest = rest[:n], rest[n:]
+		return some
+	}
+	f.inverse, f.carry = take(b.Blocks*m), take(b.Blocks*m)
+	if b.hasBorder() {
+		f.ring, f.last, f.first = take(b.Chain*m), take(m), take(m)
+	}
+	f.in, f.out = take(n), take(n)
+	return f
+}
+
+// errSingular is the error for equations that many fields solve, or that rounding has made such.
+var errSingular = errors.New("nothing determines the solution: no wall and no point is fixed, and the screening " +
+	"is lost")
+
+// errLost is the error for those of a weighted operator.
 var errLost = errors.New("the coefficients differ by so many powers of ten that rounding loses what determines the " +
 	"solution; take a smaller contrast, or solver.method jacobi")
 
-// NewFactors eliminates the equations of the coarsest level. at returns the stencil of an interior point. It fails if
-// the equations have no solution.
+// NewFactors eliminates the equations of the coarsest level. at returns that of an interior point: Plan.CoarsestPoint,
+// unless the operator is weighted. It fails if the equations have no solution.
 func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
-	e := &elimination{Factors: Factors{matrices: l.Blocking().newMatrices()}, at: at}
+	e := &elimination{Factors: newFactors(l.Blocking())}
+	for i := range e.x {
+		e.points = append(e.points, at(e.Point(0, i)))
+	}
 	if l.Plan.Loose {
 		e.hold()
 	}
+	for i, p := range e.points {
+		if p.C > 0 {
+			e.in[i], e.out[i] = p.In, p.Out
+		}
+	}
 	err := e.eliminate()
-	if errors.Is(err, errSingular) {
+	if l.Plan.Weighted && errors.Is(err, errSingular) {
 		err = errLost
 	}
 	if err != nil {
@@ -47,7 +95,23 @@ func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 	return &e.Factors, nil
 }
 
-// Solve sets x to the solution for b, both by block and slot. b is overwritten, and 0 at points that are not unknowns.
+// Solve solves the equations for the right-hand side r and calls set for each unknown.
+func (f *Factors) Solve(r func(x, y int) float64, set func(x, y int, u float64)) {
+	for i, in := range f.in {
+		if f.b[i] = 0; in > 0 {
+			f.b[i] = float64(r(f.Point(0, i)) * in)
+		}
+	}
+	f.solve(f.x, f.b)
+	for i, out := range f.out {
+		if out > 0 {
+			x, y := f.Point(0, i)
+			set(x, y, float64(f.x[i]*out))
+		}
+	}
+}
+
+// solve sets x to the solution for b, both by block and slot. b is overwritten, and 0 at points that are not unknowns.
 // For the n blocks of the chain,
 //
 //	y[0] = b[0]                  y[i] = b[i] + G[i] y[i-1]
@@ -56,33 +120,53 @@ func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 // Without a border x is p. With one, its right-hand side becomes b + Last p[n-1] + First p[0], added in this order, the
 // product of its matrix with that is x there, and then x[i] = p[i] + Ring[i] x[border]. A product of a matrix is a
 // chain of fma in the order of slots, which begins with what it is added to, or with +0.
-func (f *Factors) Solve(x, b []float64) {
+func (f *Factors) solve(x, b []float64) {
 	f.solveChain(x, b)
-	if !f.ring() {
+	if !f.hasBorder() {
 		return
 	}
 	n, m := f.Chain, f.Slots
-	y := b[n*m:]
+	y, border := b[n*m:], x[n*m:]
 	if n > 0 {
-		multiply(y, f.Last, x[(n-1)*m:n*m])
-		multiply(y, f.First, x[:m])
+		multiply(y, f.last, x[(n-1)*m:n*m])
+		multiply(y, f.first, x[:m])
 	}
-	f.closeRing(x, y)
+	clear(border)
+	multiply(border, f.of(f.inverse, n), y)
+	for i := range n {
+		multiply(x[i*m:(i+1)*m], f.of(f.ring, i), border)
+	}
 }
 
 // solveChain sets x to p, and b to y.
 func (f *Factors) solveChain(x, b []float64) {
 	n, m := f.Chain, f.Slots
 	for i := 1; i < n; i++ {
-		multiply(b[i*m:(i+1)*m], f.Carry[i*m*m:], b[(i-1)*m:i*m])
+		multiply(b[i*m:(i+1)*m], f.of(f.carry, i), b[(i-1)*m:i*m])
 	}
 	for i := n - 1; i >= 0; i-- {
 		p := x[i*m : (i+1)*m]
 		clear(p)
-		multiply(p, f.Inverse[i*m*m:], b[i*m:(i+1)*m])
+		multiply(p, f.of(f.inverse, i), b[i*m:(i+1)*m])
 		if i < n-1 {
-			multiplyTransposed(p, f.Carry[(i+1)*m*m:], x[(i+1)*m:(i+2)*m])
+			multiplyTransposed(p, f.of(f.carry, i+1), x[(i+1)*m:(i+2)*m])
 		}
+	}
+}
+
+// of returns the matrix of a block.
+func (f *Factors) of(all []float64, block int) []float64 {
+	n := f.Slots * f.Slots
+	return all[block*n : (block+1)*n]
+}
+
+// multiply adds the product of a matrix and a vector to dst.
+func multiply(dst, matrix, v []float64) {
+	for j, sum := range dst {
+		for k, c := range matrix[j*len(v):][:len(v)] {
+			sum = math.FMA(c, v[k], sum)
+		}
+		dst[j] = sum
 	}
 }
 
@@ -94,165 +178,4 @@ func multiplyTransposed(dst, matrix, v []float64) {
 		}
 		dst[j] = sum
 	}
-}
-
-// elimination computes Factors.
-type elimination struct {
-	Factors
-	at func(x, y int) Point
-}
-
-// hold makes the unknown with the largest C none, the first one of several: where nothing determines a constant, its
-// equation follows from the others. What rounding leaves over flows off there, and where material conducts best it
-// moves the others least.
-func (e *elimination) hold() {
-	x0, y0, most, at := 0, 0, 0.0, e.at
-	for i := range e.Blocks * e.Slots {
-		if x, y := e.Point(i/e.Slots, i%e.Slots); at(x, y).C > most {
-			x0, y0, most = x, y, at(x, y).C
-		}
-	}
-	e.at = func(x, y int) Point {
-		p := at(x, y)
-		if x == x0 && y == y0 {
-			p.C = 0
-		}
-		return p
-	}
-}
-
-func (e *elimination) eliminate() error {
-	n, m := e.Chain, e.Slots
-	e.Carry = make([]float64, e.Blocks*m*m)
-	for i := range n {
-		s := e.of(e.Inverse, i)
-		e.within(s, i)
-		if i > 0 {
-			before, g := e.between(i-1), e.of(e.Carry, i)
-			product(g, transposed(before, m), e.of(e.Inverse, i-1), m, 1)
-			product(s, g, before, m, -1)
-		}
-		if err := e.invert(i, e.unknown); err != nil {
-			return err
-		}
-	}
-	if !e.ring() {
-		return nil
-	}
-	s := e.of(e.Inverse, n)
-	e.within(s, n)
-	e.Last, e.First = make([]float64, m*m), e.between(n)
-	if n == 0 { // the border is its own neighbour
-		for j := range m {
-			for k := range m {
-				s[j*m+k] -= e.First[j*m+k] + e.First[k*m+j]
-			}
-		}
-		return e.invert(n, e.unknown)
-	}
-	e.Last = transposed(e.between(n-1), m)
-	e.fillRing(e.solveChain, func(k int, b []float64) {
-		for j := range m {
-			b[j] += e.First[k*m+j]
-			b[(n-1)*m+j] += e.Last[k*m+j]
-		}
-	})
-	product(s, e.Last, e.of(e.Ring, n-1), m, -1)
-	product(s, e.First, e.Ring, m, -1)
-	return e.invert(n, e.unknown)
-}
-
-// within sets a matrix to D of a block.
-func (e *elimination) within(s []float64, block int) {
-	m := e.Slots
-	for j := range m {
-		p := e.point(block, j)
-		if !(p.C > 0) {
-			s[j*m+j] = 1
-			continue
-		}
-		s[j*m+j] += p.C
-		if k, ok := e.slot(j + 1); ok && e.unknown(block, k) {
-			v := p.E
-			if e.columns {
-				v = p.S
-			}
-			s[j*m+k] -= v
-			s[k*m+j] -= v
-		}
-	}
-}
-
-// between returns the couplings of a block to the next one, row by row.
-func (e *elimination) between(block int) []float64 {
-	m := e.Slots
-	u := make([]float64, m*m)
-	next := (block + 1) % e.Blocks
-	for j := range m {
-		for d := -1; d <= 1; d++ {
-			k, ok := e.slot(j + d)
-			if !ok || !(e.unknown(block, j) && e.unknown(next, k)) {
-				continue
-			}
-			u[j*m+k] += e.coupling(block, next, j, k, d)
-		}
-	}
-	return u
-}
-
-// coupling returns the coupling of a slot of a block to a slot of the next one, which lies d slots further.
-func (e *elimination) coupling(block, next, slot, to, d int) float64 {
-	p := e.point(block, slot)
-	switch {
-	case d == 0 && e.columns:
-		return p.E
-	case d == 0:
-		return p.S
-	case d > 0:
-		return p.SE
-	case e.columns: // the slot above in the next column, whose south-west is this one
-		return e.point(next, to).SW
-	}
-	return p.SW
-}
-
-func (e *elimination) point(block, slot int) Point { return e.at(e.Point(block, slot)) }
-
-func (e *elimination) unknown(block, slot int) bool { return e.point(block, slot).C > 0 }
-
-// slot returns a slot that may lie beyond the ends of a block. ok is false if there is none.
-func (e *elimination) slot(j int) (slot int, ok bool) {
-	across := e.mesh.Walls.Left
-	if e.columns {
-		across = e.mesh.Walls.Top
-	}
-	if across == solver.Periodic {
-		return (j + e.Slots) % e.Slots, true
-	}
-	return j, j >= 0 && j < e.Slots
-}
-
-// product adds sign times the product of two square matrices of m rows to a third one, the terms of an element in the
-// order of the rows of b.
-func product(dst, a, b []float64, m int, sign float64) {
-	for j := range m {
-		for k := range m {
-			sum := dst[j*m+k]
-			for i := range m {
-				sum = math.FMA(sign*a[j*m+i], b[i*m+k], sum)
-			}
-			dst[j*m+k] = sum
-		}
-	}
-}
-
-// transposed returns a transposed square matrix of m rows.
-func transposed(a []float64, m int) []float64 {
-	t := make([]float64, len(a))
-	for j := range m {
-		for k := range m {
-			t[k*m+j] = a[j*m+k]
-		}
-	}
-	return t
 }

@@ -49,7 +49,7 @@ func checkFactors(t *testing.T, l Layout) {
 		}
 	}
 	want := append([]float64(nil), b...)
-	f.Solve(x, b)
+	f.solve(x, b)
 	got := make([]float64, len(x))
 	lo, hi := m.InteriorColumns()
 	couple := func(i int, px, py, to int, v float64) {

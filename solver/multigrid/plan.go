@@ -17,7 +17,7 @@ type Plan struct {
 	// Levels are the meshes from the finest one, which is the mesh of the run in float64, to the coarsest one. There
 	// are at least two. The unknowns of all levels but the finest are corrections in float32.
 	Levels []Level
-	// Coarsest are the couplings of the coarsest level, not rounded to float32: a Direct solves there.
+	// Coarsest are the couplings of the coarsest level, not rounded to float32: Factors solve there.
 	Coarsest Couplings
 	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
 	Weighted bool
@@ -134,6 +134,10 @@ func (c count) coarser() count {
 	}
 	return count{c.next, c.next / 2}
 }
+
+// Couplings are the weights of a point's neighbours in the equation of a level, u - X (west + east) - Y (north + south)
+// = b. In the terms of solver.Operator, X is h(1-q) and Y is hq.
+type Couplings struct{ X, Y float64 }
 
 // equation is the equation of a mesh in the terms that the levels have in common.
 type equation struct {

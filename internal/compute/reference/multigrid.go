@@ -13,7 +13,7 @@ import (
 type Multigrid struct {
 	plan    *multigrid.Plan
 	levels  []*Jacobi // field is the unknowns, source the right-hand side
-	direct  *multigrid.Direct
+	factors *multigrid.Factors
 	scaling float64 // 2^E
 }
 
@@ -22,7 +22,7 @@ func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 	e solver.Magnitude) (*Multigrid, error) {
 	m := &Multigrid{plan: p, scaling: math.Ldexp(1, int(e))}
 	var err error
-	if m.direct, err = (multigrid.Layout{Plan: p}).NewDirect(); err != nil {
+	if m.factors, err = (multigrid.Layout{Plan: p}).NewFactors(p.CoarsestPoint); err != nil {
 		return nil, err
 	}
 	for i, l := range p.Levels {
@@ -65,23 +65,10 @@ func (m *Multigrid) Cycle() solver.Sum {
 
 // solve sets the unknowns of the coarsest level.
 func (m *Multigrid) solve() {
-	j, d := m.levels[len(m.levels)-1], m.direct
-	x, b := make([]float64, d.Blocks*d.Slots), make([]float64, d.Blocks*d.Slots)
-	at := func(i int) (place int, free bool) {
-		column, row := d.Point(i/d.Slots, i%d.Slots)
-		return row*j.mesh.NX + column, d.Free(i/d.Slots, i%d.Slots)
-	}
-	for i := range b {
-		if place, free := at(i); free {
-			b[i] = j.source[place]
-		}
-	}
-	d.Solve(x, b)
+	j := m.levels[len(m.levels)-1]
 	clear(j.field)
-	for i, v := range x {
-		place, _ := at(i)
-		j.field[place] = j.round(v)
-	}
+	m.factors.Solve(func(x, y int) float64 { return j.source[y*j.mesh.NX+x] },
+		func(x, y int, u float64) { j.field[y*j.mesh.NX+x] = j.round(u) })
 	j.copyPeriodic(j.field)
 }
 

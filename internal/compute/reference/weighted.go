@@ -61,7 +61,7 @@ func NewWeighted(p *multigrid.Plan, op solver.Operator, rows solver.RowSource, e
 	m.factors, err = multigrid.Layout{Plan: p}.NewFactors(func(x, y int) multigrid.Point {
 		i, _ := last.index(y, x)
 		return multigrid.Point{C: last.centre[i], E: last.east[i], S: last.south[i], SE: last.southEast[i],
-			SW: last.southWest[i]}
+			SW: last.southWest[i], In: last.h[i], Out: last.h[i]}
 	})
 	return m, err
 }
@@ -299,19 +299,12 @@ func (m *Weighted) correct(level int) {
 
 // solve sets the unknowns of the coarsest level.
 func (m *Weighted) solve(l *weightedLevel) {
-	f := m.factors
-	x, b := make([]float64, f.Blocks*f.Slots), make([]float64, f.Blocks*f.Slots)
-	each := func(do func(i, at int)) {
-		for i := range b {
-			column, row := f.Point(i/f.Slots, i%f.Slots)
-			if at, _ := l.index(row, column); l.centre[at] > 0 {
-				do(i, at)
-			}
-		}
+	at := func(x, y int) int {
+		i, _ := l.index(y, x)
+		return i
 	}
-	each(func(i, at int) { b[i] = float64(l.b[at] * l.h[at]) })
-	f.Solve(x, b)
-	each(func(i, at int) { l.field[at] = l.round(l.h[at] * x[i]) })
+	m.factors.Solve(func(x, y int) float64 { return l.b[at(x, y)] },
+		func(x, y int, u float64) { l.field[at(x, y)] = l.round(u) })
 }
 
 // Rows returns rows [s.Lo, s.Hi) of the unknowns of a level, dense, little-endian.

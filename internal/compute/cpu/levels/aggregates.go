@@ -38,7 +38,7 @@ func (d *Device) Aggregate(ctx context.Context, layout multigrid.Layout, part *a
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	d.layout, d.coarse, d.coarsest, d.equations = layout, nil, nil, nil
+	d.layout, d.coarse, d.factors, d.equations = layout, nil, nil, nil
 	l.aggregates, l.halves = a, nil
 	l.rows = &slopes{own: t.Owned(l.own), around: func(tiles int) (first, end int) {
 		s := t.Rows(tiles)

@@ -26,8 +26,8 @@ type Device struct {
 	threads   int
 	kernel    string
 	sum       solver.Sum
-	coarsest  *coarsest
-	equations []*equations // by level, while those of a weighted operator are set up
+	factors   *multigrid.Factors // of the coarsest level
+	equations []*equations       // by level, while those of a weighted operator are set up
 }
 
 // New allocates a device with the given number of threads and one of the kernels of package cpu, "" for the best.
@@ -58,7 +58,7 @@ func New(l multigrid.Layout, threads int, name string) (*Device, error) {
 		d.coarse = append(d.coarse, v)
 	}
 	if !l.Plan.Weighted {
-		if d.coarsest, err = newCoarsest(l); err != nil {
+		if d.factors, err = l.NewFactors(l.Plan.CoarsestPoint); err != nil {
 			return nil, err
 		}
 	}
@@ -250,7 +250,7 @@ func (d *Device) Agglomerate(ctx context.Context) error {
 func (d *Device) cycles(ctx context.Context, level int) error {
 	l := d.coarse[level-1]
 	if level == len(d.coarse) {
-		d.coarsest.solve(l)
+		d.solveCoarsest()
 		return nil
 	}
 	begin := array[float32]{} // zeros

@@ -203,8 +203,7 @@ func split(rows solver.Stripe, n int) []solver.Stripe {
 // needs and gives back.
 func MemoryBytes(l multigrid.Layout) int64 {
 	last := len(l.Plan.Levels) - 1
-	slots, blocks, bytes := l.CoarsestSize()
-	bytes += 2 * 8 * int64(slots*blocks)
+	bytes := l.FactorBytes()
 	for i := range l.Plan.Levels {
 		arrays := 3
 		if i == 0 && l.Values == nil {

@@ -238,7 +238,7 @@ func (d *Device) Complete(ctx context.Context) error {
 		d.completePoints(l, d.equations[i+1])
 	}
 	var err error
-	if d.coarsest, err = newWeightedCoarsest(d.finest.engine, d.layout, d.equations[last]); err != nil {
+	if d.factors, err = d.layout.NewFactors(d.coarsestPoint()); err != nil {
 		return err
 	}
 	d.equations = nil

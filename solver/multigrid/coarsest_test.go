@@ -10,8 +10,8 @@ import (
 	"jacobi/solver/multigrid"
 )
 
-// directCase returns a random layout whose coarsest level has a solution.
-func directCase(t *testing.T, r *rand.Rand) (multigrid.Layout, solver.Mesh) {
+// coarsestCase returns a random layout whose coarsest level has a solution.
+func coarsestCase(t *testing.T, r *rand.Rand) (multigrid.Layout, solver.Mesh) {
 	t.Helper()
 	ends := func() (a, b solver.Wall) {
 		if r.IntN(3) == 0 {
@@ -32,41 +32,40 @@ func directCase(t *testing.T, r *rand.Rand) (multigrid.Layout, solver.Mesh) {
 	return multigrid.Layout{Plan: plan}, plan.Levels[len(plan.Levels)-1].Mesh
 }
 
-// TestDirect puts solutions into the equations of the level, point by point.
-func TestDirect(t *testing.T) {
+// TestCoarsestPoint puts solutions into the equations of the level, point by point.
+func TestCoarsestPoint(t *testing.T) {
 	r := rand.New(rand.NewPCG(28, 11))
 	for range 500 {
-		l, m := directCase(t, r)
-		d, err := l.NewDirect()
+		l, m := coarsestCase(t, r)
+		f, err := l.NewFactors(l.Plan.CoarsestPoint)
 		if err != nil {
 			t.Fatalf("%+v: %v", m, err)
 		}
-		b, x := make([]float64, d.Blocks*d.Slots), make([]float64, d.Blocks*d.Slots)
 		u, right := make([]float64, m.NX*m.NY), make([]float64, m.NX*m.NY)
-		each := func(f func(at, place int)) {
-			for i := range b {
-				px, py := d.Point(i/d.Slots, i%d.Slots)
-				if d.Free(i/d.Slots, i%d.Slots) {
-					f(i, py*m.NX+px)
-				}
-			}
-		}
-		each(func(at, place int) { b[at] = r.Float64() - 0.5; right[place] = b[at] })
-		d.Solve(x, b)
+		var places []int
 		largest := 0.0
-		each(func(at, place int) { u[place] = x[at]; largest = max(largest, math.Abs(x[at])) })
+		f.Solve(func(x, y int) float64 {
+			right[y*m.NX+x] = r.Float64() - 0.5
+			return right[y*m.NX+x]
+		}, func(x, y int, v float64) {
+			places = append(places, y*m.NX+x)
+			u[y*m.NX+x], largest = v, max(largest, math.Abs(v))
+		})
+		if n := f.Blocks * f.Slots; len(places) != n {
+			t.Errorf("%+v: %d of %d points are unknowns", m, len(places), n)
+		}
 		value := func(px, py int) float64 {
 			return u[beside(py, m.NY, m.Walls.Top)*m.NX+beside(px, m.NX, m.Walls.Left)]
 		}
 		c := l.Plan.Coarsest
-		each(func(_, place int) {
+		for _, place := range places {
 			px, py := place%m.NX, place/m.NX
 			rest := u[place] - c.X*(value(px-1, py)+value(px+1, py)) - c.Y*(value(px, py-1)+value(px, py+1)) -
 				right[place]
 			if !(math.Abs(rest) <= 1e-14*(1+largest)) {
 				t.Errorf("%+v: a residual of %g at (%d, %d), values up to %g", m, rest, px, py, largest)
 			}
-		})
+		}
 	}
 }
 
