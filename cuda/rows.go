@@ -121,13 +121,14 @@ func newUpload(to field, values solver.ValueRows, k solver.Value) upload {
 	return upload{to, solver.ValuesOf(values, k), k.String()}
 }
 
-// load fills arrays that hold the same rows of a mesh, in a stream. All cores read rows into one half of the staging
-// memory while the other half travels. Of rows that are the same, one travels, and the device copies it.
+// load fills arrays that hold the same rows of a mesh, in a stream. All cores read rows into both halves of the
+// staging memory: those that have no row left in one go on in the other, and a full one travels meanwhile. Of rows that
+// are the same, one travels, and the device copies it.
 func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arrays ...upload) error {
-	width, staging := m.RowBytes(), d.staging.Bytes()
-	halves, slots := 2, len(staging)/2/width/len(arrays) // rows of each array in a half
+	width, staging := m.RowBytes(), len(d.staging.Bytes())
+	halves, slots := 2, staging/2/width/len(arrays) // rows of each array in a half
 	if slots == 0 {
-		halves, slots = 1, len(staging)/width/len(arrays)
+		halves, slots = 1, staging/width/len(arrays)
 	}
 	if slots == 0 {
 		for _, a := range arrays {
@@ -137,8 +138,27 @@ func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arra
 		}
 		return nil
 	}
+	var going []*filling
+	defer func() {
+		for _, f := range going {
+			<-f.done
+		}
+	}()
 	rows := arrays[0].to.rows
-	for i, y := 0, rows.Lo; y < rows.Hi; i++ {
+	for i, y := 0, rows.Lo; y < rows.Hi || len(going) > 0; i++ {
+		if len(going) == halves || y == rows.Hi {
+			f := going[0]
+			<-f.done
+			if going = going[1:]; f.err != nil {
+				return f.err
+			}
+			if err := d.putAll(s, m, f, arrays); err != nil {
+				return err
+			}
+		}
+		if y == rows.Hi {
+			continue
+		}
 		half := i % halves
 		if i >= halves {
 			if err := d.await(ctx, d.staged[half]); err != nil {
@@ -148,33 +168,52 @@ func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arra
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		runs := nextRuns(m, solver.Stripe{Lo: y, Hi: rows.Hi}, arrays, slots)
-		at := func(array, slot int) int { return ((half*len(arrays)+array)*slots + slot) * width }
-		if err := parallel.Each(len(runs), func(r int) error {
-			row, ok := m.Canonical(runs[r].Lo)
-			if !ok {
-				return fmt.Errorf("row %d is not of the mesh", runs[r].Lo)
-			}
-			for k, a := range arrays {
-				if err := a.from.Row(row, staging[at(k, r):][:width]); err != nil {
-					return a.failed(row, err)
-				}
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		for k, a := range arrays {
-			if err := d.put(s, a.to, runs, at(k, 0), width); err != nil {
-				return err
-			}
-		}
-		if err := d.staged[half].Record(s); err != nil {
-			return err
-		}
-		y = runs[len(runs)-1].Hi
+		f := &filling{runs: nextRuns(m, solver.Stripe{Lo: y, Hi: rows.Hi}, arrays, slots), half: half,
+			array: slots * width, done: make(chan struct{})}
+		going = append(going, f)
+		go func() {
+			defer close(f.done)
+			f.err = d.fill(m, f, arrays)
+		}()
+		y = f.runs[len(f.runs)-1].Hi
 	}
 	return d.awaitAll(ctx, s)
+}
+
+// filling is a half of the staging memory that is filled with rows of each array in turn.
+type filling struct {
+	runs  []solver.Stripe // of rows that are the same
+	half  int
+	array int // bytes of an array
+	done  chan struct{}
+	err   error
+}
+
+// fill reads the rows of a filling.
+func (d *device) fill(m solver.Mesh, f *filling, arrays []upload) error {
+	width, staging := m.RowBytes(), d.staging.Bytes()[f.half*len(arrays)*f.array:]
+	return parallel.Each(len(f.runs), func(r int) error {
+		row, ok := m.Canonical(f.runs[r].Lo)
+		if !ok {
+			return fmt.Errorf("row %d is not of the mesh", f.runs[r].Lo)
+		}
+		for k, a := range arrays {
+			if err := a.from.Row(row, staging[k*f.array+r*width:][:width]); err != nil {
+				return a.failed(row, err)
+			}
+		}
+		return nil
+	})
+}
+
+// putAll copies a filling to the device.
+func (d *device) putAll(s *driver.Stream, m solver.Mesh, f *filling, arrays []upload) error {
+	for k, a := range arrays {
+		if err := d.put(s, a.to, f.runs, (f.half*len(arrays)+k)*f.array, m.RowBytes()); err != nil {
+			return err
+		}
+	}
+	return d.staged[f.half].Record(s)
 }
 
 // failed says which row cannot be read.

@@ -1,6 +1,8 @@
 package accuracy
 
 import (
+	"math"
+
 	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
@@ -63,15 +65,50 @@ func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
 // Part returns what the rank has collected, after the last row.
 func (t *Tally) Part() Part { return t.part }
 
-// Add adds the next rows, as a results.RowUser does.
-func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
+// Look implements results.RowUser.
+func (t *Tally) Look(b results.Batch) (add func() error, err error) {
+	if t.blocks {
+		return func() error { return t.add(b.IY, b.Rows, b.Own) }, nil
+	}
+	largest := make([]float64, len(b.Rows))
+	err = parallel.Each(len(b.Rows), func(i int) error {
+		largest[i] = largestOf(b.Rows[i])
+		return nil
+	})
+	return func() error {
+		for _, v := range largest {
+			t.take(v)
+		}
+		return nil
+	}, err
+}
+
+// take takes the largest absolute value of a row.
+func (t *Tally) take(v float64) {
+	if !(v <= t.part.Largest) {
+		t.part.Largest = v
+	}
+}
+
+// largestOf returns the largest absolute value of a row, or NaN.
+func largestOf(row []float64) (largest float64) {
+	for _, v := range row {
+		if !(math.Abs(v) <= largest) {
+			largest = math.Abs(v)
+		}
+	}
+	return largest
+}
+
+// add adds the next rows where blocks are wanted: what they are to the rows above.
+func (t *Tally) add(iy int, rows [][]float64, own bool) error {
 	own = own && t.stripe.Lo <= iy && iy < t.stripe.Hi // not a wall
 	lines, terms := make([]line, len(rows)), make([]rowTerms, len(rows))
 	for i := range lines {
 		lines[i] = line{iy: iy + i, u: rows[i]}
 		_, lines[i].swept = t.shape.row(iy + i)
 	}
-	if t.op.Fixed != nil && t.blocks {
+	if t.op.Fixed != nil {
 		if err := parallel.Each(len(rows), func(i int) error { return t.fix(&lines[i]) }); err != nil {
 			return err
 		}
@@ -103,9 +140,7 @@ func (t *Tally) fix(l *line) error {
 
 // addTerms adds the terms of row iy.
 func (t *Tally) addTerms(iy int, s rowTerms) {
-	if !(s.largest <= t.part.Largest) {
-		t.part.Largest = s.largest
-	}
+	t.take(s.largest)
 	for i := range s.own {
 		at := t.shape.at(iy, i)
 		t.part.Defects[at].Add(s.own[i])

@@ -1,8 +1,6 @@
 package accuracy
 
 import (
-	"math"
-
 	"jacobi/solver"
 )
 
@@ -20,15 +18,7 @@ type rowTerms struct {
 
 // termsOf returns the terms of l. own is false if no point of l is the rank's own.
 func (t *Tally) termsOf(above, l line, own bool) (rowTerms, error) {
-	var s rowTerms
-	for _, v := range l.u {
-		if !(math.Abs(v) <= s.largest) {
-			s.largest = math.Abs(v)
-		}
-	}
-	if !t.blocks {
-		return s, nil
-	}
+	s := rowTerms{largest: largestOf(l.u)}
 	if own {
 		if err := t.inRow(&s, l); err != nil {
 			return s, err

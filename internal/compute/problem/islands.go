@@ -180,6 +180,9 @@ func (p *Problem) survey(ctx context.Context, lo, hi int, found *parts) (s Surve
 	var above surveyed
 	fixed := int64(0) // points of the row above
 	batch := max(64, 16*runtime.GOMAXPROCS(0))
+	if found == nil { // no row waits for the runs of those before
+		batch = max(1, end-lo)
+	}
 	for from := lo; from < end; from += batch {
 		list := make([]surveyed, min(batch, end-from))
 		err := parallel.Each(len(list), func(i int) (err error) {

@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -10,16 +11,30 @@ import (
 
 // RowUser works something out from the rows of a finished field. A Tally is one.
 type RowUser interface {
-	// Add gets the next rows of the mesh, which begin at row iy. The newest two stay as they are until the next call
-	// has returned. own is false for the row of another rank. Fixed walls beside the stripe are the rank's own.
-	Add(iy int, rows [][]float64, own bool) error
+	// Look works on the next rows, and returns what adds them to what is known of those above. Several goroutines look
+	// at batches at once; the batches are added one after the other, from top to bottom.
+	Look(b Batch) (add func() error, err error)
 }
 
-// Walled is a problem as Rows needs it: its mesh, whether points have weights of their own, and the rows of its fixed
-// walls.
+// Batch is rows of the mesh that follow each other. They stay as they are until the next batch has been added.
+type Batch struct {
+	IY    int // the first row
+	Rows  [][]float64
+	Above [2][]float64 // the two rows above them, the nearest one last; nil for those that were not given
+	Own   bool         // false for the row of another rank; fixed walls beside the stripe are the rank's own
+}
+
+// row returns row i of the batch, or one of those above it: -1 or -2.
+func (b *Batch) row(i int) []float64 {
+	if i < 0 {
+		return b.Above[2+i]
+	}
+	return b.Rows[i]
+}
+
+// Walled is a problem as Rows needs it: its mesh and the rows of its fixed walls.
 type Walled interface {
 	Mesh() solver.Mesh
-	Weighted() bool
 	Row(iy int, dst []byte) error
 }
 
@@ -30,14 +45,26 @@ type Rows struct {
 	mesh    solver.Mesh
 	stripe  solver.Stripe
 	users   []RowUser
-	batch   [][]float64 // buffers
-	newest  int         // place of the newest row in batch
+	going   []*going    // batches that are not added yet
+	newest  [][]float64 // the newest two rows that are added
+	free    [][]float64 // buffers
 	next    int         // row
+}
+
+// batchesAhead is the number of batches in work: cores that have nothing left to do in one go on with the next.
+const batchesAhead = 4
+
+// going is a batch in work.
+type going struct {
+	Batch
+	looked chan struct{} // closed once all users have looked
+	adds   []func() error
+	err    error
 }
 
 // NewRows returns Rows of a stripe for users.
 func NewRows(p Walled, stripe solver.Stripe, users ...RowUser) *Rows {
-	return &Rows{problem: p, mesh: p.Mesh(), stripe: stripe, users: users, newest: 1}
+	return &Rows{problem: p, mesh: p.Mesh(), stripe: stripe, users: users, next: -1}
 }
 
 // AddRows adds dense rows of the mesh, which begin at row lo. It ignores rows outside the stripe.
@@ -61,15 +88,8 @@ func (r *Rows) AddRows(lo int, rows []byte) error {
 	return nil
 }
 
-// batchRows returns how many rows are decoded at a time: about a mebibyte, and one for each core at least. With weights
-// these are several, as a core works out the rows beside its own, too.
-func (r *Rows) batchRows() int {
-	each := 1
-	if r.problem.Weighted() {
-		each = 16
-	}
-	return max(each*runtime.GOMAXPROCS(0), 1<<20/(8*r.mesh.NX))
-}
+// batchRows returns how many rows are decoded at a time: about a mebibyte, and one for each core at least.
+func (r *Rows) batchRows() int { return max(runtime.GOMAXPROCS(0), 1<<20/(8*r.mesh.NX)) }
 
 // End adds the last row. next is the first row of the rank below, in which the mesh goes on; nil if the stripe is the
 // last one and top and bottom are not periodic.
@@ -77,10 +97,16 @@ func (r *Rows) End(next []byte) error {
 	if r.next != r.stripe.Hi {
 		return fmt.Errorf("rows %v end before row %d", r.stripe, r.next)
 	}
+	var err error
 	if next != nil {
-		return r.add(r.stripe.Hi, next, false)
+		err = r.add(r.stripe.Hi, next, false)
+	} else {
+		err = r.wall(r.stripe.Hi, r.stripe.Hi == r.mesh.NY-1)
 	}
-	return r.wall(r.stripe.Hi, r.stripe.Hi == r.mesh.NY-1)
+	for len(r.going) > 0 && err == nil {
+		err = r.addOldest()
+	}
+	return err
 }
 
 // wall adds the row of a fixed wall if it is beside the stripe.
@@ -95,32 +121,84 @@ func (r *Rows) wall(iy int, beside bool) error {
 	return r.add(iy, row, true)
 }
 
-// add decodes rows for the users.
+// add decodes rows, and has the users look at them.
 func (r *Rows) add(iy int, rows []byte, own bool) error {
-	size := r.mesh.RowBytes()
-	batch := r.buffers(len(rows) / size)
-	err := parallel.Each(len(batch), func(i int) error {
-		r.mesh.DType.Decode(batch[i], rows[i*size:][:size])
-		return nil
-	})
-	for _, u := range r.users {
-		if err == nil {
-			err = u.Add(iy, batch, own)
+	if len(r.going) == batchesAhead {
+		if err := r.addOldest(); err != nil {
+			return err
 		}
 	}
-	r.next = iy + len(batch)
-	return err
+	size := r.mesh.RowBytes()
+	g := &going{Batch: Batch{IY: iy, Own: own}, looked: make(chan struct{})}
+	for range len(rows) / size {
+		g.Rows = append(g.Rows, r.buffer())
+	}
+	if n := len(r.going); n > 0 && iy == r.next {
+		last := r.going[n-1]
+		g.Above = [2][]float64{last.row(len(last.Rows) - 2), last.row(len(last.Rows) - 1)}
+	} else if n := len(r.newest); iy == r.next {
+		copy(g.Above[2-n:], r.newest)
+	}
+	r.next = iy + len(g.Rows)
+	err := parallel.Each(len(g.Rows), func(i int) error {
+		r.mesh.DType.Decode(g.Rows[i], rows[i*size:][:size])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.going = append(r.going, g)
+	go func() {
+		defer close(g.looked)
+		for _, u := range r.users {
+			add, err := u.Look(g.Batch)
+			if err != nil {
+				g.err = err
+				return
+			}
+			g.adds = append(g.adds, add)
+		}
+	}()
+	return nil
 }
 
-// buffers returns n rows to fill, other ones than the newest two.
-func (r *Rows) buffers(n int) [][]float64 {
-	for len(r.batch) < n+2 {
-		r.batch = append(r.batch, make([]float64, r.mesh.NX))
+// addOldest adds the oldest batch in work. After an error no batch is in work.
+func (r *Rows) addOldest() error {
+	g := r.going[0]
+	<-g.looked
+	r.going = r.going[1:]
+	err := g.err
+	for _, add := range g.adds {
+		if err == nil {
+			err = add()
+		}
 	}
-	for i := range 2 {
-		at := r.newest - 1 + i
-		r.batch[i], r.batch[at] = r.batch[at], r.batch[i]
+	if err != nil {
+		r.Wait()
+		return err
 	}
-	r.newest = n + 1
-	return r.batch[2 : n+2]
+	r.newest = append(r.newest, g.Rows...)
+	old := max(0, len(r.newest)-2)
+	r.free = append(r.free, r.newest[:old]...)
+	r.newest = slices.Delete(r.newest, 0, old)
+	return nil
+}
+
+// Wait waits for the batches in work, and gives them up.
+func (r *Rows) Wait() {
+	for _, g := range r.going {
+		<-g.looked
+	}
+	r.going = nil
+}
+
+// buffer returns a row to fill.
+func (r *Rows) buffer() []float64 {
+	n := len(r.free) - 1
+	if n < 0 {
+		return make([]float64, r.mesh.NX)
+	}
+	row := r.free[n]
+	r.free = r.free[:n]
+	return row
 }

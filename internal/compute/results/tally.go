@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"sync"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -101,11 +102,11 @@ type Tally struct {
 	part      Part
 	materials Materials
 	labels    labels
-	named     bool   // a region is the points with its number, and its label is that number
-	now, old  line   // the newest row and the one above it
-	spare     []line // older rows, whose memory is used again
-	plain     bool   // f and k2 are 0
-	areas     bool   // see Problem.Areas
+	named     bool // a region is the points with its number, and its label is that number
+	now, old  line // the newest row and the one above it
+	spare     spare
+	plain     bool // f and k2 are 0
+	areas     bool // see Problem.Areas
 
 	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }
@@ -153,13 +154,22 @@ func (t *pair) region(label int) *Sum {
 	return t.regions[label]
 }
 
+// spare is the memory of older rows, which is used again.
+type spare struct {
+	mu    sync.Mutex
+	lines []line
+}
+
 // newLines returns lines with memory to be filled: that of lines which are not used any more, or new memory.
 func (t *Tally) newLines(n int) []line {
+	t.spare.mu.Lock()
+	defer t.spare.mu.Unlock()
 	lines := make([]line, n)
 	for i := range lines {
 		l := &lines[i]
-		if last := len(t.spare) - 1; last >= 0 {
-			l.room, l.ground, t.spare = t.spare[last].room, t.spare[last].ground, t.spare[:last]
+		if last := len(t.spare.lines) - 1; last >= 0 {
+			*l = t.spare.lines[last]
+			t.spare.lines = t.spare.lines[:last]
 			continue
 		}
 		if t.materials != nil {
@@ -187,7 +197,7 @@ func New(p Problem, stripe solver.Stripe) *Tally {
 	return t
 }
 
-// Beside has f called for each row that Add gets, beside the work on it: f finds what the problem keeps of the row.
+// Beside has f called for each row that Look gets, beside the work on it: f finds what the problem keeps of the row.
 // above are the two rows above it, the nearest one last; nil where these were not added. Several goroutines call f at
 // once.
 func (t *Tally) Beside(f func(iy int, above [2][]float64, row []float64) error) { t.beside = f }
@@ -207,15 +217,12 @@ func (t *Tally) Part() Part {
 	return t.part
 }
 
-// Add adds the next rows, as a RowUser does.
-func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
-	n := len(rows)
-	sums, lines := make([]rowSums, n), append([]line{t.now}, t.newLines(n)...)
-	before := t.old
-	err := parallel.Each(n, func(i int) (err error) {
-		above := t.above(iy, rows, i-1)
-		l := &lines[i+1]
-		l.iy, l.values = iy+i, rows[i]
+// Look implements RowUser.
+func (t *Tally) Look(b Batch) (add func() error, err error) {
+	sums, lines := make([]rowSums, len(b.Rows)), t.newLines(len(b.Rows))
+	err = parallel.Each(len(lines), func(i int) (err error) {
+		l := &lines[i]
+		l.iy, l.values = b.IY+i, b.Rows[i]
 		if err = t.fill(l.ground, l.iy); err != nil {
 			return err
 		}
@@ -227,45 +234,53 @@ func (t *Tally) Add(iy int, rows [][]float64, own bool) error {
 			t.mark(l)
 		}
 		t.findPins(l)
-		sums[i] = t.sumsOf(above, rows[i], l.iy, l.ground)
-		if own {
+		sums[i] = t.sumsOf(b.row(i-1), l.values, l.iy, l.ground)
+		if b.Own {
 			sums[i].source, sums[i].absorbed, err = t.free(*l)
 		}
 		if t.beside == nil || err != nil {
 			return err
 		}
-		return t.beside(l.iy, [2][]float64{t.above(iy, rows, i-2), above}, rows[i])
+		return t.beside(l.iy, [2][]float64{b.row(i - 2), b.row(i - 1)}, l.values)
 	})
-	for i := 0; i < n && err == nil; i++ {
+	return func() error { return t.add(lines, sums, b.Own) }, err
+}
+
+// add adds the next lines.
+func (t *Tally) add(next []line, sums []rowSums, own bool) error {
+	n, before, lines := len(next), t.old, append([]line{t.now}, next...)
+	for i := range n {
 		t.old, t.now = t.now, lines[i+1]
-		err = t.addLine(sums[i], own)
+		if err := t.addLine(sums[i], own); err != nil {
+			return err
+		}
 		lines[i+1] = t.now
 	}
 	pairs := make([]pair, 1) // without fixed points, only those beside walls need work
-	if t.fixed != nil && err == nil {
-		err = parallel.Each(n, func(i int) error { t.writeLabels(&lines[i+1]); return nil })
+	if t.fixed != nil {
+		_ = parallel.Each(n, func(i int) error { t.writeLabels(&lines[i+1]); return nil })
 		pairs = make([]pair, min(n, runtime.GOMAXPROCS(0)))
 	}
-	if err == nil {
-		err = parallel.Each(len(pairs), func(k int) (err error) {
-			p := &pairs[k]
-			p.Tally = t
-			for i := n * k / len(pairs); i < n*(k+1)/len(pairs) && err == nil; i++ {
-				p.old, p.now = lines[i], lines[i+1]
-				err = p.add(own)
-			}
-			return err
-		})
-	}
+	err := parallel.Each(len(pairs), func(k int) (err error) {
+		p := &pairs[k]
+		p.Tally = t
+		for i := n * k / len(pairs); i < n*(k+1)/len(pairs) && err == nil; i++ {
+			p.old, p.now = lines[i], lines[i+1]
+			err = p.add(own)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	for i := range pairs {
 		t.merge(&pairs[i])
 	}
+	t.spare.mu.Lock()
+	defer t.spare.mu.Unlock()
 	for _, l := range append([]line{before}, lines[:n-1]...) { // but for the newest two
 		if l.values != nil {
-			t.spare = append(t.spare, line{ground: l.ground, room: l.room})
+			t.spare.lines = append(t.spare.lines, line{ground: l.ground, room: l.room})
 		}
 	}
 	return nil
@@ -283,19 +298,6 @@ func (t *Tally) merge(p *pair) {
 	for label, flux := range p.regions {
 		t.labels.of(label).Flux.Merge(flux)
 	}
-}
-
-// above returns row i of rows, which begin at row iy and follow the newest two; nil for one that was not added.
-func (t *Tally) above(iy int, rows [][]float64, i int) []float64 {
-	if i >= 0 {
-		return rows[i]
-	}
-	for _, l := range [...]line{t.now, t.old} {
-		if l.iy == iy+i {
-			return l.values
-		}
-	}
-	return nil
 }
 
 // addLine adds the newest row, whose sums are s: what needs the rows in their order.

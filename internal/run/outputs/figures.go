@@ -67,6 +67,13 @@ func (f *figures) add(lo int, rows []byte) error {
 	return nil
 }
 
+// wait waits for what goes on besides; it is called before the problem is closed.
+func (f *figures) wait() {
+	if f != nil {
+		f.rows.Wait()
+	}
+}
+
 // finish merges what all ranks have found. An error is one of the way between them, or of the device.
 func (f *figures) finish(ctx context.Context, s *source) (all found, err error) {
 	if f == nil {

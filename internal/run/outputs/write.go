@@ -35,6 +35,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	}
 	var uses []output.Use
 	hashes, figures := o.newHashes(), o.newFigures()
+	defer figures.wait()
 	if hashes != nil {
 		uses = append(uses, hashes.Add)
 	}
