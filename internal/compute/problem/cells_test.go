@@ -53,15 +53,6 @@ func TestCells(t *testing.T) {
 			}
 		}
 	}
-	lines, err := p.Outlines(t.Context())
-	if len(lines) == 0 || err != nil {
-		t.Errorf("%d outlines, %v", len(lines), err)
-	}
-	for _, l := range lines { // on mesh lines
-		if l[0] != math.Trunc(l[0]) && l[1] != math.Trunc(l[1]) {
-			t.Errorf("an outline %v", l)
-		}
-	}
 }
 
 // Faces and squares of cells are what they are of other areas, which takes more time, at all kinds of sides.

@@ -3,410 +3,209 @@ package problem
 import (
 	"context"
 	"math"
-	"slices"
 )
 
 const (
-	outlineCells  = 512     // rows and columns of points that are looked at
-	outlinePoints = 1 << 21 // points of their rows, which take time where arrays are read
-	mostKnots     = 1 << 16
-	maxOutlines   = 4000
+	outlineCells  = 1021    // columns and rows of the cells of areas; few edges lie between cells of a prime number
+	outlineRows   = 512     // columns and rows of points of arrays
+	outlinePoints = 1 << 21 // of the rows that are read of arrays
+	maxOutlines   = 1 << 13
 	leastContrast = 1.5 // of two coefficients between which there is an interface
 )
 
 // Outlines returns the lines around fixed areas and areas outside the material, and the interfaces of materials: x and
-// y of both ends, in points of the mesh. It looks at evenly spread points. Between two that look different a line
-// passes where the area has its edge, or halfway if only points are known. If there are too many lines to help, it
-// returns none. It stops when ctx ends.
+// y of both ends, in points of the mesh. They run along the sides of evenly spread cells between neighbours that look
+// different. Where fixed points or coefficients are known at points alone, a cell lies around a point. If there are too
+// many lines to help, it returns none. It stops when ctx ends.
 func (p *Problem) Outlines(ctx context.Context) ([][4]float64, error) {
 	if p.fixed.none() && p.coefficient.constant() {
 		return nil, nil
 	}
-	o := &outliner{p: p, columns: sides(p.mesh.NX, outlineCells), rows: sides(p.mesh.NY, outlineCells),
-		knots: make([]knot, 1), arrays: !p.fixed.covers() || !p.coefficient.covers()}
-	if o.arrays {
-		o.rows = sides(p.mesh.NY, min(outlineCells, max(2, outlinePoints/p.mesh.NX)))
-	}
-	o.looks = make([]look, len(o.columns)*len(o.rows))
-	o.edges = make([]bool, len(o.looks))
-	if o.arrays {
-		if err := o.lookAtAll(ctx); err != nil {
-			return nil, err
-		}
+	o := &outliner{p: p, areas: p.fixed.covers() && p.coefficient.covers()}
+	err := error(nil)
+	if o.areas {
+		o.columns, o.rows = evenly(p.mesh.NX-1), evenly(p.mesh.NY-1)
+		o.looks = make([]uint64, outlineCells*outlineCells)
+		err = o.lookAtAreas(ctx, 0, outlineCells, 0, outlineCells)
 	} else {
-		o.find(0, len(o.columns)-1, 0, len(o.rows)-1)
-		o.findSeams()
+		err = o.lookAtPoints(ctx)
 	}
-	above := make([]int32, len(o.columns))
-	for j := range len(o.rows) - 1 {
-		if err := ended(ctx); err != nil {
-			return nil, err
-		}
-		if o.cells(j, above); len(o.knots) > mostKnots {
-			return nil, nil
-		}
+	if err != nil {
+		return nil, err
 	}
-	lines := o.lines()
-	if len(lines) > maxOutlines {
-		return nil, nil
+	for _, side := range []struct {
+		places []float64
+		points int
+	}{{o.columns, p.mesh.NX}, {o.rows, p.mesh.NY}} { // to the rim of pictures
+		side.places[0], side.places[len(side.places)-1] = -0.5, float64(side.points)-0.5
 	}
-	return lines, nil
+	if lines := o.lines(); len(lines) <= maxOutlines {
+		return lines, nil
+	}
+	return nil, nil
 }
 
-// outliner finds outlines on a grid of points that are looked at. Its cells have four of them as corners.
+// outliner finds outlines between cells.
 type outliner struct {
 	p             *Problem
-	arrays        bool // the fixed points or the coefficient are known at points alone
-	columns, rows []int
-	looks         []look // of the points, in rows
-	edges         []bool // by the point at the top left of a cell: there may be an edge in the cell
-	knots         []knot // the first one is unused
+	areas         bool
+	columns, rows []float64 // the places between cells, with both ends
+	looks         []uint64  // of cells, in rows: fixedLook, the branches of the coefficient, or the bits of that of points
 }
 
-// look is how a point looks.
-type look struct {
-	known bool
-	fixed bool
-	a     float64 // the coefficient, without meaning where a point is fixed
-}
+const fixedLook = math.MaxUint64
 
-func (l look) differs(o look) bool {
-	if l.fixed || o.fixed {
-		return l.fixed != o.fixed
-	}
-	return math.Max(l.a, o.a) >= leastContrast*math.Min(l.a, o.a) && l.a != o.a
-}
-
-// lookAtAll looks at all points, for a problem with arrays. There may be an edge in each cell.
-func (o *outliner) lookAtAll(ctx context.Context) error {
-	rows := o.p.take(0)
-	defer o.p.give(rows)
-	for j, iy := range o.rows {
+// lookAtPoints looks at evenly spread points.
+func (o *outliner) lookAtPoints(ctx context.Context) error {
+	mesh := o.p.mesh
+	columns, rows := sides(mesh.NX, outlineRows), sides(mesh.NY, min(outlineRows, max(2, outlinePoints/mesh.NX)))
+	o.columns, o.rows = between(columns), between(rows)
+	r := o.p.take(0)
+	defer o.p.give(r)
+	for _, iy := range rows {
 		if err := ended(ctx); err != nil {
 			return err
 		}
-		iy, _ = o.p.mesh.Canonical(iy)
-		m, err := rows.material(iy)
+		iy, _ = mesh.Canonical(iy)
+		m, err := r.material(iy)
 		if err != nil {
 			return err
 		}
-		for i, ix := range o.columns {
-			n := j*len(o.columns) + i
-			o.looks[n], o.edges[n] = look{true, m.fixed != nil && m.fixed[ix], m.a[ix]}, true
+		for _, ix := range columns {
+			look := math.Float64bits(m.a[ix])
+			if m.fixed != nil && m.fixed[ix] {
+				look = fixedLook
+			}
+			o.looks = append(o.looks, look)
 		}
 	}
 	return nil
 }
 
-// find marks the cells of a part of the grid in which there may be an edge of an area.
-func (o *outliner) find(left, right, top, bottom int) {
-	b := box{float64(o.columns[left]), float64(o.columns[right]), float64(o.rows[top]), float64(o.rows[bottom])}
-	a := o.p.coefficient.node.limit(b)
+// lookAtAreas looks at the cells of a part of the grid: at once where bounds tell that they look alike.
+func (o *outliner) lookAtAreas(ctx context.Context, left, right, top, bottom int) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	b := box{o.columns[left], o.columns[right], o.rows[top], o.rows[bottom]}
+	fixed, a := o.p.fixed.node.limit(b), o.p.coefficient.node.limit(b)
+	alike := fixed.decided() && (fixed.lo != 0 || !a.jumps || a.hi < leastContrast*a.lo && !a.nan)
 	x, y := (left+right)/2, (top+bottom)/2
+	parts := [2][4]int{{left, right, top, y}, {left, right, y, bottom}}
 	switch {
-	case o.p.fixed.node.limit(b).decided() && !(a.jumps && (a.hi >= leastContrast*a.lo || a.nan)):
-	case right-left == 1 && bottom-top == 1:
-		o.edges[top*len(o.columns)+left] = true
+	case alike || right-left == 1 && bottom-top == 1:
+		look := o.lookAt(b, !fixed.decided())
+		for iy := top; iy < bottom; iy++ {
+			for ix := left; ix < right; ix++ {
+				o.looks[iy*outlineCells+ix] = look
+			}
+		}
+		return nil
 	case right-left >= bottom-top:
-		o.find(left, x, top, bottom)
-		o.find(x, right, top, bottom)
-	default:
-		o.find(left, right, top, y)
-		o.find(left, right, y, bottom)
+		parts = [2][4]int{{left, x, top, bottom}, {x, right, top, bottom}}
 	}
-}
-
-// findSeams marks the cells at periodic sides. Their first points are copies from the other end of the plane.
-func (o *outliner) findSeams() {
-	columns := len(o.columns)
-	for n := range o.edges {
-		if n%columns == 0 && o.p.mesh.PeriodicColumns() || n < columns && o.p.mesh.PeriodicRows() {
-			o.edges[n] = true
+	for _, part := range parts {
+		if err := o.lookAtAreas(ctx, part[0], part[1], part[2], part[3]); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// look returns how a point of the grid looks.
-func (o *outliner) look(i, j int) look {
-	l := &o.looks[j*len(o.columns)+i]
-	if !l.known {
-		iy, ix := o.p.canonical(o.rows[j], o.columns[i])
-		*l = o.at(float64(ix), float64(iy))
+// lookAt returns how the middle of a box looks. It is also fixed where an area that is thinner passes by the middle.
+func (o *outliner) lookAt(b box, mayPass bool) uint64 {
+	s := spot{x: halfway(b.left, b.right), y: halfway(b.top, b.bottom)}
+	if o.p.fixed.node.spot(&s) != 0 || mayPass && o.passes(b, s) {
+		return fixedLook
 	}
-	return *l
+	s.branches = 0
+	o.p.coefficient.node.spot(&s)
+	return s.branches
 }
 
-// at returns how a place looks.
-func (o *outliner) at(x, y float64) look {
-	return look{true, o.p.fixed.node.spot(&spot{x: x, y: y}) != 0, o.p.coefficient.node.spot(&spot{x: x, y: y})}
-}
-
-// knot is a place where lines meet, or where a line crosses one between two neighbours of the grid.
-type knot struct {
-	x, y   float64
-	to     [4]int32 // the other ends of its lines
-	degree int      // the number of these
-	step   bool     // it lies halfway between two points, as no more is known
-}
-
-// knot adds a knot.
-func (o *outliner) knot(k knot) int32 {
-	o.knots = append(o.knots, k)
-	return int32(len(o.knots) - 1)
-}
-
-// join draws a line from one knot to another.
-func (o *outliner) join(a, b int32) {
-	for _, end := range [2][2]int32{{a, b}, {b, a}} {
-		k := &o.knots[end[0]]
-		k.to[k.degree] = end[1]
-		k.degree++
-	}
-}
-
-// bisections is how often the line between two neighbours is halved to find an edge. It lies on a multiple of twice
-// the last half then, so that an edge on such a place is exact.
-const bisections = 10
-
-// crossing returns the knot on the line from a point of the grid to the next one in the row, or else in the column; 0
-// if they look alike. On the rim of the mesh a line goes on for half a spacing, to the rim of the picture.
-func (o *outliner) crossing(i, j int, x bool) int32 {
-	next, one := [2]int{i, j + 1}, o.look(i, j)
-	if x {
-		next = [2]int{i + 1, j}
-	}
-	other := o.look(next[0], next[1])
-	if !one.differs(other) {
-		return o.thin(i, j, x, one.fixed)
-	}
-	part, values := o.p.fixed.part, one.fixed == other.fixed
-	if values {
-		part = o.p.coefficient
-	}
-	// first reports whether the place looks like the first of the two points.
-	first := func(s spot) bool {
-		v := part.node.spot(&s)
-		if !values {
-			return (v != 0) == one.fixed
-		}
-		return (float64(v*v) > float64(one.a*other.a)) == (one.a > other.a)
-	}
-	place := func(f float64) spot {
-		x, y := float64(o.columns[i]), float64(o.rows[j])
-		return spot{x: x + float64((float64(o.columns[next[0]])-x)*f), y: y + float64((float64(o.rows[next[1]])-y)*f)}
-	}
-	at, width := 0.5, 0.25
-	if part.covers() {
-		for range bisections {
-			if first(place(at)) {
-				at += width
-			} else {
-				at -= width
+// passes reports whether a fixed area lies in a box but in none of the middles of the boxes around.
+func (o *outliner) passes(b box, middle spot) bool {
+	for dy := -1.0; dy <= 1; dy++ {
+		for dx := -1.0; dx <= 1; dx++ {
+			s := spot{x: middle.x + float64(dx*(b.right-b.left)), y: middle.y + float64(dy*(b.bottom-b.top))}
+			if o.p.fixed.node.spot(&s) != 0 {
+				return false
 			}
-			width /= 2
 		}
-		at = math.RoundToEven(at/(8*width)) * (8 * width)
 	}
-	s := place(at)
-	k := o.knot(knot{x: s.x, y: s.y, step: !part.covers()})
-	rim := s
-	if x {
-		rim.y = beyond(j, o.rows)
-	} else {
-		rim.x = beyond(i, o.columns)
-	}
-	if rim != s {
-		o.join(k, o.knot(knot{x: rim.x, y: rim.y}))
-	}
-	return k
+	l := line{n: o.p.fixed.node, along: true, other: middle.y, widthless: o.p.widthless}
+	_, _, across := l.extent(b.left, b.right)
+	l.along, l.other = false, middle.x
+	_, _, down := l.extent(b.top, b.bottom)
+	return across || down
 }
 
-// thin returns the knot in the middle of a fixed area between two free points.
-func (o *outliner) thin(i, j int, x, fixed bool) int32 {
-	l := line{n: o.p.fixed.node, along: x, other: float64(o.columns[i]), widthless: o.p.widthless}
-	from, to := j, j+1
-	places := o.rows
-	if x {
-		l.other, from, to, places = float64(o.rows[j]), i, i+1, o.columns
-	}
-	if fixed || o.arrays || !l.jumps(float64(places[from]), float64(places[to])) {
-		return 0
-	}
-	first, last, ok := l.extent(float64(places[from]), float64(places[to]))
-	if !ok {
-		return 0
-	}
-	s := l.place(math.RoundToEven(halfway(first, last)*4096) / 4096) // as crossing rounds
-	return o.knot(knot{x: s.x, y: s.y})
-}
-
-// beyond returns the place of number i of a list, or half a spacing beyond an end.
-func beyond(i int, list []int) float64 {
-	switch at := float64(list[i]); i {
-	case 0:
-		return at - 0.5
-	case len(list) - 1:
-		return at + 0.5
-	default:
-		return at
-	}
-}
-
-// cells draws the lines in the cells below row j. above has the knots on their upper sides, where there was a cell
-// with an edge above, or -1 for a side without one, and gets those on the lower sides.
-func (o *outliner) cells(j int, above []int32) {
-	left := int32(0)
-	side := func(known int32, i, j int, x bool) int32 {
-		if known == 0 {
-			known = o.crossing(i, j, x)
-		}
-		return max(known, 0)
-	}
-	told := func(k int32) int32 { // what the next cell takes
-		if k == 0 {
-			return -1
-		}
-		return k
-	}
-	for i := range len(o.columns) - 1 {
-		if !o.edges[j*len(o.columns)+i] {
-			above[i], left = 0, 0
-			continue
-		}
-		top, bottom := side(above[i], i, j, true), o.crossing(i, j+1, true)
-		west, east := side(left, i, j, false), o.crossing(i+1, j, false)
-		above[i], left = told(bottom), told(east)
-		o.cell(i, j, top, bottom, west, east)
-	}
-}
-
-// cell draws the lines in a cell between the knots on its sides.
-func (o *outliner) cell(i, j int, top, bottom, west, east int32) {
-	halfway := func(a, b int32, valueA, valueB float64) float64 {
-		switch {
-		case a == 0:
-			return valueB
-		case b == 0:
-			return valueA
-		}
-		return (valueA + valueB) / 2
-	}
-	x := halfway(top, bottom, o.knots[top].x, o.knots[bottom].x)
-	y := halfway(west, east, o.knots[west].y, o.knots[east].y)
-	ends := slices.DeleteFunc([]int32{top, bottom, west, east}, func(k int32) bool { return k == 0 })
-	if len(ends) < 2 {
-		return
-	}
-	if len(ends) == 2 && ((top == 0) == (bottom == 0) || !o.corner(i, j, x, y, ends, top != 0, west != 0)) {
-		o.join(ends[0], ends[1])
-		return
-	}
-	middle := o.knot(knot{x: x, y: y})
-	for _, k := range ends {
-		o.join(middle, k)
-	}
-}
-
-// nearby is the part of a cell by which the four places around a corner lie beside it.
-const nearby = 1.0 / 128
-
-// corner reports whether edges along x and y meet at a place of a cell whose lines cross its upper side, or else the
-// lower one, and the left side, or else the right one. Steps do.
-func (o *outliner) corner(i, j int, x, y float64, ends []int32, top, left bool) bool {
-	if o.arrays {
-		return !slices.ContainsFunc(ends, func(k int32) bool { return !o.knots[k].step })
-	}
-	// The lines cut one corner of the cell off, which lies across from another one.
-	cut, across := [2]int{i + 1, j + 1}, [2]int{i, j}
-	if left {
-		cut[0], across[0] = i, i+1
-	}
-	if top {
-		cut[1], across[1] = j, j+1
-	}
-	dx := float64(nearby * float64(o.columns[cut[0]]-o.columns[across[0]]))
-	dy := float64(nearby * float64(o.rows[cut[1]]-o.rows[across[1]]))
-	in, out := o.look(cut[0], cut[1]), o.look(across[0], across[1])
-	return in.differs(out) && !in.differs(o.at(x+dx, y+dy)) && !out.differs(o.at(x-dx, y+dy)) &&
-		!out.differs(o.at(x+dx, y-dy)) && !out.differs(o.at(x-dx, y-dy))
-}
-
-// lines returns the lines between knots. Chains of them that are almost straight are one line.
+// lines returns the lines between cells that look different.
 func (o *outliner) lines() (lines [][4]float64) {
-	for _, ends := range [2]bool{true, false} { // of chains, and then what is closed
-		for at := range o.knots {
-			for k := range o.knots[at].degree {
-				if o.knots[at].to[k] != 0 && (o.knots[at].degree != 2) == ends {
-					lines = o.straighten(o.chain(int32(at), k), lines)
-				}
-			}
-		}
+	columns, rows := len(o.columns)-1, len(o.rows)-1
+	for ix := 1; ix < columns; ix++ {
+		o.runs(rows, func(iy int) bool { return o.differ(iy*columns+ix-1, iy*columns+ix) }, func(from, to int) {
+			lines = append(lines, [4]float64{o.columns[ix], o.rows[from], o.columns[ix], o.rows[to]})
+		})
+	}
+	for iy := 1; iy < rows; iy++ {
+		o.runs(columns, func(ix int) bool { return o.differ((iy-1)*columns+ix, iy*columns+ix) }, func(from, to int) {
+			lines = append(lines, [4]float64{o.columns[from], o.rows[iy], o.columns[to], o.rows[iy]})
+		})
 	}
 	return lines
 }
 
-// chain takes the knots of a chain out that begins with a line of a knot.
-func (o *outliner) chain(at int32, line int) []int32 {
-	list := []int32{at}
-	for line >= 0 {
-		next := o.knots[at].to[line]
-		back := slices.Index(o.knots[next].to[:], at)
-		o.knots[at].to[line], o.knots[next].to[back] = 0, 0
-		list, at, line = append(list, next), next, -1
-		if o.knots[at].degree == 2 {
-			line = slices.IndexFunc(o.knots[at].to[:], func(k int32) bool { return k != 0 })
+// runs calls f with the runs [from, to) of n numbers for which on is true.
+func (o *outliner) runs(n int, on func(i int) bool, f func(from, to int)) {
+	for from := 0; from < n; from++ {
+		to := from
+		for to < n && on(to) {
+			to++
 		}
+		if to > from {
+			f(from, to)
+		}
+		from = to
 	}
-	return list
 }
 
-// straighten adds the lines along a chain to a list.
-func (o *outliner) straighten(chain []int32, lines [][4]float64) [][4]float64 {
-	if last := len(chain) - 1; chain[0] == chain[last] { // it begins where its first line ends
-		n := o.reach(chain)
-		chain = slices.Concat(chain[n:], chain[1:n+1])
+// differ reports whether there is a line between two cells.
+func (o *outliner) differ(m, n int) bool {
+	one, other := o.looks[m], o.looks[n]
+	if one == other || one == fixedLook || other == fixedLook {
+		return one != other
 	}
-	for len(chain) > 1 {
-		n := o.reach(chain)
-		a, b := o.knots[chain[0]], o.knots[chain[n]]
-		if b.y < a.y || b.y == a.y && b.x < a.x {
-			a, b = b, a
-		}
-		lines, chain = append(lines, [4]float64{a.x, a.y, b.x, b.y}), chain[n:]
-	}
-	return lines
+	a, b := o.coefficient(m), o.coefficient(n)
+	return a != b && max(a, b) >= leastContrast*min(a, b)
 }
 
-// slack is how far a line may pass by the knots of its chain, in cells.
-const slack = 1.0 / 64
-
-// reach returns the number of the last knot of a chain that a line from the first one can end at.
-func (o *outliner) reach(chain []int32) int {
-	cell := [2]float64{float64(o.p.mesh.NX-1) / float64(len(o.columns)-1),
-		float64(o.p.mesh.NY-1) / float64(len(o.rows)-1)}
-	cross := func(a, b [2]float64) float64 { return float64(a[0]*b[1]) - float64(a[1]*b[0]) }
-	var right, left [2]float64 // between these directions a line passes by all knots so far
-	narrow := false
-	for i, k := range chain[1:] {
-		d := [2]float64{(o.knots[k].x - o.knots[chain[0]].x) / cell[0], (o.knots[k].y - o.knots[chain[0]].y) / cell[1]}
-		if narrow && (cross(right, d) < 0 || cross(d, left) < 0) {
-			return i
-		}
-		far := math.Sqrt(float64(d[0]*d[0]) + float64(d[1]*d[1]))
-		if far <= slack {
-			continue
-		}
-		aside := [2]float64{-float64(d[1]*slack) / far, float64(d[0]*slack) / far}
-		r, l := [2]float64{d[0] - aside[0], d[1] - aside[1]}, [2]float64{d[0] + aside[0], d[1] + aside[1]}
-		if !narrow || cross(right, r) > 0 {
-			right = r
-		}
-		if !narrow || cross(l, left) > 0 {
-			left = l
-		}
-		narrow = true
+// coefficient returns that of a cell which is not fixed.
+func (o *outliner) coefficient(n int) float64 {
+	if !o.areas {
+		return math.Float64frombits(o.looks[n])
 	}
-	return len(chain) - 1
+	ix, iy := n%outlineCells, n/outlineCells
+	return o.p.coefficient.node.spot(&spot{x: halfway(o.columns[ix], o.columns[ix+1]),
+		y: halfway(o.rows[iy], o.rows[iy+1])})
+}
+
+// evenly returns the places between the cells of a side of a length, with both ends.
+func evenly(length int) []float64 {
+	places := make([]float64, outlineCells+1)
+	for i := range places {
+		places[i] = float64(i*length) / outlineCells
+	}
+	return places
+}
+
+// between returns the places halfway between points, with one for each end.
+func between(points []int) []float64 {
+	places := make([]float64, len(points)+1)
+	for i := range points[1:] {
+		places[i+1] = float64(points[i]+points[i+1]) / 2
+	}
+	return places
 }
 
 // sides returns at most most of n numbers, evenly spread, with both ends.

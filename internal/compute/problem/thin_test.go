@@ -53,21 +53,6 @@ func TestThinPlates(t *testing.T) {
 	}
 }
 
-// The outline of an area between points is a line along it, through the middle of what crosses lines of the mesh.
-func TestOutlinesOfThinAreas(t *testing.T) {
-	for text, want := range map[string]string{
-		"abs(y-0.4) < 0.05 and x < 0.8":                        "[[0 1.60009765625 3 1.60009765625]]",
-		"x == 0.34375 and y < 0.8":                             "[[1.375 0 1.375 3]]",
-		"abs(x+y-1.0625) < 0.01":                               "[[4 0.25 0.25 4]]",
-		"abs(y-0.4) < 0.05 and x < 0.8 or abs(y-0.4) < 0.0001": "[[0 1.60009765625 4 1.60009765625]]",
-	} {
-		lines, err := open(t, config(5, 5, "float64", configs.Problem{Fixed: text})).Outlines(t.Context())
-		if got := fmt.Sprint(lines); err != nil || got != want {
-			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
-		}
-	}
-}
-
 // A strip without width in the middle between two ground planes, as wide as they are apart, lies between points. Its
 // capacitance is 4 K(k)/K(k') with k = tanh(pi/2) (S. B. Cohn, IRE Transactions MTT-2, 1954). The ends of the strip
 // make the error, which is of first order.

@@ -121,11 +121,8 @@ func lined(c, level color.RGBA) color.RGBA {
 // brightness returns from 0 to 255 how light a shade is.
 func brightness(c color.RGBA) int { return (299*int(c.R) + 587*int(c.G) + 114*int(c.B)) / 1000 }
 
-// place returns where in the pixels of a side a place i points from the first one lies.
-func (a axis) place(i float64) float64 { return (i + 0.5) * a.perPoint() }
-
 // edge returns the pixel that begins at a place i points from the first one of a side.
-func (a axis) edge(i float64) int { return int(math.Round(a.place(i))) }
+func (a axis) edge(i float64) int { return int(math.Round((i + 0.5) * a.perPoint())) }
 
 // outlines draws lines of Caption.Outlines over the mesh at r: two pixels of ink between pale ones, which are readable
 // on every shade and unlike a contour.
@@ -140,7 +137,13 @@ func (pic sheet) outlines(r image.Rectangle, s scale, lines [][4]float64) {
 		beside int // pixels on each side of a line
 	}{{pale, 2}, {dark, 1}} {
 		for _, l := range lines {
-			eachBeside(s, l, part.beside, r.Size(), func(x, y int) { mask[y*r.Dx()+x] = part.shade })
+			line := image.Rect(s.x.edge(l[0]), s.y.edge(l[1]), s.x.edge(l[2]), s.y.edge(l[3])).Inset(-part.beside)
+			line = line.Intersect(image.Rectangle{Max: r.Size()})
+			for y := line.Min.Y; y < line.Max.Y; y++ {
+				for x := line.Min.X; x < line.Max.X; x++ {
+					mask[y*r.Dx()+x] = part.shade
+				}
+			}
 		}
 	}
 	for i, shade := range mask {
@@ -150,36 +153,6 @@ func (pic sheet) outlines(r image.Rectangle, s scale, lines [][4]float64) {
 			pic.SetRGBA(x, y, paled(pic.RGBAAt(x, y)))
 		case dark:
 			pic.SetRGBA(x, y, ink)
-		}
-	}
-}
-
-// eachBeside calls f for the pixels of a picture of a size that lie within a distance of a line. One along a side of
-// the picture is drawn between pixels.
-func eachBeside(s scale, l [4]float64, distance int, size image.Point, f func(x, y int)) {
-	around := image.Rect(s.x.edge(l[0]), s.y.edge(l[1]), s.x.edge(l[2]), s.y.edge(l[3])).Inset(-distance)
-	around = around.Intersect(image.Rectangle{Max: size})
-	x0, y0, d := s.x.place(l[0]), s.y.place(l[1]), float64(distance)
-	dx, dy := s.x.place(l[2])-x0, s.y.place(l[3])-y0
-	slanted := l[0] != l[2] && l[1] != l[3]
-	for y := around.Min.Y; y < around.Max.Y; y++ {
-		from, to := around.Min.X, around.Max.X
-		py := float64(y) + 0.5 - y0
-		if slanted { // the others of the row are too far away
-			a, b := x0+float64((py-d)*dx)/dy, x0+float64((py+d)*dx)/dy
-			from = int(min(max(min(a, b)-d, float64(from)), float64(to)))
-			to = int(max(min(max(a, b)+d+1, float64(to)), float64(from)))
-		}
-		for x := from; x < to; x++ {
-			if slanted {
-				px := float64(x) + 0.5 - x0
-				along := min(max((float64(px*dx)+float64(py*dy))/(float64(dx*dx)+float64(dy*dy)), 0), 1)
-				sx, sy := px-float64(along*dx), py-float64(along*dy)
-				if float64(sx*sx)+float64(sy*sy) > float64(d*d) {
-					continue
-				}
-			}
-			f(x, y)
 		}
 	}
 }

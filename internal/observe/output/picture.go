@@ -34,7 +34,8 @@ type Caption struct {
 	Interrupted bool
 	Scale       string // ScaleAuto, ScaleLinear, ScaleLog or ScaleSqrt
 	Contours    int    // number of contour lines
-	// Outlines are lines over the field, those of problem.Outlines: x and y of both ends, in points of the mesh.
+	// Outlines are lines along x or y over the field, those of problem.Outlines: x and y of both ends, in points of the
+	// mesh.
 	Outlines [][4]float64
 }
 

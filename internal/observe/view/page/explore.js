@@ -37,6 +37,7 @@ function drawContours(c, f, bar, n, dx, dy) {
 
 // haloed strokes a path in black with a white halo, which can be seen on every colour.
 function haloed(c, path) {
+  c.lineCap = "square"; // the lines of an outline meet at their ends
   for (const [colour, width] of [["#ffffffb0", 2.5], ["#000000", 1]]) {
     c.strokeStyle = colour;
     c.lineWidth = width;
