@@ -298,8 +298,11 @@ func (p *Problem) EdgeRule() int {
 		p.coefficient.covers() && p.coefficient.node.jumps(whole) {
 		return edgeRule
 	}
-	shares := append([]share{p.density, p.absorption}, p.walls.inflows[:]...)
-	for _, s := range append(shares, p.walls.transfers[:]...) {
+	shares := []share{p.density, p.absorption}
+	for _, s := range p.sides {
+		shares = append(shares, s.inflow, s.hold)
+	}
+	for _, s := range shares {
 		if s.spread && s.node.jumps(whole) {
 			return edgeRule
 		}

@@ -93,9 +93,9 @@ func (p *Problem) inputs() (list []input) {
 			add(q.key, q.text, q.read, nil)
 		}
 	}
-	for _, q := range []part{p.left, p.right, p.top, p.bottom} {
-		if q.read != nil {
-			add(q.key, q.text, q.read, nil)
+	for _, s := range p.sides {
+		if s.read != nil {
+			add(s.key, s.text, s.read, nil)
 		}
 	}
 	if f := p.fixed.picture; f != nil {

@@ -8,8 +8,8 @@ import (
 // WallFlux returns a du/dn at a point of a Neumann or Robin wall if the field is u there: a g, or g - h u. Walls are
 // numbered in the order of solver.Walls. Nothing flows where there is no material.
 func (p *Problem) WallFlux(wall, iy, ix int, u float64) (float64, error) {
-	q := []part{p.left, p.right, p.top, p.bottom}[wall]
-	if err := p.finite(q, iy, ix, q.node.at(&span{}, iy, ix)); err != nil {
+	s := &p.sides[wall]
+	if err := p.finite(s.part, iy, ix, s.node.at(&span{}, iy, ix)); err != nil {
 		return 0, err
 	}
 	r := p.take(iy)
@@ -26,8 +26,8 @@ func (p *Problem) WallFlux(wall, iy, ix int, u float64) (float64, error) {
 		a = here.a[ix]
 	}
 	flow := p.inflow(wall, iy, ix, a)
-	if h := p.transfers[wall]; h.key != "" {
-		flow -= float64(p.alongWall(p.walls.transfers[wall], h, wall, iy, ix) * u)
+	if s.robin() {
+		flow -= float64(p.alongWall(s.hold, s.transfer, wall, iy, ix) * u)
 	}
 	return flow, nil
 }

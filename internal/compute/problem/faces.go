@@ -27,10 +27,10 @@ func (p *rows) faces(iy int) (*faces, error) {
 	if _, inside := p.between(iy + 1); inside && p.grounds.of(iy+1) == p.grounds.of(iy) {
 		iy = p.grounds.of(iy)
 	}
-	if !p.sides.has(iy) {
+	if !p.faced.has(iy) {
 		p.row = -1 // the memory of faces of the equations may be used again
 	}
-	return p.sides.at(iy, &p.idle.sides, p.newFaces)
+	return p.faced.at(iy, &p.idle.faced, p.newFaces)
 }
 
 // newFaces works out a row.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -244,7 +243,7 @@ func (p *Problem) undetermined() error {
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q: no side has values, so any constant can be "+
 		"added to a solution; give a value on a side, points in %s, problem.screening above 0, or a robin side "+
 		"with h above 0",
-		p.left.text, p.right.text, p.top.text, p.bottom.text, p.fixed.key)
+		p.sides[west].text, p.sides[east].text, p.sides[north].text, p.sides[south].text, p.fixed.key)
 }
 
 // points returns the number of points that a sweep changes if none is fixed by problem.fixed.
@@ -261,10 +260,4 @@ const leastScreening = 0x1p-42
 func (p *Problem) floating() bool {
 	return p.unfixed() && (p.numbers.screening == 0 ||
 		p.mesh.DType == solver.Float64 && 1-2*p.numbers.scale < leastScreening)
-}
-
-// unfixed reports whether no side has values.
-func (p *Problem) unfixed() bool {
-	w := p.mesh.Walls
-	return !slices.Contains([]solver.Wall{w.Left, w.Right, w.Top, w.Bottom}, solver.Dirichlet)
 }

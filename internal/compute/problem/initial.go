@@ -9,12 +9,6 @@ import (
 	"jacobi/solver"
 )
 
-// Left returns the value of column 0 in row iy, rounded to the field's type; the left wall must be fixed.
-func (p *Problem) Left(iy int) (float64, error) { return p.value(p.left, &span{}, iy, 0) }
-
-// Right returns the value of column NX-1 in row iy, rounded to the field's type; the right wall must be fixed.
-func (p *Problem) Right(iy int) (float64, error) { return p.value(p.right, &span{}, iy, p.mesh.NX-1) }
-
 // value returns q at one point, rounded to the field's type.
 func (p *Problem) value(q part, s *span, iy, ix int) (float64, error) {
 	v := q.node.at(s, iy, ix)
@@ -29,19 +23,15 @@ func (p *Problem) Row(iy int, dst []byte) error {
 		return fmt.Errorf("row %d of %d into %d bytes, not %d", iy, p.mesh.NY, len(dst), p.mesh.RowBytes())
 	}
 	size := p.mesh.DType.Size()
-	if p.mesh.Walls.Left == solver.Dirichlet {
-		v, err := p.Left(iy)
+	for k, ix := range [2]int{0, p.mesh.NX - 1} {
+		if !p.wallColumn(ix) {
+			continue
+		}
+		v, err := p.value(p.sides[k].part, &span{}, iy, ix)
 		if err != nil {
 			return err
 		}
-		p.put(dst[:size], v)
-	}
-	if p.mesh.Walls.Right == solver.Dirichlet {
-		v, err := p.Right(iy)
-		if err != nil {
-			return err
-		}
-		p.put(dst[len(dst)-size:], v)
+		p.put(dst[ix*size:][:size], v)
 	}
 	q, from := p.inner(iy)
 	lo, hi := p.mesh.InteriorColumns()
@@ -79,10 +69,10 @@ func (p *Problem) Row(iy int, dst []byte) error {
 // evaluate the part.
 func (p *Problem) inner(iy int) (part, int) {
 	switch {
-	case iy == 0 && p.mesh.Walls.Top == solver.Dirichlet:
-		return p.top, iy
-	case iy == p.mesh.NY-1 && p.mesh.Walls.Bottom == solver.Dirichlet:
-		return p.bottom, iy
+	case iy == 0 && p.wallRow(iy):
+		return p.sides[north].part, iy
+	case p.wallRow(iy):
+		return p.sides[south].part, iy
 	}
 	canonical, _ := p.mesh.Canonical(iy)
 	return p.initial, canonical

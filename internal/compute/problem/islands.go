@@ -62,7 +62,7 @@ func (t *Tally) merge(o Tally) {
 // add adds a whole part, and returns what becomes of it if it is not driven.
 func (t *Tally) add(g *Part, leastHold float64) int32 {
 	t.Touched |= g.Sides
-	for _, side := range []int{0, 2} {
+	for _, side := range []int{west, north} {
 		if both := sideBit(side) | sideBit(side+1); g.Sides&both == both {
 			t.Joined |= sideBit(side)
 		}
@@ -395,10 +395,9 @@ func (v *Islands) holds() bool {
 // apart returns the pairs of opposite sides with values or heat transfers that no part of the material joins. With
 // fixed points inside there are none: they may be what conducts.
 func (p *Problem) apart() (pairs [][2]string) {
-	w := p.mesh.Walls
-	walls, names := [4]solver.Wall{w.Left, w.Right, w.Top, w.Bottom}, [4]string{"left", "right", "top", "bottom"}
-	given := func(side int) bool { return walls[side] == solver.Dirichlet || p.transfers[side].key != "" }
-	for _, side := range []int{0, 2} {
+	names := [4]string{"left", "right", "top", "bottom"}
+	given := func(k int) bool { return p.sides[k].wall == solver.Dirichlet || p.sides[k].robin() }
+	for _, side := range []int{west, north} {
 		if p.porous && p.fixed.none() && given(side) && given(side+1) && p.islands.Joined&sideBit(side) == 0 {
 			pairs = append(pairs, [2]string{names[side], names[side+1]})
 		}

@@ -30,15 +30,6 @@ type Surplus struct {
 // balanced is the most of TakenOff.Relative that rounding explains.
 const balanced = 1e-12
 
-// findLoose finds out whether the problem is loose: whether nothing determines the constant of a solution. Points of
-// problem.fixed that are none on this mesh are a mistake.
-func (p *Problem) findLoose() {
-	p.loose = p.unfixed() && p.fixed.none() && p.screening.zero()
-	for _, t := range p.transfers {
-		p.loose = p.loose && (t.key == "" || t.zero())
-	}
-}
-
 // checkLoose refuses a loose problem for a method that does not solve it.
 func (p *Problem) checkLoose() error {
 	if s := p.config.Solver; p.loose && !s.Entry().Levels {
@@ -52,8 +43,8 @@ func (p *Problem) checkLoose() error {
 // undriven refuses a loose problem whose solution is 0.
 func (p *Problem) undriven() error {
 	return fmt.Errorf("problem.left %q, right %q, top %q, bottom %q, source %q: no side has values and nothing flows "+
-		"in, so the field would be 0 everywhere; give a source, a flux or a value on a side", p.left.text,
-		p.right.text, p.top.text, p.bottom.text, p.source.text)
+		"in, so the field would be 0 everywhere; give a source, a flux or a value on a side", p.sides[west].text,
+		p.sides[east].text, p.sides[north].text, p.sides[south].text, p.source.text)
 }
 
 // Totals are exact sums over the free points of rows of a loose problem, each counted as often as quarters of a cell
@@ -137,7 +128,6 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 			return 0, err
 		}
 	}
-	w, m := p.mesh.Walls, p.mesh
 	a, diagonal := p.a, p.Diagonal()
 	for ix := lo; ix < hi; ix++ {
 		if st != nil {
@@ -148,15 +138,10 @@ func (p *Problem) eachInflow(iy int, f func(float64)) (inverse float64, err erro
 		}
 		inverse = max(inverse, p.turn.radius(p.middle(iy, ix, 0, 0))/diagonal)
 		f(float64(source[ix-lo] * float64(p.quarters(iy, ix))))
-		for k, side := range [...]struct {
-			wall    solver.Wall
-			on      bool
-			spacing float64
-		}{{w.Left, ix == 0, p.numbers.hx}, {w.Right, ix == m.NX-1, p.numbers.hx},
-			{w.Top, iy == 0, p.numbers.hy}, {w.Bottom, iy == m.NY-1, p.numbers.hy}} {
-			if side.on && side.wall == solver.Neumann {
+		for k := range p.sides {
+			if p.onNeumann(k, iy, ix) {
 				quarters := float64(p.inMesh(iy, ix) * p.turn.steps(p.middleOfWall(k, iy, ix)))
-				f(float64(float64(2*p.inflow(k, iy, ix, a)) / side.spacing * quarters))
+				f(float64(float64(2*p.inflow(k, iy, ix, a)) / p.spacing(k) * quarters))
 			}
 		}
 	}
@@ -170,12 +155,11 @@ func (p *Problem) quarters(iy, ix int) int64 {
 
 // inMesh returns how many quarters of a cell belong to a point: 4, or fewer on Neumann walls.
 func (p *Problem) inMesh(iy, ix int) int64 {
-	w, m, n := p.mesh.Walls, p.mesh, int64(4)
-	if ix == 0 && w.Left == solver.Neumann || ix == m.NX-1 && w.Right == solver.Neumann {
-		n /= 2
-	}
-	if iy == 0 && w.Top == solver.Neumann || iy == m.NY-1 && w.Bottom == solver.Neumann {
-		n /= 2
+	n := int64(4)
+	for k := range p.sides {
+		if p.onNeumann(k, iy, ix) {
+			n /= 2
+		}
 	}
 	return n
 }

@@ -55,62 +55,53 @@ func (p *Problem) eachFree(iy int, f func(from, to int)) error {
 // MaxGuess returns the largest absolute value of the initial field at the points of rows [lo, hi) that a sweep updates,
 // and of the given rows at the others. It stops when ctx ends.
 func (p *Problem) MaxGuess(ctx context.Context, lo, hi int) (guess, data float64, err error) {
-	if p.initial.constant() && (p.initial.zero() || !p.stays()) {
-		return p.maxConstant(ctx, lo, hi)
+	if !p.initial.constant() || !p.initial.zero() && p.stays() {
+		return p.maxRows(ctx, spread(lo, hi, hi-lo))
 	}
+	// Rows of the interior differ at most in their walls.
+	walls, err := p.maxColumns(ctx, lo, hi)
+	if err != nil {
+		return 0, 0, err
+	}
+	var rows []int
+	for _, iy := range []int{0, p.mesh.NY - 1, max(lo, p.mesh.Interior().Lo)} {
+		if iy >= lo && iy < hi {
+			rows = append(rows, iy)
+		}
+	}
+	guess, data, err = p.maxRows(ctx, rows)
+	return guess, max(data, walls), err
+}
+
+// maxRows is MaxGuess for some rows.
+func (p *Problem) maxRows(ctx context.Context, rows []int) (guess, data float64, err error) {
 	type largest struct{ guess, data float64 }
-	rows := make([]largest, max(0, hi-lo))
+	most := make([]largest, len(rows))
 	err = parallel.Each(len(rows), func(i int) error {
-		if err := ended(ctx); err != nil {
+		iy, m := rows[i], &most[i]
+		if err := ended(ctx); err != nil || i > 0 && iy == rows[i-1]+1 && (Masked{p}).RowRepeats(iy) {
 			return err
 		}
-		if i > 0 && (Masked{p}).RowRepeats(lo+i) {
-			return nil
-		}
 		row := make([]byte, p.mesh.RowBytes())
-		if err := p.Row(lo+i, row); err != nil {
+		if err := p.Row(iy, row); err != nil {
 			return err
 		}
 		values := make([]float64, p.mesh.NX)
 		p.mesh.DType.Decode(values, row)
-		if err := p.eachFree(lo+i, func(from, to int) {
+		if err := p.eachFree(iy, func(from, to int) {
 			for x := from; x < to; x++ {
-				rows[i].guess, values[x] = max(rows[i].guess, math.Abs(values[x])), 0
+				m.guess, values[x] = max(m.guess, math.Abs(values[x])), 0
 			}
 		}); err != nil {
 			return err
 		}
 		for _, v := range values {
-			rows[i].data = max(rows[i].data, math.Abs(v))
+			m.data = max(m.data, math.Abs(v))
 		}
 		return nil
 	})
-	for _, r := range rows {
-		guess, data = max(guess, r.guess), max(data, r.data)
+	for _, m := range most {
+		guess, data = max(guess, m.guess), max(data, m.data)
 	}
 	return guess, data, err
-}
-
-// maxConstant is MaxGuess for a constant initial field, which is 0 if there are points that stay.
-func (p *Problem) maxConstant(ctx context.Context, lo, hi int) (guess, data float64, err error) {
-	interior := p.mesh.Interior()
-	if max(lo, interior.Lo) < min(hi, interior.Hi) {
-		if guess, err = p.maxInner(ctx, interior.Lo); err != nil {
-			return 0, 0, err
-		}
-	}
-	if data, err = p.maxColumns(ctx, lo, hi); err != nil {
-		return 0, 0, err
-	}
-	for _, iy := range []int{0, p.mesh.NY - 1} {
-		if iy < lo || iy >= hi || !p.fixedWallRow(iy) || p.mesh.PeriodicRows() {
-			continue
-		}
-		m, err := p.maxInner(ctx, iy)
-		if err != nil {
-			return 0, 0, err
-		}
-		data = max(data, m)
-	}
-	return guess, data, nil
 }

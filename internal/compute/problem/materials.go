@@ -3,18 +3,15 @@ package problem
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"jacobi/configs"
 	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
-// materials are the coefficient a and the screening k2 of -div(a grad u) + k2 u = f, and the heat transfers h of Robin
-// walls.
+// materials are the coefficient a and the screening k2 of -div(a grad u) + k2 u = f, and what follows from them.
 type materials struct {
 	coefficient, screening part
-	transfers              [4]part // in the order of solver.Walls, 0 for flux(q); without a key for other walls
 	weighted               bool    // points have weights of their own
 	a                      float64 // the coefficient, if they have none
 	unit                   int     // see SetMaxima
@@ -23,10 +20,9 @@ type materials struct {
 	idle                   idleRows
 	edges                  edgeCache[edged]
 	crossings              edgeCache[crossing]
-	porous                 bool  // see Porous
-	widthless              bool  // fixed areas may be lines without width
-	density, absorption    share // of the source and the screening
-	walls                  wallShares
+	porous                 bool   // see Porous
+	widthless              bool   // fixed areas may be lines without width
+	density, absorption    share  // of the source and the screening
 	stencils, grounds      firsts // of the rows of a weighted problem
 }
 
@@ -34,11 +30,8 @@ type materials struct {
 // since only those of a weighted operator leave out what is fixed. If they have none, a divides f and k2, and the
 // equation is that of numbers.
 func (p *Problem) weigh(g configs.Grid) (err error) {
-	p.weighted = p.turn.on || !p.coefficient.constant() || !p.screening.constant() || p.Areas() ||
+	p.weighted = p.turn.on || !p.coefficient.constant() || !p.screening.constant() || p.Areas() || p.transfers() ||
 		!p.fixed.none() && p.config.Solver.Entry().Levels
-	for _, t := range p.transfers {
-		p.weighted = p.weighted || t.key != "" && !t.zero()
-	}
 	p.porous = !p.coefficient.constant()
 	if p.porous && p.coefficient.covers() {
 		whole := p.coefficient.node.limit(box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)})
@@ -57,10 +50,11 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 			return fmt.Errorf("%s %q: %v; %s", p.screening.key, p.screening.text, k2, screeningAllowed)
 		}
 	}
-	p.findLoose()
+	// Nothing determines the constant of a loose problem. Points of problem.fixed that are none on this mesh are a mistake.
+	p.loose = p.unfixed() && p.fixed.none() && p.screening.zero() && !p.transfers()
 	p.widthless = p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text)
 	p.density, p.absorption = p.shareOf(p.source), p.shareOf(p.screening)
-	p.shareWalls()
+	p.shareSides()
 	if p.weighted {
 		p.findRepeats()
 		return nil
@@ -254,73 +248,8 @@ func (p *Problem) OutsideRow(iy int, dst []bool) error {
 
 // wallColumn reports whether column ix is that of a fixed wall.
 func (p *Problem) wallColumn(ix int) bool {
-	w := p.mesh.Walls
-	return ix == 0 && w.Left == solver.Dirichlet || ix == p.mesh.NX-1 && w.Right == solver.Dirichlet
-}
-
-// sideWarnings returns a line for each side whose values have no effect, since it has no material, and for each
-// neumann(g) that is no flux. Sides of 0 need none: they are those of a domain that is drawn within the rectangle.
-func (p *Problem) sideWarnings() (lines []string) {
-	if p.faulty {
-		return nil
-	}
-	w, right, bottom := p.mesh.Walls, p.mesh.NX-1, p.mesh.NY-1
-	for i, side := range []struct {
-		wall               solver.Wall
-		value              part
-		iy, ix, endY, endX int // its first and last point
-	}{{w.Left, p.left, 0, 0, bottom, 0}, {w.Right, p.right, 0, right, bottom, right}, {w.Top, p.top, 0, 0, 0, right},
-		{w.Bottom, p.bottom, bottom, 0, bottom, right}} {
-		if side.wall == solver.Neumann && p.transfers[i].key == "" && !side.value.zero() {
-			lines = append(lines, p.noFlux(side.value, side.iy, side.ix, side.endY, side.endX)...)
-		}
-		if side.wall != solver.Dirichlet || side.value.text == "0" || !p.Porous() {
-			continue
-		}
-		material := false
-		for iy := side.iy; iy <= side.endY && !material; iy++ {
-			material = p.materialIn(iy, side.ix, side.endX)
-		}
-		if !material {
-			lines = append(lines, fmt.Sprintf("%s %q: the coefficient is 0 along the whole side, so its values "+
-				"have no effect", side.value.key, side.value.text))
-		}
-	}
-	return lines
-}
-
-// noFlux returns a line if the derivative of a side, from its first to its last point, is not what flows in.
-func (p *Problem) noFlux(side part, iy, ix, endY, endX int) []string {
-	if p.coefficient.constant() && p.coefficientAt(iy, ix) == 1 {
-		return nil
-	}
-	for ; iy <= endY; iy++ {
-		for ix := ix; ix <= endX; ix++ {
-			a, g := p.coefficientAt(iy, ix), side.node.at(&span{}, iy, ix)
-			if a-a == 0 && a != 0 && a != 1 && g != 0 {
-				return []string{fmt.Sprintf("%s %q: it gives du/dn, not the flux a du/dn, which is %.4g at %s, where "+
-					"the coefficient is %.4g; flux(q) gives a du/dn = q", side.key, side.text, float64(a*g),
-					p.where(iy, ix), a)}
-			}
-		}
-	}
-	return nil
-}
-
-// materialIn reports whether there may be material in row iy from column first to column last. A fixed area has the
-// coefficient beside it.
-func (p *Problem) materialIn(iy, first, last int) bool {
-	for ix := first; ix <= last; ix++ {
-		if p.coefficientAt(iy, ix) != 0 {
-			return true
-		}
-	}
-	if !p.Areas() {
-		return false
-	}
-	fixed := make([]bool, p.mesh.NX)
-	err := p.GivenRow(iy, fixed)
-	return err != nil || slices.Contains(fixed[first:last+1], true)
+	return ix == 0 && p.sides[west].wall == solver.Dirichlet ||
+		ix == p.mesh.NX-1 && p.sides[east].wall == solver.Dirichlet
 }
 
 // coefficientAt returns the coefficient at a point, or NaN where it cannot be read.

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"jacobi/solver"
@@ -35,13 +36,8 @@ func (p *Problem) general() bool { return !p.numbers.unit() || p.sourced() }
 
 // sourced reports whether the operator has a source. A weighted one always does.
 func (p *Problem) sourced() bool {
-	if p.weighted {
-		return true
-	}
-	w := p.mesh.Walls
-	driven := func(wall solver.Wall, g part) bool { return wall == solver.Neumann && !g.zero() }
-	return !p.source.zero() || driven(w.Left, p.left) || driven(w.Right, p.right) || driven(w.Top, p.top) ||
-		driven(w.Bottom, p.bottom)
+	return p.weighted || !p.source.zero() ||
+		slices.ContainsFunc(p.sides[:], func(s side) bool { return s.wall == solver.Neumann && !s.zero() })
 }
 
 // Spacings returns the distances between neighbouring columns and rows, in the unit of grid.width.
@@ -118,45 +114,22 @@ func (p *rows) sourceSpan(iy, col int, dst []float64) error {
 		}
 		dst[i] = float64(f * p.numbers.perSource)
 	}
-	m := p.mesh
-	var g [1]float64
-	for k, side := range []struct {
-		wall   solver.Wall
-		part   part
-		column int
-	}{{m.Walls.Left, p.left, 0}, {m.Walls.Right, p.right, m.NX - 1}} {
-		if i := side.column - col; side.wall == solver.Neumann && i >= 0 && i < len(dst) {
-			g[0] = p.alongWall(p.walls.inflows[k], side.part, k, iy, side.column)
-			if err := p.finite(side.part, iy, side.column, g[0]); err != nil {
+	for k := range p.sides {
+		side, per := &p.sides[k], p.numbers.perX
+		if k >= north {
+			per = p.numbers.perY
+		}
+		lo, hi := p.columnsOn(k, iy)
+		for ix := max(lo, col); ix < min(hi, col+len(dst)) && side.wall == solver.Neumann; ix++ {
+			g := p.alongWall(side.inflow, side.part, k, iy, ix)
+			if err := p.finite(side.part, iy, ix, g); err != nil {
 				return err
 			}
-			dst[i] += float64(p.derivative(k, g[0]) * p.numbers.perX)
-		}
-	}
-	for k, side := range []struct {
-		wall solver.Wall
-		part part
-		row  int
-	}{{m.Walls.Top, p.top, 0}, {m.Walls.Bottom, p.bottom, m.NY - 1}} {
-		if side.wall != solver.Neumann || iy != side.row {
-			continue
-		}
-		t := s.temp(len(dst))
-		s.row, s.col = iy, col
-		side.part.node.fill(s, t)
-		along := line{n: side.part.node, along: true, other: float64(iy)}
-		jumps := p.walls.inflows[2+k].spread && along.jumps(max(0, float64(col)-0.5), float64(col+len(t)))
-		for i, v := range t {
-			if jumps {
-				v = p.alongWall(p.walls.inflows[2+k], side.part, 2+k, iy, col+i)
+			if side.robin() { // a du/dn
+				g /= p.a
 			}
-			if err := p.finite(side.part, iy, col+i, v); err != nil {
-				s.release()
-				return err
-			}
-			dst[i] += float64(p.derivative(2+k, v) * p.numbers.perY)
+			dst[ix-col] += float64(g * per)
 		}
-		s.release()
 	}
 	for i, b := range dst {
 		if r := p.round(b); r-r != 0 { // NaN or infinite
@@ -164,14 +137,6 @@ func (p *rows) sourceSpan(iy, col int, dst []float64) error {
 		}
 	}
 	return nil
-}
-
-// derivative returns du/dn at a wall from what the wall is given: this, or the flux a du/dn.
-func (p *Problem) derivative(wall int, given float64) float64 {
-	if p.transfers[wall].key != "" {
-		given /= p.a
-	}
-	return given
 }
 
 // tooLarge refuses an equation that is not finite in the field's type. It names what adds to it.
@@ -185,17 +150,15 @@ func (p *Problem) tooLarge(iy, ix int) error {
 
 // drivers names what may add something to the equation of a point: the source, and the walls on which it lies.
 func (p *Problem) drivers(iy, ix int) string {
-	w, m := p.mesh.Walls, p.mesh
 	var causes []string
-	for _, c := range []struct {
-		part part
-		adds bool
-	}{{p.source, !p.source.zero()},
-		{p.left, w.Left == solver.Neumann && ix == 0}, {p.right, w.Right == solver.Neumann && ix == m.NX-1},
-		{p.top, w.Top == solver.Neumann && iy == 0}, {p.bottom, w.Bottom == solver.Neumann && iy == m.NY-1}} {
-		if c.adds {
-			causes = append(causes, fmt.Sprintf("%s %q", c.part.key, c.part.text))
+	add := func(q part, adds bool) {
+		if adds {
+			causes = append(causes, fmt.Sprintf("%s %q", q.key, q.text))
 		}
+	}
+	add(p.source, !p.source.zero())
+	for k, s := range p.sides {
+		add(s.part, p.onNeumann(k, iy, ix))
 	}
 	return strings.Join(causes, ", ")
 }

@@ -58,7 +58,7 @@ const fixedLook = math.MaxUint64
 // lookAtPoints looks at evenly spread points.
 func (o *outliner) lookAtPoints(ctx context.Context) error {
 	mesh := o.p.mesh
-	columns, rows := sides(mesh.NX, outlineRows), sides(mesh.NY, min(outlineRows, max(2, outlinePoints/mesh.NX)))
+	columns, rows := spread(0, mesh.NX, outlineRows), spread(0, mesh.NY, min(outlineRows, max(2, outlinePoints/mesh.NX)))
 	o.columns, o.rows = between(columns), between(rows)
 	r := o.p.take(0)
 	defer o.p.give(r)
@@ -206,13 +206,4 @@ func between(points []int) []float64 {
 		places[i+1] = float64(points[i]+points[i+1]) / 2
 	}
 	return places
-}
-
-// sides returns at most most of n numbers, evenly spread, with both ends.
-func sides(n, most int) []int {
-	list := make([]int, min(n, most))
-	for i := range list {
-		list[i] = i * (n - 1) / (len(list) - 1)
-	}
-	return list
 }

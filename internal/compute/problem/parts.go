@@ -79,17 +79,17 @@ func (p *Problem) runsOf(iy int, st *stencil, held []bool) (runs []run) {
 // sidesOf returns the sides with values or heat transfers that a run touches.
 func (p *Problem) sidesOf(iy int, r run, st *stencil) (sides uint8) {
 	lo, hi := p.mesh.InteriorColumns()
-	in, w := p.mesh.Interior(), p.mesh.Walls
-	touch := func(side int, wall solver.Wall, on bool, face float64) {
-		if on && (p.transfers[side].key != "" || wall == solver.Dirichlet && face > 0) {
-			sides |= sideBit(side)
+	in := p.mesh.Interior()
+	touch := func(k int, on bool, face float64) {
+		if s := &p.sides[k]; on && (s.robin() || s.wall == solver.Dirichlet && face > 0) {
+			sides |= sideBit(k)
 		}
 	}
-	touch(0, w.Left, r.lo == lo, st.east[0])
-	touch(1, w.Right, r.hi == hi, st.east[max(0, hi-1)])
+	touch(west, r.lo == lo, st.east[0])
+	touch(east, r.hi == hi, st.east[max(0, hi-1)])
 	for ix := r.lo; ix < r.hi && (iy == in.Lo || iy == in.Hi-1); ix++ {
-		touch(2, w.Top, iy == in.Lo, st.above.south[ix])
-		touch(3, w.Bottom, iy == in.Hi-1, st.south[ix])
+		touch(north, iy == in.Lo, st.above.south[ix])
+		touch(south, iy == in.Hi-1, st.south[ix])
 	}
 	return sides
 }

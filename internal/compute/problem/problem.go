@@ -24,16 +24,15 @@ type Problem struct {
 	mesh solver.Mesh
 	name string
 
-	// Of a Neumann wall its outward derivative, of a Robin wall g; unused if the wall is periodic.
-	left, right, top, bottom part
-	initial                  part
-	source                   part    // the right-hand side f
-	turn                     turn    // around grid.axis
-	numbers                  numbers // without screening if points have weights of their own
+	sides   [4]side
+	initial part
+	source  part    // the right-hand side f
+	turn    turn    // around grid.axis
+	numbers numbers // without screening if points have weights of their own
 	materials
 	fixed   fixedPoints
 	islands *Islands  // nil before they are settled, and without any
-	loose   bool      // see findLoose
+	loose   bool      // see weigh
 	taken   *Surplus  // nil before TakeOff, and where nothing is
 	patches [][]patch // of islands, by row
 	drawing *drawing  // nil without one
@@ -134,25 +133,23 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 			faults = append(faults, fmt.Errorf("%s %q: %w", key, text, def.Missing(err)))
 		}
 	}
-	for i, side := range []struct {
-		part      *part
-		key, text string
-	}{{&p.left, "problem.left", def.Left}, {&p.right, "problem.right", def.Right}, {&p.top, "problem.top", def.Top},
-		{&p.bottom, "problem.bottom", def.Bottom}} {
-		*side.part = part{key: side.key, text: side.text}
-		s, err := configs.ParseSide(side.text)
+	for k, text := range [4]string{def.Left, def.Right, def.Top, def.Bottom} {
+		side := &p.sides[k]
+		side.part = part{key: [4]string{"problem.left", "problem.right", "problem.top", "problem.bottom"}[k], text: text}
+		s, err := configs.ParseSide(text)
+		side.wall = s.Wall
 		switch {
 		case err != nil || s.Wall == solver.Periodic:
 		case s.Wall == solver.Dirichlet && hasSuffix(s.Text, ".npy"):
-			err = p.openSide(side.part, i < 2)
+			err = p.openSide(&side.part, k < north)
 		default:
-			side.part.node, err = p.number(s.Text, sidesTake)
+			side.node, err = p.number(s.Text, sidesTake)
 		}
 		if err == nil && s.Transfer != "" {
-			p.transfers[i] = part{key: side.key, text: side.text}
-			p.transfers[i].node, err = p.number(s.Transfer, sidesTake)
+			side.transfer = part{key: side.key, text: text}
+			side.transfer.node, err = p.number(s.Transfer, sidesTake)
 		}
-		fault(side.key, side.text, err)
+		fault(side.key, text, err)
 	}
 	for _, input := range []struct {
 		part      *part
@@ -305,7 +302,31 @@ func (p *Problem) Close() error {
 	return errors.Join(errs...)
 }
 
-// readable returns the parts that may be arrays in files.
+// Bound says which input belongs to the points of this mesh, so that the problem has no other mesh; "" if none does. An
+// initial field that gives no point its value does not count.
+func (p *Problem) Bound() string {
+	parts := p.readable()
+	if !p.InitialHolds() {
+		parts = parts[1:]
+	}
+	for k := range p.sides {
+		parts = append(parts, &p.sides[k].part, &p.sides[k].transfer)
+	}
+	for _, q := range parts {
+		switch {
+		case q.file != nil || q.read != nil:
+			return fmt.Sprintf("%s %q is an array on this mesh", q.key, q.text)
+		case q.node.indexed:
+			return fmt.Sprintf("%s %q counts points", q.key, q.text)
+		}
+	}
+	return ""
+}
+
+// InitialHolds reports whether points keep values of problem.initial.
+func (p *Problem) InitialHolds() bool { return !p.fixed.none() }
+
+// readable returns the parts that may be arrays in files, problem.initial first.
 func (p *Problem) readable() []*part {
 	return []*part{&p.initial, &p.source, &p.fixed.part, &p.coefficient, &p.screening}
 }

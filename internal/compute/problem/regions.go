@@ -87,8 +87,7 @@ func (p *Problem) checkFloating() error {
 	held := slices.ContainsFunc(p.regions.list, func(r configs.Region) bool {
 		return r.Value != nil && r.Floating == nil
 	})
-	transfers := slices.ContainsFunc(p.transfers[:], func(h part) bool { return h.key != "" && !h.zero() })
-	if !floats || held || transfers || !p.unfixed() || !p.screening.zero() {
+	if !floats || held || p.transfers() || !p.unfixed() || !p.screening.zero() {
 		return nil
 	}
 	return fmt.Errorf("%s: all regions are floating and no side has values, so any constant can be added to a "+

@@ -21,9 +21,9 @@ func (p *Problem) sameFixed(iy int) bool {
 
 // sameSides reports whether the values of left and right walls of a kind in row iy are known to be those of row iy-1.
 func (p *Problem) sameSides(kind solver.Wall) bool {
-	w := p.mesh.Walls
-	return (w.Left != kind || !p.left.node.onY && !p.transfers[0].node.onY) &&
-		(w.Right != kind || !p.right.node.onY && !p.transfers[1].node.onY)
+	return !slices.ContainsFunc(p.sides[:north], func(s side) bool {
+		return s.wall == kind && (s.node.onY || s.transfer.node.onY)
+	})
 }
 
 // between reports whether row iy and the one above are neighbours inside the mesh, and returns row iy of the interior

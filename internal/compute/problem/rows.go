@@ -15,7 +15,7 @@ type rows struct {
 	ground    recent[material]
 	outsides  recent[[]bool]
 	frees     recent[[]bool]
-	sides     recent[faces]
+	faced     recent[faces]
 	equations stencil
 	row       int // of equations; -1 for none
 }
@@ -29,7 +29,7 @@ type idleRows struct {
 	grounds  sharing[material]
 	outsides sharing[[]bool]
 	frees    sharing[[]bool]
-	sides    sharing[faces]
+	faced    sharing[faces]
 }
 
 // stride is how many rows further a goroutine mostly goes on.

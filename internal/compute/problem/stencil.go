@@ -114,7 +114,7 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
-	robin := slices.ContainsFunc(p.transfers[:], func(t part) bool { return t.key != "" })
+	robin := slices.ContainsFunc(p.sides[:], func(s side) bool { return s.robin() })
 	if st.lifted() || st.pins() || robin || p.turn.on || !p.screening.zero() {
 		err = p.addHolds(iy, st)
 	}
@@ -270,43 +270,29 @@ func (p *Problem) barrier(iy int, st *stencil) (weakest float64, open bool) {
 // wallTerms adds what Neumann and Robin walls contribute to rhs in st.b, and what Robin walls contribute to D in
 // st.diagonal.
 func (p *Problem) wallTerms(iy int, st *stencil, here *material) error {
-	w, last := p.mesh.Walls, p.mesh.NX-1
-	for i, side := range []struct {
-		wall solver.Wall
-		part part
-		on   bool
-	}{{w.Left, p.left, true}, {w.Right, p.right, true}, {w.Top, p.top, iy == 0},
-		{w.Bottom, p.bottom, iy == p.mesh.NY-1}} {
-		if side.wall != solver.Neumann || !side.on {
-			continue
-		}
-		from, to, spacing := 0, p.mesh.NX, p.numbers.hy
-		if i < 2 {
-			from, spacing = i*last, p.numbers.hx
-			to = from + 1
-		}
-		s := &span{}
-		for ix := from; ix < to; ix++ {
+	s := &span{}
+	for k := range p.sides {
+		side, spacing := &p.sides[k], p.spacing(k)
+		for ix, end := p.columnsOn(k, iy); ix < end && side.wall == solver.Neumann; ix++ {
 			if !st.free[ix] {
 				continue
 			}
-			if g := side.part.node.at(s, iy, ix); g-g != 0 {
+			if g := side.node.at(s, iy, ix); g-g != 0 {
 				return p.finite(side.part, iy, ix, g)
 			}
-			g := p.inflow(i, iy, ix, here.a[ix])
-			r := p.wallRadius(i, iy, ix)
+			g := p.inflow(k, iy, ix, here.a[ix])
+			r := p.wallRadius(k, iy, ix)
 			st.b[ix] += float64(float64(2*g) / spacing * r)
-			transfer := p.transfers[i]
-			if transfer.key == "" {
+			if !side.robin() {
 				continue
 			}
-			h := p.alongWall(p.walls.transfers[i], transfer, i, iy, ix)
+			h := p.alongWall(side.hold, side.transfer, k, iy, ix)
 			least := h
 			if here.a[ix] != 0 { // the mean along the wall may hide it
-				least = min(h, transfer.node.at(s, iy, ix))
+				least = min(h, side.transfer.node.at(s, iy, ix))
 			}
 			if !(least >= 0) || math.IsInf(h, 1) {
-				return p.refuse(transfer, iy, ix, fmt.Sprintf("%v; %s", least, transferAllowed))
+				return p.refuse(side.transfer, iy, ix, fmt.Sprintf("%v; %s", least, transferAllowed))
 			}
 			st.diagonal[ix] += float64(float64(2*h) / spacing * r)
 		}
@@ -352,6 +338,6 @@ func (p *rows) heldIn(iy int, st *stencil, here *material) ([]bool, error) {
 
 // wallRow reports whether row iy is that of a fixed wall. Rows beyond the mesh are none.
 func (p *Problem) wallRow(iy int) bool {
-	w := p.mesh.Walls
-	return iy == 0 && w.Top == solver.Dirichlet || iy == p.mesh.NY-1 && w.Bottom == solver.Dirichlet
+	return iy == 0 && p.sides[north].wall == solver.Dirichlet ||
+		iy == p.mesh.NY-1 && p.sides[south].wall == solver.Dirichlet
 }

@@ -156,14 +156,6 @@ func (p *Problem) valueAt(at spot, region, iy, ix int) (v float64, err error) {
 	return p.round(v), err
 }
 
-// The directions of the neighbours of a point.
-const (
-	west = iota
-	east
-	north
-	south
-)
-
 // eachPin calls f with what fixed areas in the faces of a point of row iy are to it, by the direction of the face: the
 // coefficient to the area, the square of the spacing, over r with grid.axis, and the value.
 func (p *Problem) eachPin(st *stencil, iy, ix int, f func(direction int, c, h2, u float64)) {

@@ -52,9 +52,8 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 // dst, in units of a times unit, a power of two: half on a Neumann or Robin wall, and a quarter where two of them meet.
 // The diagonal of a point that no sweep updates is 0.
 func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, unit float64, dst []float64) {
-	w, hx, hy := p.mesh.Walls, p.numbers.hx, p.numbers.hy
-	across := 1.0
-	if iy == 0 && w.Top == solver.Neumann || iy == p.mesh.NY-1 && w.Bottom == solver.Neumann {
+	hx, hy, across := p.numbers.hx, p.numbers.hy, 1.0
+	if p.onNeumann(north, iy, 0) || p.onNeumann(south, iy, 0) {
 		across = 0.5
 	}
 	from := st.diagonal
@@ -68,12 +67,9 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, unit float
 		from, across = st.alongY, 1
 	}
 	rowmath.Scale(dst, from[col:], across, hx, hy, unit)
-	for _, side := range []struct {
-		wall   solver.Wall
-		column int
-	}{{w.Left, 0}, {w.Right, p.mesh.NX - 1}} {
-		if i := side.column - col; side.wall == solver.Neumann && k != solver.EastFace && i >= 0 && i < len(dst) {
-			dst[i] = float64(float64(float64(from[side.column]*across*0.5)*hx)*hy) * unit
+	for side, ix := range [2]int{0, p.mesh.NX - 1} {
+		if i := ix - col; p.onNeumann(side, iy, ix) && k != solver.EastFace && i >= 0 && i < len(dst) {
+			dst[i] = float64(float64(float64(from[ix]*across*0.5)*hx)*hy) * unit
 		}
 	}
 }
