@@ -395,11 +395,10 @@ func (v *Islands) holds() bool {
 // apart returns the pairs of opposite sides with values or heat transfers that no part of the material joins. With
 // fixed points inside there are none: they may be what conducts.
 func (p *Problem) apart() (pairs [][2]string) {
-	names := [4]string{"left", "right", "top", "bottom"}
 	given := func(k int) bool { return p.sides[k].wall == solver.Dirichlet || p.sides[k].robin() }
 	for _, side := range []int{west, north} {
 		if p.porous && p.fixed.none() && given(side) && given(side+1) && p.islands.Joined&sideBit(side) == 0 {
-			pairs = append(pairs, [2]string{names[side], names[side+1]})
+			pairs = append(pairs, [2]string{sideNames[side], sideNames[side+1]})
 		}
 	}
 	return pairs

@@ -50,7 +50,8 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 			return fmt.Errorf("%s %q: %v; %s", p.screening.key, p.screening.text, k2, screeningAllowed)
 		}
 	}
-	// Nothing determines the constant of a loose problem. Points of problem.fixed that are none on this mesh are a mistake.
+	// Nothing determines the constant of a loose problem. Points of problem.fixed that are none on this mesh are a
+	// mistake.
 	p.loose = p.unfixed() && p.fixed.none() && p.screening.zero() && !p.transfers()
 	p.widthless = p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text)
 	p.density, p.absorption = p.shareOf(p.source), p.shareOf(p.screening)

@@ -50,7 +50,8 @@ type outliner struct {
 	p             *Problem
 	areas         bool
 	columns, rows []float64 // the places between cells, with both ends
-	looks         []uint64  // of cells, in rows: fixedLook, the branches of the coefficient, or the bits of that of points
+	// looks are those of cells, in rows: fixedLook, the branches of the coefficient, or the bits of that of points.
+	looks []uint64
 }
 
 const fixedLook = math.MaxUint64
@@ -58,7 +59,8 @@ const fixedLook = math.MaxUint64
 // lookAtPoints looks at evenly spread points.
 func (o *outliner) lookAtPoints(ctx context.Context) error {
 	mesh := o.p.mesh
-	columns, rows := spread(0, mesh.NX, outlineRows), spread(0, mesh.NY, min(outlineRows, max(2, outlinePoints/mesh.NX)))
+	columns := spread(0, mesh.NX, outlineRows)
+	rows := spread(0, mesh.NY, min(outlineRows, max(2, outlinePoints/mesh.NX)))
 	o.columns, o.rows = between(columns), between(rows)
 	r := o.p.take(0)
 	defer o.p.give(r)

@@ -41,8 +41,8 @@ func TestOutlines(t *testing.T) {
 	}
 }
 
-// Outlines of areas lie within half a cell of their edges. On the rim they go on to that of the picture. An area that is
-// thinner than a cell is as wide as one.
+// Outlines of areas lie within half a cell of their edges. On the rim they go on to that of the picture. An area that
+// is thinner than a cell is as wide as one.
 func TestOutlinesOfAreas(t *testing.T) {
 	const periodic, cell = "periodic", 4.0 / outlineCells
 	for _, c := range []struct {
@@ -100,7 +100,8 @@ func TestOutlineOfACircle(t *testing.T) {
 				}
 			}
 			if length /= float64(n - 1); err != nil || farthest > 1.0/outlineCells || math.Abs(length/3.2-1) > 0.003 {
-				t.Errorf("%d points, %+v: lines of length %v, want 3.2, that pass by %v; %v", n, c, length, farthest, err)
+				t.Errorf("%d points, %+v: lines of length %v, want 3.2, that pass by %v; %v", n, c, length, farthest,
+					err)
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 	}
 	for k, text := range [4]string{def.Left, def.Right, def.Top, def.Bottom} {
 		side := &p.sides[k]
-		side.part = part{key: [4]string{"problem.left", "problem.right", "problem.top", "problem.bottom"}[k], text: text}
+		side.part = part{key: "problem." + sideNames[k], text: text}
 		s, err := configs.ParseSide(text)
 		side.wall = s.Wall
 		switch {
@@ -305,12 +305,13 @@ func (p *Problem) Close() error {
 // Bound says which input belongs to the points of this mesh, so that the problem has no other mesh; "" if none does. An
 // initial field that gives no point its value does not count.
 func (p *Problem) Bound() string {
-	parts := p.readable()
-	if !p.InitialHolds() {
-		parts = parts[1:]
-	}
+	var parts []*part
 	for k := range p.sides {
 		parts = append(parts, &p.sides[k].part, &p.sides[k].transfer)
+	}
+	parts = append(parts, p.readable()[1:]...)
+	if p.InitialHolds() {
+		parts = append(parts, &p.initial)
 	}
 	for _, q := range parts {
 		switch {

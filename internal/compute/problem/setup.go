@@ -51,7 +51,8 @@ func (p *Problem) Setup(fixed int64) Setup {
 		coefficient, materials = "1", p.drawing.materials()
 	}
 	s := Setup{Left: p.sides[west].text, Right: p.sides[east].text, Top: p.sides[north].text,
-		Bottom: p.sides[south].text, Axis: p.config.Grid.Axis, Initial: p.initial.text, Source: p.source.text, Fixed: text, FixedPoints: fixed,
+		Bottom: p.sides[south].text, Axis: p.config.Grid.Axis, Initial: p.initial.text,
+		Source: p.source.text, Fixed: text, FixedPoints: fixed,
 		Drawing: drawing, Regions: regions, Coefficient: coefficient, Materials: materials, Screening: p.screening.text,
 		Weighted: p.weighted, Width: n.width, Height: n.height, SpacingX: n.hx, SpacingY: n.hy}
 	if p.taken != nil {

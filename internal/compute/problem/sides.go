@@ -15,6 +15,8 @@ const (
 	south
 )
 
+var sideNames = [4]string{"left", "right", "top", "bottom"}
+
 // side is a side of the mesh.
 type side struct {
 	// part has the values of a fixed wall, the outward derivative of a Neumann wall, or the g of a Robin wall.
@@ -138,8 +140,8 @@ func (p *Problem) sideWarnings() (lines []string) {
 				lines = append(lines, line)
 			}
 		case s.wall == solver.Dirichlet && s.text != "0" && p.Porous() && !p.hasMaterial(k):
-			lines = append(lines, fmt.Sprintf("%s %q: the coefficient is 0 along the whole side, so its values have no "+
-				"effect", s.key, s.text))
+			lines = append(lines, fmt.Sprintf("%s %q: the coefficient is 0 along the whole side, so its values "+
+				"have no effect", s.key, s.text))
 		}
 	}
 	return lines

@@ -69,10 +69,6 @@ type Report struct {
 	// Missing are results and arrays in the file of the field that could not be worked out.
 	Missing []FileFault `json:"missing,omitempty"`
 
-	// DirectSaves estimates by how many seconds halo.transport: direct would shorten the sweeps. It is nil unless a
-	// rank waited long for rows over NATS, and the links were measured.
-	DirectSaves *float64 `json:"direct_saves_seconds,omitempty"`
-
 	Trace *TraceReport `json:"trace,omitempty"` // nil without output.trace
 
 	ResumedAfter int               `json:"resumed_after,omitempty"` // sweeps done by earlier runs

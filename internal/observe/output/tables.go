@@ -94,7 +94,7 @@ func linkTable(w io.Writer, r Report, width int) {
 	}
 	if rank, share, slow := r.WaitsForNATS(); slow {
 		fmt.Fprintf(w, "  Rank %d waited for rows over NATS for %.0f%% of the time. With halo.transport=direct\n"+
-			"  rows go from rank to rank%s (docs/hardware.md).\n", rank, 100*share, r.directGain())
+			"  rows go from rank to rank (docs/hardware.md).\n", rank, 100*share)
 	}
 }
 
@@ -164,15 +164,6 @@ func (t *TrafficReport) hidden() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%%", 100**t.Hidden)
-}
-
-// directGain says what rows from rank to rank would gain, if that was estimated.
-func (r *Report) directGain() string {
-	if r.DirectSaves == nil {
-		return ""
-	}
-	return fmt.Sprintf(", and the sweeps would take\n  about %.4f s instead of %.4f s, by an estimate",
-		r.Times.Sweeps-*r.DirectSaves, r.Times.Sweeps)
 }
 
 // WaitsForNATS returns the rank that waited for halos for the largest share of the sweeps, among those with a link over

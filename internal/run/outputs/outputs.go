@@ -19,7 +19,6 @@ import (
 	"jacobi/internal/observe/farfiles"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
-	"jacobi/internal/run/tune"
 	"jacobi/solver"
 )
 
@@ -37,7 +36,6 @@ type Options struct {
 	Start    int         // iterations that earlier runs have done
 	Goal     solver.Goal
 	Tracer   *trace.Recorder    // nil without output.trace
-	Measured *tune.Deepening    // see tune.Ranks.Depth
 	Report   output.Report      // what is known of the run
 	Timeout  time.Duration      // of a step in which ranks wait for each other's files
 	OnClose  func(func() error) // has what is open closed, the newest first

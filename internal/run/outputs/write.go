@@ -17,7 +17,6 @@ import (
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
-	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -209,12 +208,6 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 		}
 	}
 	settleWires(parts)
-	if _, _, slow := rep.WaitsForNATS(); slow && o.Measured != nil {
-		saved := o.Measured.DirectSaves(parts, setup.Depth{Rows: o.Layout.Depth, Sweeps: o.Layout.Sweeps})
-		if saved > 0 {
-			rep.DirectSaves = &saved
-		}
-	}
 	return rep
 }
 

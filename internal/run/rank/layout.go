@@ -118,10 +118,9 @@ func (r *run) partOf(ctx context.Context, s solver.Stripe) (part roster.Part, er
 // division is how the mesh is divided among the ranks.
 type division struct {
 	*setup.Setup
-	layout   solver.Layout // of this rank
-	fixed    int64         // points that problem.fixed fixes, in the whole mesh
-	balance  tune.Balance
-	measured *tune.Deepening // see tune.Ranks.Depth
+	layout  solver.Layout // of this rank
+	fixed   int64         // points that problem.fixed fixes, in the whole mesh
+	balance tune.Balance
 }
 
 // layOut computes the set-up from the values with which all ranks joined and, for halo.depth auto, from the time that
@@ -134,7 +133,7 @@ func (r *run) layOut(ctx context.Context) error {
 	}
 	ranks := tune.Ranks{Comm: r.comm, Config: r.Config, Log: r.Log, Mesh: r.problem.Mesh(), OnGPU: r.sweepsOnGPU(),
 		CPU: r.cpuOptions(), Divide: r.divide}
-	depth, measured, err := ranks.Depth(ctx)
+	depth, err := ranks.Depth(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (r *run) layOut(ctx context.Context) error {
 	if b.Why != "" && r.id.Rank == 0 {
 		r.Log.Info(b.Text(s.Stripes))
 	}
-	r.division = division{Setup: s, layout: s.Layout(r.id.Rank), fixed: whole.Fixed, balance: b, measured: measured}
+	r.division = division{Setup: s, layout: s.Layout(r.id.Rank), fixed: whole.Fixed, balance: b}
 	r.layout.Magnitude = r.magnitude(whole)
 	return nil
 }

@@ -95,7 +95,7 @@ func (r *run) openOutputs(ctx context.Context) error {
 	}
 	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
-		Goal: r.goal, Tracer: r.tracer, Measured: r.measured, Report: report, Timeout: r.fileTimeout(),
+		Goal: r.goal, Tracer: r.tracer, Report: report, Timeout: r.fileTimeout(),
 		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.Ordered, Hash: r.order.Hash,
 		Meshes: r.meshes, Conductors: r.conductors}
 	r.outputs, err = outputs.Open(ctx, o)

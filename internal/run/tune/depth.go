@@ -9,7 +9,6 @@ import (
 	"jacobi/cuda"
 	"jacobi/halo"
 	"jacobi/internal/net/roster"
-	"jacobi/internal/observe/output"
 	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
@@ -116,21 +115,15 @@ func (d Deepening) oneSweep(t setup.Depth) float64 {
 	return fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate
 }
 
-// beside returns the time that an exchange may take without cost.
-func (d Deepening) beside(t setup.Depth) float64 {
-	if d.slowestCPU() > 0 {
-		return 0
-	}
-	return float64(t.Sweeps) * d.oneSweep(t)
-}
-
 // sweepSeconds estimates the time of a sweep with halos of the given depth T, and names the slowest link. A rank sweeps
 // its rows and, on the average of the T sweeps between two exchanges, (T-1)/2 rows beyond each end. Once in T sweeps it
 // waits for an exchange. A GPU does a pass beside it. The threads of a CPU leave no core on which an exchange could go
 // on beside them, so it counts as a whole.
 func (d Deepening) sweepSeconds(t setup.Depth) (seconds float64, slowest linkTime) {
-	sweep, beside := d.oneSweep(t), d.beside(t)
-	share := 1.0
+	sweep, share, beside := d.oneSweep(t), 1.0, 0.0 // what an exchange may take without cost
+	if d.slowestCPU() == 0 {
+		beside = float64(t.Sweeps) * sweep
+	}
 	if d.mode == halo.ModeDirect {
 		share = directShare
 	}
@@ -176,58 +169,4 @@ func (d Deepening) alone(members []roster.Member, t setup.Depth) string {
 // duration rounds seconds for a message.
 func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * 1e9).Round(time.Microsecond / 10)
-}
-
-// DirectSaves estimates the seconds that the sweeps of a run would save over TCP: those of the exchanges, by the
-// formula of "The halo depth" in docs/hardware.md, but at most the time that a rank waited for the network. The rank
-// that saves most counts, because the others wait for it.
-func (d Deepening) DirectSaves(ranks []output.RankReport, t setup.Depth) (seconds float64) {
-	for _, k := range ranks {
-		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {
-			l := k.Transports[side.String()]
-			if l.Transport != halo.TransportNATS || !l.Traffic.HasWay() {
-				continue
-			}
-			there := ranks[l.Neighbour].Transports[facing.String()]
-			above, below := k.Rank, l.Neighbour
-			if side == solver.Top {
-				above, below = below, above
-			}
-			n := float64(l.Traffic.Exchanges)
-			saved := n * d.exchangeSaves(above, below, travelled(there)/n, t)
-			seconds = max(seconds, min(saved, waited(k, l.Traffic)))
-		}
-	}
-	return seconds
-}
-
-// travelled returns the bytes that a rank sent for its rows over NATS.
-func travelled(l output.LinkReport) float64 {
-	if l.Traffic == nil || l.NATS == nil {
-		return 0
-	}
-	return float64(l.Traffic.Bytes)/2 - float64(l.NATS.Plain) + float64(l.NATS.Packed)
-}
-
-// waited returns the seconds in which a rank waited for a link, and not for a neighbour that was late.
-func waited(k output.RankReport, t *output.TrafficReport) float64 {
-	s := t.Send + t.Wait
-	if k.HaloWait != nil {
-		s = min(s, *k.HaloWait) // on a GPU goroutines wait, for longer than the rank
-	}
-	if t.Late != nil {
-		s -= max(0, *t.Late)
-	}
-	return max(0, s)
-}
-
-// exchangeSaves estimates how much sooner a rank can go on if the bytes of an exchange go over TCP.
-func (d Deepening) exchangeSaves(above, below int, bytes float64, t setup.Depth) float64 {
-	beside := d.beside(t)
-	for _, l := range d.links {
-		if l.From == above && l.To == below && l.Fault == "" {
-			return max(0, l.exchangeSeconds(bytes, 1)-beside) - max(0, l.exchangeSeconds(bytes, directShare)-beside)
-		}
-	}
-	return 0
 }

@@ -29,32 +29,30 @@ const (
 )
 
 // Depth returns the depth of the run. If the keys leave it to the backends, and rows go through links outside of
-// shared memory, the ranks measure these links and the speed of CPUs, and rank 0 decides. It also gets what it decided
-// by; that is nil on other ranks and without measurements. All ranks call it.
-func (r Ranks) Depth(ctx context.Context) (setup.Depth, *Deepening, error) {
+// shared memory, the ranks measure these links and the speed of CPUs, and rank 0 decides. All ranks call it.
+func (r Ranks) Depth(ctx context.Context) (setup.Depth, error) {
 	mesh, groups, self := r.Mesh, r.Comm.Groups(), r.Comm.Self()
 	preferred, auto := setup.DepthOf(r.Config, mesh, preferredDepth(groups))
 	if !auto {
-		return preferred, nil, nil
+		return preferred, nil
 	}
 	low := solver.MinRows(mesh.Interior(), self.Size)
 	mode := halo.Mode(r.Config.Halo.Transport)
 	pairs := linksToMeasure(groups, mode, mesh.PeriodicRows())
 	if len(pairs) == 0 || 2*preferred.Rows > min(low, maxAutoDepth) {
-		return preferred, nil, nil
+		return preferred, nil
 	}
 	ctx, cancel := awake.WithTimeout(ctx, r.Config.Halo.Timeout+probeTimeout)
 	defer cancel()
-	fail := func(err error) (setup.Depth, *Deepening, error) {
-		return setup.Depth{}, nil, fmt.Errorf("rank %d: choose halo.depth: %w", self.Rank, err)
+	fail := func(err error) (setup.Depth, error) {
+		return setup.Depth{}, fmt.Errorf("rank %d: choose halo.depth: %w", self.Rank, err)
 	}
 	rate, err := r.sweepRate(ctx, preferred)
 	if err != nil {
 		return fail(err)
 	}
-	var d *Deepening
 	choose := func(links []linkTime, rates []float64) setup.Depth {
-		d = &Deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
+		d := Deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
 		depth := d.choose(preferred)
 		if text := d.alone(r.Comm.Members(), depth); text != "" {
 			r.Log.Warn(text)
@@ -66,13 +64,13 @@ func (r Ranks) Depth(ctx context.Context) (setup.Depth, *Deepening, error) {
 		return fail(err)
 	}
 	if depth.Rows < 1 || depth.Rows > low || depth.Sweeps < 1 {
-		return depth, nil, fmt.Errorf("rank %d: rank 0 chose a halo depth of %d rows with %d sweeps a pass, and the "+
+		return depth, fmt.Errorf("rank %d: rank 0 chose a halo depth of %d rows with %d sweeps a pass, and the "+
 			"lowest stripe has %d rows", self.Rank, depth.Rows, depth.Sweeps, low)
 	}
 	if self.Rank == 0 {
 		r.Log.Sugar().Infof("halo depth %d (%s)", depth.Rows, depth.Why)
 	}
-	return depth, d, nil
+	return depth, nil
 }
 
 // sweepRate measures how many points this rank updates in a second if the CPU sweeps. On a GPU it returns 0.
