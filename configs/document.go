@@ -15,9 +15,23 @@ import (
 	"jacobi/internal/base/show"
 )
 
-// EnvJob is the variable in which a launcher gives its ranks their configuration. They then have no other source of
-// keys.
+// EnvJob is the variable in which a launcher gives a rank its Start. The rank then has no other source of keys.
 const EnvJob = "JACOBI_JOB"
+
+// Start is what a rank has to know as it starts: its job, and what it does besides, or in place of, solving that.
+type Start struct {
+	Planned
+	Task
+}
+
+// Task is what the ranks of a launcher do besides, or in place of, solving their job.
+type Task struct {
+	Stats   bool            `json:"stats,omitempty"`   // publish statistics while they sweep
+	Study   bool            `json:"study,omitempty"`   // do many jobs, as they are ordered
+	Examine bool            `json:"examine,omitempty"` // take every step before the sweeps, report and end
+	Probe   []string        `json:"probe,omitempty"`   // measure the machines: the parts of a probe.Request
+	Soak    json.RawMessage `json:"soak,omitempty"`    // solve again and again, and compare: a soak.Order
+}
 
 // Planned is a job that was checked: its configuration, and the contents of the files that its problem reads, as
 // package problem has them. They are nil where nobody has planned the job yet.
@@ -32,95 +46,92 @@ type document struct {
 	Why      string            `json:"why,omitempty"`               // Solver.Why
 	Default  bool              `json:"default_tolerance,omitempty"` // Solver.DefaultTolerance
 	Contents map[string]string `json:"contents"`
+	Task     Task              `json:"task"` // of a Start
 }
 
 // Document returns the keys of c that do not belong to the start of the ranks, and its contents, as JSON for
 // FromDocument.
-func Document(c Planned) ([]byte, error) {
-	return documentOf(c, func(key string) bool { return OfStart(key) == "" })
-}
+func Document(c Planned) ([]byte, error) { return documentOf(Start{Planned: c}, ofJob) }
 
-func documentOf(c Planned, with func(key string) bool) ([]byte, error) {
-	d := document{Keys: map[string]string{}, Why: c.Solver.Why, Default: c.Solver.DefaultTolerance,
-		Contents: c.Contents}
+// ofJob reports whether a key belongs to a job and not to the start of the ranks.
+func ofJob(key string) bool { return OfStart(key) == "" }
+
+func documentOf(s Start, with func(key string) bool) ([]byte, error) {
+	d := document{Keys: map[string]string{}, Why: s.Solver.Why, Default: s.Solver.DefaultTolerance,
+		Contents: s.Contents, Task: s.Task}
 	unset := Default()
 	for _, k := range keys() {
-		if text := k.text(c.Config); with(k.name) && text != k.text(unset) {
+		if text := k.text(s.Config); with(k.name) && text != k.text(unset) {
 			d.Keys[k.name] = text
 		}
 	}
 	return json.Marshal(d)
 }
 
-// FromDocument returns the job of a document. Keys of the start that the document lacks are those of start, and so are
-// those of the server, which no document has.
+// FromDocument returns the job of a document. The keys of the start are those of start.
 func FromDocument(data []byte, start Config) (Planned, error) {
+	s, err := read(data, start, ofJob)
+	return s.Planned, err
+}
+
+// read returns the Start of a document. Keys for which of is false are those of start.
+func read(data []byte, start Config, of func(key string) bool) (Start, error) {
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
-		return Planned{}, fmt.Errorf("document of a job: %w", err)
+		return Start{}, fmt.Errorf("document of a job: %w", err)
 	}
 	c, unset, given := start, Default(), map[string]bool{}
 	for _, k := range keys() {
 		given[k.name] = true
 		text, ok := d.Keys[k.name]
 		switch {
-		case ok && !ofServer(k.name):
+		case !of(k.name):
+		case ok:
 			v, err := k.convert(text)
 			if err != nil {
-				return Planned{}, fmt.Errorf("document of a job: %s %s: %w", k.name, quote(k.name, text), err)
+				return Start{}, fmt.Errorf("document of a job: %s %s: %w", k.name, quote(k.name, text), err)
 			}
 			k.set(&c, v)
-		case OfStart(k.name) == "":
+		default:
 			k.set(&c, k.value(unset))
 		}
 	}
 	c.Solver.Why, c.Solver.DefaultTolerance = show.Text(d.Why), d.Default
-	return Planned{c.settle(given), d.Contents}, nil
+	return Start{Planned{c.settle(given), d.Contents}, d.Task}, nil
 }
 
-// ofServer reports whether a key says how the server is reached, which may differ from node to node.
-func ofServer(key string) bool { return strings.HasPrefix(key, "nats.") }
+// Variable returns s as NAME=value for FromLauncher, secrets included. A process passes it to another one this way
+// because secrets on a command line would be visible.
+func (s Start) Variable() (string, error) {
+	data, err := documentOf(s, func(string) bool { return true })
+	return EnvJob + "=" + string(data), err
+}
 
-// Environ returns c as NAME=value pairs for FromLauncher, secrets included: a document, and the keys of the server each
-// by itself. A process passes its configuration to another one this way because secrets on a command line would be
-// visible.
-func Environ(c Planned) ([]string, error) {
-	job, err := documentOf(c, func(key string) bool { return !ofServer(key) })
+// FromLauncher returns what Start.Variable has put into env.
+func FromLauncher(env []string) (Start, error) {
+	job := ""
+	for _, v := range env {
+		if text, ok := strings.CutPrefix(v, EnvJob+"="); ok {
+			job = text
+		}
+	}
+	s, err := read([]byte(job), Default(), func(string) bool { return true })
+	if err != nil {
+		return s, fmt.Errorf("environment %s: %w", EnvJob, err)
+	}
+	return s, nil
+}
+
+// Amend returns env with a change to what a launcher has put there for FromLauncher.
+func Amend(env []string, change func(*Start)) ([]string, error) {
+	s, err := FromLauncher(env)
 	if err != nil {
 		return nil, err
 	}
-	env := []string{EnvJob + "=" + string(job)}
-	for _, k := range keys() {
-		if ofServer(k.name) {
-			env = append(env, envName(k.name)+"="+k.text(c.Config))
-		}
-	}
-	return env, nil
-}
-
-// FromLauncher returns the job that Environ has put into env.
-func FromLauncher(env []string) (Planned, error) {
-	sent := map[string]string{}
-	for _, v := range env {
-		name, value, _ := strings.Cut(v, "=")
-		sent[name] = value
-	}
-	c, err := FromDocument([]byte(sent[EnvJob]), Default())
-	if err != nil {
-		return c, fmt.Errorf("environment %s: %w", EnvJob, err)
-	}
-	for _, k := range keys() {
-		text, ok := sent[envName(k.name)]
-		if !ok || !ofServer(k.name) {
-			continue
-		}
-		v, err := k.convert(text)
-		if err != nil {
-			return c, fmt.Errorf("%s (environment %s): %w", k.name, envName(k.name), err)
-		}
-		k.set(&c.Config, v)
-	}
-	return c, nil
+	change(&s)
+	v, err := s.Variable()
+	rest := slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, EnvJob+"=") })
+	return append(rest, v), err
 }
 
 // Hash returns the SHA-256, in hexadecimal, of the keys on which all ranks of a run must agree: all keys but these.

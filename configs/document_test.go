@@ -11,19 +11,20 @@ import (
 
 // passed passes c to another process.
 func passed(c Config) (Config, error) {
-	env, err := Environ(Planned{Config: c})
+	v, err := Start{Planned: Planned{Config: c}}.Variable()
 	if err != nil {
 		return Config{}, err
 	}
-	job, err := FromLauncher(append(env, "JACOBI_GRID_NX=3", "JACOBI_RUN_NAME=of the node"))
-	return job.Config, err
+	s, err := FromLauncher([]string{v, "JACOBI_GRID_NX=3", "JACOBI_RUN_NAME=of the node"})
+	return s.Config, err
 }
 
-// A document cannot say how a server is reached, and faults in it are named.
-func TestFromLauncher(t *testing.T) {
-	c, err := FromLauncher([]string{EnvJob + `={"keys": {"grid.nx": "9", "nats.creds": "/etc/shadow"}}`,
-		"JACOBI_NATS_URL=nats://own"})
-	if err != nil || c.Grid.NX != 9 || c.NATS.Creds != "" || c.NATS.URL != "nats://own" {
+// An order cannot change what belongs to the start, and faults in a document are named.
+func TestFromDocument(t *testing.T) {
+	own := Default()
+	own.NATS.URL = "nats://own"
+	c, err := FromDocument([]byte(`{"keys": {"grid.nx": "9", "nats.creds": "/etc/shadow", "run.ranks": "7"}}`), own)
+	if err != nil || c.Grid.NX != 9 || c.NATS != own.NATS || c.Run != own.Run {
 		t.Errorf("%+v, %v", c, err)
 	}
 	job := Planned{Config: Default(), Contents: map[string]string{`problem.source "f.npy"`: "0123456789abcdef"}}
@@ -44,6 +45,29 @@ func TestFromLauncher(t *testing.T) {
 		if _, err := FromLauncher([]string{env}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", env, err, want)
 		}
+	}
+}
+
+// A change to a start leaves the rest of it, and of the environment, as it is.
+func TestAmend(t *testing.T) {
+	first := Start{Planned{Default(), map[string]string{"f": "0"}}, Task{Soak: []byte(`{"for":1}`), Stats: true}}
+	first.NATS.SecretFile, first.Grid.NX = "inline:secret", 99
+	v, err := first.Variable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := Amend([]string{v, "GOGC=1"}, func(s *Start) { s.NATS.URL, s.Study = "nats://own", true })
+	if err != nil || len(env) != 2 || env[0] != "GOGC=1" {
+		t.Fatalf("%q, %v", env, err)
+	}
+	want := first
+	want.NATS.URL, want.Study = "nats://own", true
+	if got, err := FromLauncher(env); err != nil || !reflect.DeepEqual(got.Contents, want.Contents) ||
+		!reflect.DeepEqual(got.Task, want.Task) || got.NATS != want.NATS || got.Grid.NX != 99 {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if _, err := Amend([]string{"GOGC=1"}, func(*Start) {}); err == nil {
+		t.Error("there is no start")
 	}
 }
 

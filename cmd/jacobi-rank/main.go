@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -144,11 +145,11 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	if err := configs.Validate(cfg); err != nil {
 		return "", err
 	}
-	request, printer, err := p.request(origin)
+	printer, err := p.read(&job.Task, origin)
 	if err != nil {
 		return "", err
 	}
-	if request != nil {
+	if job.Probe != nil {
 		cfg = probe.Config(cfg)
 	}
 	log, err := logging.New(zapcore.Lock(os.Stderr), cfg.Log.Level, cfg.Log.Format, origin.Rank)
@@ -162,7 +163,7 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 	}
 	defer func() { _ = log.Sync() }() // stderr may not support it; the log is unbuffered
 
-	task, err := taskOf(origin, request, printer)
+	task, err := taskOf(job.Task, printer)
 	if err != nil {
 		return "", err
 	}
@@ -173,20 +174,19 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		held = awake.Watch(launcher)
 	}
 	ctx = awake.Start(ctx, held)
-	m, err := serveMetrics(cfg, origin, request != nil, log)
+	m, err := serveMetrics(cfg, origin, job.Task, log)
 	if err != nil {
 		return "", err
 	}
 	defer m.close()
 	linger := sync.OnceFunc(func() { m.linger(ctx) })
-	ordered := origin.By == roster.ByLauncher && os.Getenv(roster.EnvStudy) != ""
-	if ordered {
+	if job.Study {
 		debug.SetGCPercent(studyGC)
 	}
 	result, err := rank.Run(ctx, rank.Options{
 		Origin: origin, Environ: options.Environ, Config: cfg, Contents: job.Contents, Log: log,
 		Stop: watchSignals(ctx), End: cancel,
-		Ordered: ordered, Task: task, Check: checker(origin, log),
+		Ordered: job.Study, Task: task, Check: checker(origin, log),
 		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
 		Viewed: func(url string) { tell(zapcore.InfoLevel, cfg.Log.Format, origin.Rank, "the view is at "+url) },
 		Summarize: func(report output.Report, outputs *output.Held) error {
@@ -195,15 +195,15 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		},
 		Linger: linger,
 	})
-	if err == nil && request != nil && origin.By != roster.ByLauncher && origin.Rank == 0 {
+	if err == nil && job.Probe != nil && origin.By != roster.ByLauncher && origin.Rank == 0 {
 		err = printer.Finish()
 	}
 	linger()
 	return cfg.Solver.Verdict(result.Reason), err
 }
 
-// load returns the configuration that the launcher has sent, or that of a scheduler's ranks.
-func load(o configs.Options, origin roster.Origin) (configs.Planned, error) {
+// load returns what the launcher has sent, or the configuration of a scheduler's ranks.
+func load(o configs.Options, origin roster.Origin) (configs.Start, error) {
 	if origin.By == roster.ByLauncher && os.Getenv(configs.EnvJob) != "" {
 		return configs.FromLauncher(o.Environ)
 	}
@@ -217,7 +217,7 @@ func load(o configs.Options, origin roster.Origin) (configs.Planned, error) {
 		return nil
 	}
 	cfg, err := configs.Load(o)
-	return configs.Planned{Config: cfg}, err
+	return configs.Start{Planned: configs.Planned{Config: cfg}}, err
 }
 
 // checker returns what rank 0 of a scheduler's ranks calls before they solve: the checks of a launcher, whose warnings
@@ -242,24 +242,23 @@ func checker(origin roster.Origin, log *zap.Logger) func(context.Context, config
 // studyGC has the collector of many short runs wait until the heap has grown to five times what is in use.
 const studyGC = 400
 
-// taskOf returns what the ranks do in place of solving; nil if they solve. A probe comes with its request.
-func taskOf(origin roster.Origin, request probe.Request, printer *probe.Printer) (rank.Task, error) {
-	order := os.Getenv(roster.EnvSoak)
-	switch launched := origin.By == roster.ByLauncher; {
-	case request != nil:
-		return tasks.Probe(request, printer.Add), nil
-	case launched && os.Getenv(roster.EnvExamine) != "":
+// taskOf returns what the ranks do in place of solving; nil if they solve.
+func taskOf(t configs.Task, printer *probe.Printer) (rank.Task, error) {
+	switch {
+	case t.Probe != nil:
+		return tasks.Probe(t.Probe, printer.Add), nil
+	case t.Examine:
 		node, err := examine.Here()
 		if err != nil {
 			return nil, fmt.Errorf("examine this node: %w", err)
 		}
 		return tasks.Examine(node), nil
-	case launched && order != "":
-		o, err := soak.ParseOrder(order)
-		if err != nil {
-			return nil, err
+	case t.Soak != nil:
+		var o soak.Order
+		if err := json.Unmarshal(t.Soak, &o); err != nil {
+			return nil, fmt.Errorf("order of a soak: %w", err)
 		}
-		return tasks.Soak(*o), nil
+		return tasks.Soak(o), nil
 	}
 	return nil, nil
 }
@@ -294,28 +293,17 @@ func (p *probeFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&p.expect, "expect", "", "with --probe: `FILE` with bounds of figures")
 }
 
-// request returns what to measure, nil if the rank is to solve, and what prints it.
-func (p probeFlags) request(origin roster.Origin) (probe.Request, *probe.Printer, error) {
-	out := &probe.Printer{Out: os.Stdout, JSON: p.json}
-	var r probe.Request
-	var err error
-	switch env := os.Getenv(roster.EnvProbe); {
-	case origin.By == roster.ByLauncher && env != "":
-		r, err = probe.ParseRequest(env)
-	case p.parts != "":
-		r, err = probe.NewRequest(strings.Split(p.parts, ","))
-	default:
-		return nil, out, nil
+// read sets what the flags have the ranks of a scheduler measure, and returns what prints it.
+func (p probeFlags) read(task *configs.Task, origin roster.Origin) (out *probe.Printer, err error) {
+	out = &probe.Printer{Out: os.Stdout, JSON: p.json}
+	if p.parts == "" || origin.By == roster.ByLauncher {
+		return out, nil
 	}
-	if err != nil {
-		return nil, out, err
+	task.Probe, err = probe.NewRequest(strings.Split(p.parts, ","))
+	if err == nil && p.expect != "" && origin.Rank == 0 {
+		out.Bounds, err = probe.ReadBounds(p.expect)
 	}
-	if p.expect != "" && origin.Rank == 0 {
-		if out.Bounds, err = probe.ReadBounds(p.expect); err != nil {
-			return nil, out, err
-		}
-	}
-	return r, out, nil
+	return out, err
 }
 
 // watchSignals returns a context that ends with the first SIGINT or SIGTERM; its cause is a *rank.StopError. A second

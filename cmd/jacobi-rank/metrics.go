@@ -12,7 +12,6 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/metrics"
-	"jacobi/internal/observe/stats"
 )
 
 // lastTimeout bounds rank 0's wait for the final statistics of the other ranks, which may be on their way at the end.
@@ -26,14 +25,14 @@ type served struct {
 	log    *zap.Logger
 }
 
-// serveMetrics serves the metrics if this rank has to. measures says that the ranks do not solve.
-func serveMetrics(c configs.Config, origin roster.Origin, measures bool, log *zap.Logger) (s served, err error) {
+// serveMetrics serves the metrics if this rank has to.
+func serveMetrics(c configs.Config, origin roster.Origin, t configs.Task, log *zap.Logger) (s served, err error) {
 	s.cfg, s.log = c.Metrics, log
 	if origin.By == roster.ByLauncher {
-		s.wanted = os.Getenv(stats.Env) != ""
+		s.wanted = t.Stats
 		return s, nil
 	}
-	if s.wanted = c.Metrics.Listen != "" && !measures; !s.wanted || origin.Rank != 0 {
+	if s.wanted = c.Metrics.Listen != "" && t.Probe == nil; !s.wanted || origin.Rank != 0 {
 		return s, nil
 	}
 	c.Run.Ranks = origin.Size

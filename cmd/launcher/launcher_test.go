@@ -22,7 +22,6 @@ import (
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/metrics"
-	"jacobi/internal/observe/stats"
 	"jacobi/internal/run/launch"
 )
 
@@ -269,6 +268,15 @@ func TestRestartCommand(t *testing.T) {
 	}
 }
 
+func variable(t *testing.T, s configs.Start) string {
+	t.Helper()
+	v, err := s.Variable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 // Ranks are asked for statistics where an agent serves metrics. If it could not read them, the ranks start without.
 func TestPrepareMeasuredRanks(t *testing.T) {
 	conn := wire.Over(rostertest.Start(t, 0).Dial())
@@ -280,7 +288,9 @@ func TestPrepareMeasuredRanks(t *testing.T) {
 		done := 0
 		prepare := measuredRanks{metrics.NewNode(), conn, zap.New(core)}.prepare(
 			func(context.Context, *launch.Spec) (func(), error) { return func() { done++ }, nil })
-		env := []string{configs.EnvJob + `={"keys": {"run.ranks": "2"}}`, "JACOBI_NATS_SECRET_FILE=" + secret}
+		start := configs.Start{Planned: configs.Planned{Config: configs.Default()}}
+		start.Run.Ranks, start.NATS.SecretFile = 2, secret
+		env := []string{variable(t, start)}
 		spec := &launch.Spec{Env: env, Ranks: []roster.Identity{{RunID: "run", Rank: 1, Size: 2}}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -293,9 +303,10 @@ func TestPrepareMeasuredRanks(t *testing.T) {
 		for _, line := range logs.All() {
 			said = append(said, line.Message, line.ContextMap()["run"], line.ContextMap()["error"])
 		}
-		wantEnv, wantSaid := append(env[:2:2], stats.Env+"=1"), []any(nil)
+		start.Stats = warning == ""
+		wantEnv, wantSaid := []string{variable(t, start)}, []any(nil)
 		if warning != "" {
-			wantEnv, wantSaid = env, []any{"ranks without metrics", "run", warning}
+			wantSaid = []any{"ranks without metrics", "run", warning}
 		}
 		if done != 1 || !reflect.DeepEqual(spec.Env, wantEnv) || !reflect.DeepEqual(said, wantSaid) {
 			t.Errorf("%s: ended %d times, environment %q, log %q; want once, %q, %q", secret, done, spec.Env, said,

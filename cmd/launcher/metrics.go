@@ -14,7 +14,6 @@ import (
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/metrics"
-	"jacobi/internal/observe/stats"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
 )
@@ -113,7 +112,8 @@ func (m measuredRanks) prepare(before launch.Prepare) launch.Prepare {
 
 // begin makes the ranks of spec tell their statistics, and passes these on to the metrics.
 func (m measuredRanks) begin(ctx context.Context, spec *launch.Spec) (ended func(), err error) {
-	cfg, err := configs.FromLauncher(spec.Env)
+	var cfg configs.Planned
+	env, err := configs.Amend(spec.Env, func(s *configs.Start) { cfg, s.Stats = s.Planned, true })
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +132,6 @@ func (m measuredRanks) begin(ctx context.Context, spec *launch.Spec) (ended func
 		m.node.End(id, run, func() {})
 		return nil, err
 	}
-	spec.Env = append(spec.Env, stats.Env+"=1")
+	spec.Env = env
 	return func() { m.node.End(id, run, stop) }, nil
 }

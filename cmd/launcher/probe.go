@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jacobi/configs"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
@@ -101,10 +102,9 @@ func startProbe(ctx context.Context, o probeOptions, request probe.Request, stdo
 	for _, text := range plan.StrayVariables(os.Environ()) {
 		scr.warn(text)
 	}
-	w.Vars = append(w.Vars, roster.EnvProbe+"="+request.String())
 	shown := &probing{screen: scr, out: out}
-	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr,
-		Stdout: stdout, Show: func() attempt.Progress { return shown }})
+	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Task: configs.Task{Probe: request},
+		Limit: o.timeout.Limit, Screen: scr, Stdout: stdout, Show: func() attempt.Progress { return shown }})
 	switch {
 	case err != nil:
 		return err

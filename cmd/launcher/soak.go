@@ -114,11 +114,10 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 	for _, text := range p.Warnings(os.Environ()) {
 		scr.warn(text)
 	}
-	variable, err := order.Variable()
+	task, err := json.Marshal(order)
 	if err != nil {
 		return err
 	}
-	w.Vars = append(w.Vars, variable)
 	scr.Say(fmt.Sprintf("%s; soaking for %v with %d sweeps a step", p, o.length, cfg.Solver.MaxIterations))
 	if order.Flip != nil {
 		scr.warn(fmt.Sprintf("--flip-bit: in round %d, rank %d begins with a wrong bit in row %d", order.Flip.Round,
@@ -128,8 +127,8 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 	if o.asJSON {
 		shown.lines = scr.data
 	}
-	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr,
-		Stdout: scr.data, Show: func() attempt.Progress { return shown }})
+	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Task: configs.Task{Soak: task}, Limit: o.timeout.Limit,
+		Screen: scr, Stdout: scr.data, Show: func() attempt.Progress { return shown }})
 	if err != nil {
 		return err
 	}

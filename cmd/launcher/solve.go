@@ -25,7 +25,8 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	saved := attempt.Saved{Config: cfg}
 	r := attempt.Restarts{Where: o.where, Most: o.restarts, Next: saved.Next}
 	opts := attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data,
-		Watch: page.watch(), Stats: m != nil || page != nil || scr.events != nil || scr.barred()}
+		Watch: page.watch(),
+		Task:  configs.Task{Stats: m != nil || page != nil || scr.events != nil || scr.barred()}}
 	starts := 0
 	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) attempt.Progress {
 		starts++

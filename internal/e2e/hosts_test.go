@@ -113,7 +113,7 @@ func (c *cluster) hidesSecrets() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m := regexp.MustCompile(`JACOBI_NATS_URL=tls://jacobi:([^@]{20,})@10\.77\.0\.1:\d+`).FindSubmatch(env)
+	m := regexp.MustCompile(`"nats\.url":"tls://jacobi:([^@]{20,})@10\.77\.0\.1:\d+`).FindSubmatch(env)
 	if m == nil {
 		c.t.Fatal("a rank on another host has no password for the server, or another address than that of the " +
 			"launcher's host")

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"jacobi/configs"
 	"jacobi/internal/net/roster/rostertest"
 )
 
@@ -135,19 +136,16 @@ func TestSecretsStaySecret(t *testing.T) {
 func environSecrets(t *testing.T, pid int) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	for _, line := range strings.Split(readText(t, fmt.Sprintf("/proc/%d/environ", pid)), "\x00") {
-		name, value, _ := strings.Cut(line, "=")
-		switch name {
-		case "JACOBI_NATS_URL":
-			if u, err := url.Parse(value); err == nil && u.User != nil {
-				password, _ := u.User.Password()
-				found[password] = true
-			}
-		case "JACOBI_NATS_SECRET_FILE":
-			if secret, inline := strings.CutPrefix(value, "inline:"); inline {
-				found[secret] = true
-			}
-		}
+	s, err := configs.FromLauncher(strings.Split(readText(t, fmt.Sprintf("/proc/%d/environ", pid)), "\x00"))
+	if err != nil { // it is no rank
+		return found
+	}
+	if u, err := url.Parse(s.NATS.URL); err == nil && u.User != nil {
+		password, _ := u.User.Password()
+		found[password] = true
+	}
+	if secret, inline := strings.CutPrefix(s.NATS.SecretFile, "inline:"); inline {
+		found[secret] = true
 	}
 	return found
 }

@@ -33,17 +33,6 @@ const (
 // EnvLaunchedBy names the program that started a rank, where the environment fits several.
 const EnvLaunchedBy = "JACOBI_LAUNCHED_BY"
 
-// The variables that give the ranks of a launcher a task in place of solving one problem.
-const (
-	EnvExamine = "JACOBI_EXAMINE" // set to any value: take every step before the sweeps, report and end
-	EnvProbe   = "JACOBI_PROBE"   // a probe.Request: measure the machines
-	EnvSoak    = "JACOBI_SOAK"    // a soak.Order: solve again and again, and compare
-	EnvStudy   = "JACOBI_STUDY"   // set to any value: do many runs, as they are ordered
-)
-
-// Tasks returns the names of the variables that give ranks a task.
-func Tasks() []string { return []string{EnvExamine, EnvProbe, EnvSoak, EnvStudy} }
-
 // Variables returns the names of the variables from which a rank learns its Identity.
 func Variables() []string {
 	return []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvRunID, EnvLaunchedBy}

@@ -13,9 +13,6 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Env names the environment variable by which a launcher asks the ranks for statistics; any value does.
-const Env = "JACOBI_STATS"
-
 // Interval is the time from one message of a rank to the next. GPUs are read less often, since their driver takes
 // milliseconds to answer.
 const (

@@ -18,9 +18,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/version"
-	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
-	"jacobi/internal/observe/stats"
 	"jacobi/internal/run/launch"
 )
 
@@ -269,39 +267,16 @@ var passed = []string{
 }
 
 // environ returns the variables that a launcher sent, for a rank of this node. own, the node's access to the server,
-// replaces the launcher's.
+// replaces the launcher's. The secret is that of the run.
 func environ(sent []string, own configs.NATS) ([]string, error) {
-	keys := append(slices.Concat(roster.Tasks(), passed), stats.Env, configs.EnvJob)
-	servers, err := configs.Environ(configs.Planned{Config: configs.Config{NATS: own}})
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range servers {
-		name, _, _ := strings.Cut(v, "=")
-		keys = append(keys, name)
-	}
-	env := make([]string, 0, len(sent))
 	for _, v := range sent {
-		name, _, _ := strings.Cut(v, "=")
-		switch {
-		case ofServer(name):
-		case slices.Contains(keys, name):
-			env = append(env, v)
-		default:
+		if name, _, _ := strings.Cut(v, "="); name != configs.EnvJob && !slices.Contains(passed, name) {
 			return nil, fmt.Errorf("variable %s: an agent accepts only the keys of a run file and %s", name,
 				strings.Join(passed, ", "))
 		}
 	}
-	for _, v := range servers {
-		if name, _, _ := strings.Cut(v, "="); ofServer(name) {
-			env = append(env, v)
-		}
-	}
-	return env, nil
-}
-
-// ofServer reports whether a variable says how the server is reached. An agent has its own values for these. The secret
-// file is not among them: it belongs to the run.
-func ofServer(name string) bool {
-	return strings.HasPrefix(name, "JACOBI_NATS_") && name != "JACOBI_NATS_SECRET_FILE"
+	return configs.Amend(sent, func(s *configs.Start) {
+		own.SecretFile = s.NATS.SecretFile
+		s.NATS = own
+	})
 }

@@ -78,7 +78,7 @@ type ranks struct {
 
 func start(t *testing.T, h launch.Host, n int, env ...string) (*ranks, error) {
 	t.Helper()
-	spec := launch.Spec{Path: "/bin/false", Env: env}
+	spec := launch.Spec{Path: "/bin/false", Env: append([]string{jobOf("nats://theirs")}, env...)}
 	for r := range n {
 		spec.Ranks = append(spec.Ranks, roster.Identity{RunID: "run-" + fmt.Sprint(n), Rank: r, Size: n, LocalRank: r,
 			LocalSize: n})
@@ -89,6 +89,12 @@ func start(t *testing.T, h launch.Host, n int, env ...string) (*ranks, error) {
 		Exit: func(e launch.Exit) { out.exits <- e },
 	})
 	return out, err
+}
+
+// jobOf returns a job with the secret of its run, as the launcher or the agent passes it on with its own server.
+func jobOf(server string) string {
+	return configs.EnvJob + `={"keys":{"nats.secret_file":"inline:of the run","nats.url":"` + server +
+		`"},"contents":null,"task":{}}`
 }
 
 func host(t *testing.T, conn *wire.Conn) launch.Host {
@@ -112,12 +118,11 @@ func host(t *testing.T, conn *wire.Conn) launch.Host {
 func TestRanksOfAnAgent(t *testing.T) {
 	for _, shared := range []string{"", secret} {
 		s := rostertest.Start(t, 0)
-		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_JOB at `+
-			`$JACOBI_NATS_URL, $JACOBI_NATS_SECRET_FILE"; exit $((JACOBI_RANK * 7))`)
+		startAgent(t, join(t, s, shared), `echo "rank $JACOBI_RANK of $JACOBI_SIZE with $JACOBI_JOB"; `+
+			`exit $((JACOBI_RANK * 7))`)
 		conn := join(t, s, shared)
 		h := host(t, conn)
-		r, err := start(t, h, 2, "JACOBI_JOB=12", "JACOBI_NATS_URL=nats://theirs",
-			"JACOBI_NATS_SECRET_FILE=inline:of the run")
+		r, err := start(t, h, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,8 +133,8 @@ func TestRanksOfAnAgent(t *testing.T) {
 		}
 		got := map[string]bool{<-r.lines: true, <-r.lines: true}
 		for rank := range 2 {
-			if want := fmt.Sprintf("%d stdout rank %d of 2 with 12 at nats://own, inline:of the run", rank,
-				rank); !got[want] {
+			_, own, _ := strings.Cut(jobOf("nats://own"), "=")
+			if want := fmt.Sprintf("%d stdout rank %d of 2 with %s", rank, rank, own); !got[want] {
 				t.Errorf("lines %v, want %q", got, want)
 			}
 		}
@@ -151,7 +156,7 @@ func TestAgentRefuses(t *testing.T) {
 		env   string
 		want  string
 	}{
-		{4, "JACOBI_JOB=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
+		{4, "GOGC=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
 		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
 			"an agent accepts only the keys of a run file and CUDA_DEVICE_MAX_CONNECTIONS, " +
 			"CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
@@ -240,22 +245,21 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%s: error %v", v, err)
 		}
 	}
-	got, err := environ([]string{
-		configs.EnvJob + "={}", "CUDA_VISIBLE_DEVICES=1", "JACOBI_NATS_URL=nats://launcher", "JACOBI_NATS_CA=ca",
-		"JACOBI_NATS_SECRET_FILE=inline:run", "JACOBI_EXAMINE=1",
-	}, own)
-	for _, want := range []string{
-		configs.EnvJob + "={}", "CUDA_VISIBLE_DEVICES=1", "JACOBI_NATS_URL=nats://own", "JACOBI_NATS_CA=",
-		"JACOBI_NATS_SECRET_FILE=inline:run", "JACOBI_EXAMINE=1",
-	} {
-		if err != nil || !slices.Contains(got, want) {
-			t.Errorf("%s is not in %q, %v", want, got, err)
-		}
+	theirs := configs.Start{Planned: configs.Planned{Config: configs.Default()}, Task: configs.Task{Examine: true}}
+	theirs.NATS = configs.NATS{URL: "nats://launcher", CA: "ca", Creds: "/etc/shadow", SecretFile: "inline:run"}
+	theirs.Grid.NX = 99
+	job, err := theirs.Variable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, v := range got {
-		if strings.Contains(v, "launcher") || v == "JACOBI_NATS_SECRET_FILE=own" || v == "JACOBI_NATS_CA=ca" {
-			t.Errorf("%s is the launcher's, or the agent's secret", v)
-		}
+	env, err := environ([]string{job, "CUDA_VISIBLE_DEVICES=1"}, own)
+	if err != nil || len(env) != 2 || env[0] != "CUDA_VISIBLE_DEVICES=1" {
+		t.Fatalf("%q, %v", env, err)
+	}
+	s, err := configs.FromLauncher(env)
+	want := configs.NATS{URL: "nats://own", SecretFile: "inline:run"}
+	if err != nil || s.NATS != want || !s.Examine || s.Grid.NX != 99 {
+		t.Errorf("%+v, %v, want the server %+v", s, err, want)
 	}
 }
 

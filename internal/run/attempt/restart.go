@@ -168,7 +168,7 @@ type holdings struct {
 // same earlier run, which is said once.
 func hold(cfg configs.Config, runID string, how Options) (h holdings, err error) {
 	scr := how.Screen
-	if o := cfg.Output; len(o.Names()) > 0 || how.Many {
+	if o := cfg.Output; len(o.Names()) > 0 || how.Task.Study {
 		var notes []string
 		if h.out, notes, err = output.Hold(o, runID); err != nil {
 			return h, err
@@ -176,13 +176,13 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 		for _, note := range notes {
 			scr.Say(note)
 		}
-		if how.Many {
+		if how.Task.Study {
 			h.out.OfStudy = true
 		} else if note := h.out.Replace(); note != "" {
 			scr.Notice(note)
 		}
 	}
-	if c := cfg.Checkpoint; c.On() && c.Dir != "" && !how.Trial {
+	if c := cfg.Checkpoint; c.On() && c.Dir != "" && !how.Task.Examine {
 		if h.checkpoints, err = dirlock.Take(c.Dir, runID); err != nil {
 			return h, errors.Join(fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err), h.close(context.Background()))
 		}

@@ -25,7 +25,6 @@ import (
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/output"
-	"jacobi/internal/observe/stats"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
 	"jacobi/internal/run/plan"
@@ -45,9 +44,7 @@ type Options struct {
 	Starter
 	Limit  Limit
 	Watch  Watch // nil if nobody else watches
-	Stats  bool  // the ranks publish statistics while they sweep
-	Trial  bool  // the ranks report what they found (see internal/tools/examine) and end before the first sweep
-	Many   bool  // the ranks do many runs, any of which may write files to output.dir
+	Task   configs.Task
 	Screen Screen
 	Stdout io.Writer       // receives the file that a run writes to standard output
 	Show   func() Progress // called right before the ranks start
@@ -147,7 +144,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		return end, err
 	}
 	defer unattend()
-	env, err := hostEnv(p.Planned(), link.Access, o.vars())
+	env, err := hostEnv(configs.Start{Planned: p.Planned(), Task: o.Task}, link.Access, o.Vars)
 	if err != nil {
 		return end, err
 	}
@@ -187,28 +184,16 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	return end, nil
 }
 
-// vars returns the variables of the ranks on all machines.
-func (o Options) vars() []string {
-	vars := slices.Clone(o.Vars)
-	if o.Trial {
-		vars = append(vars, roster.EnvExamine+"=1")
-	}
-	if o.Stats {
-		vars = append(vars, stats.Env+"=1")
-	}
-	return vars
-}
-
-// hostEnv returns the environment of the ranks on each host: vars and the job with the host's access to the server.
-func hostEnv(job configs.Planned, access map[string]configs.NATS, vars []string) (map[string][]string, error) {
+// hostEnv returns the environment of the ranks on each host, which has a server's access of its own.
+func hostEnv(s configs.Start, access map[string]configs.NATS, vars []string) (map[string][]string, error) {
 	env := map[string][]string{}
 	for name, server := range access {
-		job.NATS = server
-		keys, err := configs.Environ(job)
+		s.NATS = server
+		job, err := s.Variable()
 		if err != nil {
 			return nil, err
 		}
-		env[name] = append(slices.Clone(vars), keys...)
+		env[name] = append(slices.Clone(vars), job)
 	}
 	return env, nil
 }

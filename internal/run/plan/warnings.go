@@ -24,8 +24,7 @@ const pythonsLauncher = "JACOBI_LAUNCHER"
 
 // StrayVariables returns a warning for each variable of environ that looks like a key's but is not.
 func StrayVariables(environ []string) []string {
-	others := append(roster.Variables(), pythonsLauncher)
-	return configs.StrayVariables(environ, append(others, roster.Tasks()...))
+	return configs.StrayVariables(environ, append(roster.Variables(), pythonsLauncher))
 }
 
 // Warnings returns warnings for the user before ranks start that do not solve, one line each.

@@ -79,8 +79,7 @@ func (j *ordered) end(r *Result) {
 // Run starts the ranks of p and returns when all jobs are done, or when the ranks have ended without that.
 func (e *Engine) Run(ctx context.Context, p *plan.Plan) (attempt.Ended, error) {
 	o := e.Options
-	o.Many, o.Watch = true, e.attend
-	o.Starter.Vars = append([]string{roster.EnvStudy + "=1"}, o.Starter.Vars...)
+	o.Task.Study, o.Watch = true, e.attend
 	r := attempt.Restarts{Where: e.Where, Most: e.Restarts, Next: e.restart}
 	end, err := r.Run(ctx, p, o, time.Now(), func(*plan.Plan) attempt.Progress { return shown{e} })
 	return end, errors.Join(err, e.settle(false))

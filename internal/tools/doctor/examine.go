@@ -115,8 +115,8 @@ type findings struct {
 // trial starts the ranks of p and returns what they found.
 func (run Run) trial(ctx context.Context, p *plan.Plan, starter attempt.Starter) (findings, error) {
 	c := collected{make([]examine.Rank, len(p.Placements))}
-	end, err := attempt.Run(ctx, p, attempt.Options{Starter: starter, Limit: run.Limit, Trial: true, Screen: run.Screen,
-		Show: func() attempt.Progress { return c }})
+	end, err := attempt.Run(ctx, p, attempt.Options{Starter: starter, Limit: run.Limit, Screen: run.Screen,
+		Task: configs.Task{Examine: true}, Show: func() attempt.Progress { return c }})
 	if err != nil {
 		return findings{faults: faultsOf(err, "correct it on the host that it names")}, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,9 +66,8 @@ func TestBoundsAreRefused(t *testing.T) {
 }
 
 func TestRequest(t *testing.T) {
-	const text = "devices,peers"
-	r, err := ParseRequest(text)
-	if err != nil || r.String() != text {
+	r, err := NewRequest([]string{"peers", "devices"})
+	if err != nil || !slices.Equal(r, []string{"devices", "peers"}) {
 		t.Errorf("got %v, %v", r, err)
 	}
 	for _, names := range [][]string{nil, {"all"}} {
@@ -80,7 +80,7 @@ func TestRequest(t *testing.T) {
 		err.Error() != `part "copie"`+allowed+"; did you mean copies?" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := ParseRequest(""); err == nil || err.Error() != `JACOBI_PROBE: part ""`+allowed {
+	if _, err := NewRequest([]string{""}); err == nil || err.Error() != `part ""`+allowed {
 		t.Errorf("got %v", err)
 	}
 }

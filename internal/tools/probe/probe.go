@@ -21,7 +21,6 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/suggest"
-	"jacobi/internal/net/roster"
 )
 
 // Limit bounds a whole probe. By default it takes less than a minute.
@@ -106,18 +105,6 @@ func NewRequest(names []string) (Request, error) {
 	}
 	return slices.DeleteFunc(Names(), func(n string) bool { return !slices.Contains(names, n) }), nil
 }
-
-// ParseRequest parses the value of roster.EnvProbe.
-func ParseRequest(text string) (Request, error) {
-	r, err := NewRequest(strings.Split(text, ","))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", roster.EnvProbe, err)
-	}
-	return r, nil
-}
-
-// String returns the request as the value of roster.EnvProbe.
-func (r Request) String() string { return strings.Join(r, ",") }
 
 // Parts returns the parts of the request.
 func (r Request) Parts() []Part {

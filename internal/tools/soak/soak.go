@@ -3,7 +3,6 @@
 package soak
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"jacobi/internal/compute/device"
-	"jacobi/internal/net/roster"
 )
 
 // Order says what the ranks shall do.
@@ -23,21 +21,6 @@ type Order struct {
 	For         time.Duration `json:"for"` // from the first round on; at least one round is complete
 	StopOnError bool          `json:"stop_on_error,omitempty"`
 	Flip        *Flip         `json:"flip,omitempty"`
-}
-
-// Variable returns the environment variable of the order, "NAME=value".
-func (o Order) Variable() (string, error) {
-	data, err := json.Marshal(o)
-	return roster.EnvSoak + "=" + string(data), err
-}
-
-// ParseOrder reads the value of the environment variable roster.EnvSoak.
-func ParseOrder(text string) (*Order, error) {
-	var o Order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return nil, fmt.Errorf("%s: %w", roster.EnvSoak, err)
-	}
-	return &o, nil
 }
 
 // Flip orders a fault, to show that it is found: one rank begins one round with one wrong bit in its field, in the

@@ -3,27 +3,9 @@ package soak
 import (
 	"reflect"
 	"testing"
-	"time"
 
 	"jacobi/internal/compute/device"
-	"jacobi/internal/net/roster"
 )
-
-func TestOrderTravelsInTheEnvironment(t *testing.T) {
-	want := Order{For: time.Minute, StopOnError: true, Flip: &Flip{Rank: 1, Round: 2, Row: 3}}
-	v, err := want.Variable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := ParseOrder(v[len(roster.EnvSoak)+1:])
-	if err != nil || !reflect.DeepEqual(*got, want) {
-		t.Errorf("got %+v, %v from %s", got, err, v)
-	}
-	if _, err := ParseOrder("yes"); err == nil ||
-		err.Error() != "JACOBI_SOAK: invalid character 'y' looking for beginning of value" {
-		t.Errorf("got %v", err)
-	}
-}
 
 func TestParseFlip(t *testing.T) {
 	if f, err := ParseFlip("row=7,rank=0,round=3"); err != nil || *f != (Flip{Rank: 0, Round: 3, Row: 7}) {
