@@ -14,10 +14,10 @@ type level struct {
 	neighbour [2]bool       // by side: the rows beyond are those of another rank
 	// u is the field on level 0 and the correction on all others, v is what Down leaves for Up, and b is the right-hand
 	// side. Level 0 has b if there is a source.
-	u, v, b  field
-	hasB     bool
-	tables   tables // between this level and the next one
-	down, up call
+	u, v, b field
+	hasB    bool
+	// The work of Down, which begins with 0 but on level 0, of Down that begins with u, and of Up.
+	down, again, up []call
 }
 
 // slack is how much kernels read beyond an array, at most.

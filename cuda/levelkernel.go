@@ -174,11 +174,12 @@ func (v *Levels) prepare(l, next *level) error {
 	if err != nil {
 		return err
 	}
-	l.tables = tables
-	if l.down, err = v.smoothingWith(l, next, tables, v.kernelOf(l, false)); err != nil {
+	down, err := v.smoothingWith(l, next, tables, v.kernelOf(l, false))
+	if err != nil {
 		return err
 	}
-	l.up, err = v.smoothingWith(l, next, tables, v.kernelOf(l, true))
+	up, err := v.smoothingWith(l, next, tables, v.kernelOf(l, true))
+	l.down, l.up = []call{down}, []call{up}
 	return err
 }
 

@@ -22,8 +22,9 @@ type Levels struct {
 	dev      *device
 	stream   *driver.Stream
 	kernels  map[string]*smoothKernel
-	levels   []*level // those below the tail of one block
+	levels   []*level // down to the first one that the tail does
 	tail     call
+	factors  driver.DevicePtr   // of the coarsest level
 	window   levelWindow        // into which other ranks write; without memory unless OpenWindow was called
 	counts   driver.DevicePtr   // the words of the sum of the last Down(0)
 	pinned   *driver.HostMemory // their copy
@@ -185,17 +186,14 @@ func (v *Levels) Down(ctx context.Context, level int) error {
 		return context.Cause(ctx)
 	}
 	if level > 0 {
-		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkDown, Level: level}).end()
-		return v.launchDown(level)
+		return v.do(solver.WorkDown, level, v.levels[level].down)
 	}
 	if err := v.stream.Fill(v.counts, 0, sumBytes); err != nil {
 		return err
 	}
-	down := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkDown})
-	if err := v.launchDown(0); err != nil {
+	if err := v.do(solver.WorkDown, 0, v.levels[0].down); err != nil {
 		return err
 	}
-	down.end()
 	sums := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkSums})
 	if err := v.stream.CopyFromDevice(v.pinned, 0, v.counts, sumBytes); err != nil {
 		return err
@@ -204,12 +202,10 @@ func (v *Levels) Down(ctx context.Context, level int) error {
 	return v.arrived.Record(v.stream)
 }
 
-// launchDown puts the work of Down into the stream.
-func (v *Levels) launchDown(level int) error {
-	if v.weighted != nil {
-		return v.weighted.down(level, false)
-	}
-	return v.levels[level].down.launch(v.stream)
+// do puts the work of a level into the stream.
+func (v *Levels) do(kind solver.WorkKind, level int, work []call) error {
+	defer v.dev.times.begin(v.stream, solver.Work{Kind: kind, Level: level}).end()
+	return launchAll(v.stream, work)
 }
 
 // Sum implements multigrid.Device.
@@ -222,29 +218,34 @@ func (v *Levels) Sum(ctx context.Context) (solver.Sum, error) {
 
 // Agglomerate implements multigrid.Device.
 func (v *Levels) Agglomerate(ctx context.Context) error {
-	last := len(v.levels) - 1
-	if v.weighted != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail, Level: last}).end()
-		if v.weighted.sets != nil {
-			return v.weighted.sets.solve(ctx)
-		}
-		return v.weighted.cycles(v.layout.Agglomerated)
+	if w := v.weighted; w != nil && w.sets != nil {
+		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail}).end()
+		return w.sets.solve(ctx)
 	}
-	for i := v.layout.Agglomerated; i < last; i++ {
-		if err := v.Down(ctx, i); err != nil {
+	return v.cycles(ctx, v.layout.Agglomerated)
+}
+
+// cycles does the cycle of a level that is held as a whole, and does it twice where the plan has it.
+func (v *Levels) cycles(ctx context.Context, level int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if level == len(v.levels)-1 {
+		return v.do(solver.WorkTail, level, []call{v.tail})
+	}
+	l := v.levels[level]
+	for i := range v.layout.Plan.CycleIndex(level) {
+		down := l.down
+		if i > 0 {
+			down = l.again
+		}
+		if err := v.do(solver.WorkDown, level, down); err != nil {
 			return err
 		}
-	}
-	m := v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail, Level: last})
-	if err := v.tail.launch(v.stream); err != nil {
-		return err
-	}
-	m.end()
-	for i := last - 1; i >= v.layout.Agglomerated; i-- {
-		if err := v.Up(ctx, i); err != nil {
+		if err := v.cycles(ctx, level+1); err != nil {
+			return err
+		}
+		if err := v.do(solver.WorkUp, level, l.up); err != nil {
 			return err
 		}
 	}
@@ -256,11 +257,7 @@ func (v *Levels) Up(ctx context.Context, level int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkUp, Level: level}).end()
-	if v.weighted != nil {
-		return v.weighted.up(level)
-	}
-	return v.levels[level].up.launch(v.stream)
+	return v.do(solver.WorkUp, level, v.levels[level].up)
 }
 
 // array returns an array of a level. It fails unless the array holds rows s and their dense length is bytes.

@@ -10,12 +10,12 @@ import (
 	"jacobi/solver/multigrid"
 )
 
-// tailArg is the argument of the kernels tail and tail_large: struct Tail in kernels/multigrid_tail.cuh.
+// tailArg is the argument of the kernel tail: struct Tail in kernels/multigrid_tail.cuh.
 type tailArg struct {
-	weights, memory, outside, b, u driver.DevicePtr
-	factors                        factorsArg
-	count, values                  int32
-	levels                         [tailLevels]tailLevel
+	weights, outside, b, u driver.DevicePtr
+	factors                factorsArg
+	count, values          int32
+	levels                 [tailLevels]tailLevel
 }
 
 // tailLevel is struct TailLevel.
@@ -37,8 +37,8 @@ const (
 // gather costs less than dividing the larger levels saves.
 const TailPoints = 1100 * 1100
 
-// tailStart returns the first level that one block does: all from there on fit into its shared memory, or it is the
-// coarsest one.
+// tailStart returns the first level that the tail does: the coarsest one, or one from which on all fit into the shared
+// memory of a block.
 func tailStart(l multigrid.Layout) int {
 	start, values := len(l.Plan.Levels)-1, 0
 	for i := start; i >= max(l.Agglomerated, len(l.Plan.Levels)-tailLevels); i-- {
@@ -62,6 +62,16 @@ func valuesOf(levels []multigrid.Level) (n int) {
 
 // openTail sets up the kernel for the levels from first on.
 func (v *Levels) openTail(first int) (c call, err error) {
+	f, err := v.layout.NewFactors(v.layout.Plan.CoarsestPoint)
+	if err != nil {
+		return c, err
+	}
+	if first+1 == len(v.layout.Plan.Levels) {
+		if c, err = v.openCoarsest(); err != nil {
+			return c, err
+		}
+		return c, v.uploadFactors(f)
+	}
 	levels := v.layout.Plan.Levels[first:]
 	top := v.levels[first]
 	a := &tailArg{b: top.b.base, u: top.u.base, count: int32(len(levels)), values: int32(valuesOf(levels))}
@@ -74,24 +84,21 @@ func (v *Levels) openTail(first int) (c call, err error) {
 	if a.outside, a.weights = table(&u, all[0].outside(top)), table(&u, tailWeights()); u.err != nil {
 		return c, u.err
 	}
-	room := tailShared - 3*4*int(a.values)
-	if a.values > tailValues {
-		if a.memory, err = v.dev.alloc(3 * 4 * int64(a.values)); err != nil {
-			return c, err
-		}
-		room = tailShared
-	}
-	f, err := v.layout.NewFactors(v.layout.Plan.CoarsestPoint)
-	if err != nil {
+	if a.factors, err = v.newFactors(tailShared - 3*4*int(a.values)); err != nil {
 		return c, err
 	}
-	if a.factors, err = v.newFactors(room); err != nil {
+	if err := v.uploadFactors(f); err != nil {
 		return c, err
 	}
-	if err = v.uploadFactors(a.factors, f); err != nil {
+	if tailShared > v.dev.gpu.SharedBytes {
+		return c, fmt.Errorf("kernel tail: %d bytes of shared memory: the GPU has %d", tailShared,
+			v.dev.gpu.SharedBytes)
+	}
+	if c, err = newCall(v.dev.module, "tail", a, tailThreads); err != nil {
 		return c, err
 	}
-	return v.loadTail(a)
+	c.blocks, c.shared = 1, tailShared
+	return c, c.f.SetDynamicShared(tailShared)
 }
 
 // tailWeights returns the weights of the sweeps on the way down and on the way up.
@@ -106,34 +113,17 @@ func tailWeights() []float32 {
 	return all
 }
 
-// loadTail returns the kernel with its arguments.
-func (v *Levels) loadTail(a *tailArg) (c call, err error) {
-	name := "tail"
-	if a.values > tailValues {
-		name = "tail_large"
-	}
-	if tailShared > v.dev.gpu.SharedBytes {
-		return c, fmt.Errorf("kernel %s: %d bytes of shared memory: the GPU has %d", name, tailShared,
-			v.dev.gpu.SharedBytes)
-	}
-	if c, err = newCall(v.dev.module, name, a, tailThreads); err != nil {
-		return c, err
-	}
-	c.blocks, c.shared = 1, tailShared
-	return c, c.f.SetDynamicShared(tailShared)
-}
-
 // tailMemory returns the bytes of GPU memory that the tail from level first on takes besides the arrays of that level.
 func tailMemory(l multigrid.Layout, first int) int64 {
+	if first+1 == len(l.Plan.Levels) {
+		return coarsestBytes(l)
+	}
 	bytes := 4*int64(len(tailWeights())) + l.FactorBytes()
 	for i, t := range newTailTables(l, first) {
 		bytes += t.bytes()
 		if i == 0 {
 			bytes += int64(unsafe.Sizeof(t.at[0])) * int64(len(t.at))
 		}
-	}
-	if values := valuesOf(l.Plan.Levels[first:]); values > tailValues {
-		bytes += 3 * 4 * int64(values)
 	}
 	return bytes
 }

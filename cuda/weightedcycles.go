@@ -30,7 +30,7 @@ func withWeights[F float32 | float64](a weightedArg[F], reversed bool) weightedA
 
 // prepareFinest prepares the cycles of level 0.
 func (w *weighted) prepareFinest() error {
-	l, p := w.levels[0], w.points[0]
+	l := w.levels[0]
 	down := withWeights(argOf[float64](w, 0), false)
 	down.from, down.to, down.scale = l.u.origin(), l.v.origin(), 1/down.scale
 	if w.sets == nil {
@@ -41,14 +41,16 @@ func (w *weighted) prepareFinest() error {
 	if err != nil {
 		return err
 	}
-	p.down, p.again = []call{c}, []call{c}
-	if w.sets != nil {
-		p.down = append(p.down, w.sets.restrict)
-	}
+	l.down = []call{c}
 	up := withWeights(argOf[float64](w, 0), true)
 	up.from, up.to = l.v.origin(), l.u.origin()
-	p.up, err = pipe(w, "weighted_up_f64", up, l, l.own, pipeSideUp, pipeBytes)
-	return err
+	if c, err = pipe(w, "weighted_up_f64", up, l, l.own, pipeSideUp, pipeBytes); err != nil {
+		return err
+	}
+	if l.up = []call{c}; w.sets != nil {
+		l.down, l.up = append(l.down, w.sets.restrict), []call{w.sets.correct, c}
+	}
+	return nil
 }
 
 // partsOf returns how blocks that go down the rows of strips of columns divide a level: the strips, the blocks in all
@@ -79,13 +81,13 @@ func pipe[F float32 | float64](w *weighted, name string, a weightedArg[F], l *le
 
 // prepareCoarser prepares the cycles of another level.
 func (w *weighted) prepareCoarser(level int) error {
-	l, next, p := w.levels[level], w.levels[level+1], w.points[level]
+	l, next := w.levels[level], w.levels[level+1]
 	down := withWeights(argOf[float32](w, level), false)
 	down.from, down.to = l.u.origin(), l.v.origin()
 	first, up := down, withWeights(down, true)
 	first.from, up.from, up.to = 0, l.v.origin(), l.u.origin()
 	if l.Mesh.NX*l.Mesh.NY >= w.rows {
-		return w.prepareStreamed(p, l, w.restricts(next), first, down, up)
+		return w.prepareStreamed(l, w.restricts(next), first, down, up)
 	}
 	again, err := w.tiled("weighted_down_f32", down, l, l.left())
 	if err != nil {
@@ -99,18 +101,17 @@ func (w *weighted) prepareCoarser(level int) error {
 	if err != nil {
 		return err
 	}
-	p.down, p.again = []call{begin, restriction}, []call{again, restriction}
-	p.up, err = w.tiled("weighted_up_f32", up, l, l.own)
+	c, err := w.tiled("weighted_up_f32", up, l, l.own)
+	l.down, l.again, l.up = []call{begin, restriction}, []call{again, restriction}, []call{c}
 	return err
 }
 
 // prepareStreamed prepares the cycles of a coarser level whose rows stream through blocks.
-func (w *weighted) prepareStreamed(p *levelPoints, l *level, restricts solver.Stripe, first, again,
-	up weightedArg[float32]) (err error) {
+func (w *weighted) prepareStreamed(l *level, restricts solver.Stripe, first, again, up weightedArg[float32]) error {
 	for _, c := range []struct {
 		to *[]call
 		a  weightedArg[float32]
-	}{{&p.down, first}, {&p.again, again}} {
+	}{{&l.down, first}, {&l.again, again}} {
 		c.a.coarseLo, c.a.coarseHi = int32(restricts.Lo), int32(restricts.Hi)
 		k, err := pipe(w, "weighted_down_rows_f32", c.a, l, l.left(), pipeSideDown, nineBytes)
 		if err != nil {
@@ -118,7 +119,8 @@ func (w *weighted) prepareStreamed(p *levelPoints, l *level, restricts solver.St
 		}
 		*c.to = []call{k}
 	}
-	p.up, err = pipe(w, "weighted_up_rows_f32", up, l, l.own, pipeSideUp, nineBytes)
+	c, err := pipe(w, "weighted_up_rows_f32", up, l, l.own, pipeSideUp, nineBytes)
+	l.up = []call{c}
 	return err
 }
 
@@ -148,97 +150,6 @@ func (w *weighted) productsOf(s *CG) (call, error) {
 	return call{f: f, args: args, blocks: blocks, threads: weightedProductThreads, shared: weightedProductBytes}, err
 }
 
-// down does Down on a level, beginning with u or with 0.
-func (w *weighted) down(level int, fromU bool) error {
-	p := w.points[level]
-	if fromU {
-		return launchAll(w.stream, p.again)
-	}
-	return launchAll(w.stream, p.down)
-}
-
-// up does Up on a level.
-func (w *weighted) up(level int) error {
-	if w.sets != nil {
-		if err := w.sets.correct.launch(w.stream); err != nil {
-			return err
-		}
-	}
-	return w.points[level].up.launch(w.stream)
-}
-
-// cycles does the cycle of a level that is held as a whole, and does it twice where the plan has it.
-func (w *weighted) cycles(level int) error {
-	if level == len(w.levels)-1 {
-		return w.coarsest.launch(w.stream)
-	}
-	for i := range w.layout.Plan.CycleIndex(level) {
-		if err := w.down(level, i > 0); err != nil {
-			return err
-		}
-		if err := w.cycles(level + 1); err != nil {
-			return err
-		}
-		if err := w.points[level].up.launch(w.stream); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unknownPlaces returns the place of each point of the coarsest level in its arrays, by block and slot, and the places
-// of the copies of points, each with the place that it copies.
-func unknownPlaces(l *level, b multigrid.Blocking) (places []int32, copies [][2]int32) {
-	m, pitch := l.Mesh, l.u.pitch/4
-	at := func(y, x int) int32 { return int32(y*pitch + x) }
-	for i := range b.Blocks * b.Slots {
-		x, y := b.Point(i/b.Slots, i%b.Slots)
-		places = append(places, at(y, x))
-	}
-	for y := range m.NY {
-		for x := range m.NX {
-			row, column := y, x
-			if m.PeriodicColumns() {
-				column = 1 + (x+m.NX-3)%(m.NX-2)
-			}
-			if m.PeriodicRows() {
-				row, _ = m.Canonical(y)
-			}
-			if row != y || column != x {
-				copies = append(copies, [2]int32{at(row, column), at(y, x)})
-			}
-		}
-	}
-	return places, copies
-}
-
-// openCoarsest allocates what the solution on the coarsest level needs.
-func (w *weighted) openCoarsest() (err error) {
-	l := w.levels[len(w.levels)-1]
-	places, copies := unknownPlaces(l, w.layout.Blocking())
-	u := uploads{dev: w.dev}
-	a := &coarsestArg{place: table(&u, places), copies: table(&u, copies), b: l.b.base, u: l.u.base,
-		copied: int32(len(copies))}
-	if u.err != nil {
-		return u.err
-	}
-	if a.factors, err = w.newFactors(w.dev.gpu.SharedBytes); err != nil {
-		return err
-	}
-	w.factors, w.coarsest = a.factors, call{f: w.functions["weighted_coarsest"], blocks: 1, threads: coarsestThreads,
-		shared: a.factors.shared()}
-	if w.coarsest.args, err = w.coarsest.f.Args(a); err != nil {
-		return err
-	}
-	return w.coarsest.f.SetDynamicShared(w.coarsest.shared)
-}
-
-// coarsestBytes returns the bytes of GPU memory that openCoarsest allocates.
-func coarsestBytes(l multigrid.Layout) int64 {
-	places, copies := unknownPlaces(newLevel(l, len(l.Plan.Levels)-1), l.Blocking())
-	return l.FactorBytes() + 4*int64(len(places)) + 8*int64(len(copies))
-}
-
 // completeCoarsest eliminates the equations of the coarsest level, whose arrays are those of the set-up.
 func (w *weighted) completeCoarsest(ctx context.Context) error {
 	level := len(w.levels) - 1
@@ -262,5 +173,5 @@ func (w *weighted) completeCoarsest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.uploadFactors(w.factors, f)
+	return w.uploadFactors(f)
 }

@@ -15,14 +15,12 @@ var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighte
 	"weighted_scale_f32", "weighted_complete_f32", "weighted_transfer_f64",
 	"weighted_transfer_f32", "weighted_down_f64", "weighted_down_f32",
 	"weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32", "weighted_down_rows_f32", "weighted_up_rows_f32",
-	"weighted_coarsest", "weighted_products", "weighted_step"}
+	"weighted_products", "weighted_step"}
 
 // weighted is what Levels of a weighted operator have besides.
 type weighted struct {
 	*Levels
 	functions map[string]*driver.Function
-	coarsest  call
-	factors   factorsArg     // of the coarsest level
 	points    []*levelPoints // by level
 	fixed     driver.DevicePtr
 	// While the levels are set up: by level, the arrays from multigrid.Centre on; h of a level.
@@ -40,12 +38,10 @@ type weighted struct {
 	equationRows equationRows // that Aggregate's caller reads
 }
 
-// levelPoints is what a level has besides, and its work in cycles.
+// levelPoints is what a level has besides.
 type levelPoints struct {
 	centre, east, south, southEast, southWest field
-	transfer                                  field  // P' of the next level: nine arrays, one after the other
-	down, again                               []call // from 0, but on level 0, and from u
-	up                                        call
+	transfer                                  field // P' of the next level: nine arrays, one after the other
 }
 
 // arrays returns those that need memory. The coarsest level is solved directly.
@@ -161,7 +157,9 @@ func (v *Levels) openWeighted() error {
 			return fmt.Errorf("level %d: %w", i, err)
 		}
 	}
-	return w.openCoarsest()
+	var err error
+	v.tail, err = v.openCoarsest()
+	return err
 }
 
 // allocate allocates the arrays of a level that stay.

@@ -60,7 +60,6 @@ Kernel kernels[] = {
     TILE_KERNELS(f32, float, kTileF32, true, true),
     TILE_KERNELS(small_f32, float, kTileSmallF32, true, true),
     {"tail", run<Tail, tail>, sizeof(Tail), kTailThreads, 3 * kTailValues * 4},
-    {"tail_large", run<Tail, tail_large>, sizeof(Tail), kTailThreads, 3 * kTailValues * 4},
     {"push_zones", run<Moves, push_zones>, sizeof(Moves), kMoveThreads, 0},
     {"take_zone", run<Moves, take_zone>, sizeof(Moves), kMoveThreads, 0},
 #define POINT_KERNEL(name, type) \
@@ -88,7 +87,7 @@ Kernel kernels[] = {
     SETS_KERNEL(reduce), SETS_KERNEL(second), SETS_KERNEL(total_first), SETS_KERNEL(total_reduced),
     SETS_KERNEL(total_second), SETS_KERNEL(combine),
     {"sets_few", run<FewSets, sets_few>, sizeof(FewSets), kFewThreads, 0},
-    {"weighted_coarsest", run<Coarsest, weighted_coarsest>, sizeof(Coarsest), 0, 0},
+    {"coarsest", run<Coarsest, coarsest>, sizeof(Coarsest), 0, 0},
     {"weighted_products", run<ProductArg, weighted_products>, sizeof(ProductArg), kProductThreads,
      sizeof(ProductRings)},
     {"weighted_step", run<Step, weighted_step>, sizeof(Step), kStepThreads, 0},

@@ -35,5 +35,4 @@ TILES(source_f64, double, kTileF64, true, false)
 TILES(f32, float, kTileF32, true, true)
 TILES(small_f32, float, kTileSmallF32, true, true)
 
-KERNEL(kTailThreads, 1) tail(const __grid_constant__ Tail a) { run_tail<Arrays<false>>(a); }
-KERNEL(kTailThreads, 1) tail_large(const __grid_constant__ Tail a) { run_tail<Arrays<true>>(a); }
+KERNEL(kTailThreads, 1) tail(const __grid_constant__ Tail a) { run_tail(a); }

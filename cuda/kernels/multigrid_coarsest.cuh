@@ -1,5 +1,6 @@
 // The solution on the coarsest level, by a block: multigrid.Factors in Go.
 #pragma once
+#include "pass.cuh"
 #include "primitives.cuh"
 #include "update.cuh"
 
@@ -139,7 +140,7 @@ __device__ __forceinline__ void solve(const Factors& f) {
 
 constexpr int kCoarsestThreads = 256;
 
-// Coarsest is the argument of the kernel weighted_coarsest.
+// Coarsest is the argument of the kernel coarsest.
 struct Coarsest {
   Factors factors;
   const int* place;    // of a point in b and u, by block and slot
@@ -162,3 +163,5 @@ __device__ __forceinline__ void solve_coarsest(const Coarsest& a) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < a.copied; i += blockDim.x) a.u[a.copies[i].y] = a.u[a.copies[i].x];
 }
+
+KERNEL(kCoarsestThreads, 1) coarsest(const __grid_constant__ Coarsest a) { solve_coarsest(a); }

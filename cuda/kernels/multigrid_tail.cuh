@@ -44,10 +44,9 @@ struct TailLevel {
   int points;
 };
 
-// Tail is the argument of the kernels tail and tail_large.
+// Tail is the argument of the kernel tail.
 struct Tail {
   const float* weights;  // of the sweeps on the way down, and on the way up
-  float* memory;         // tail_large: three arrays of `values` values
   const int* outside;    // where the points of the first level lie in the following two
   const float* fromB;
   float* toU;
@@ -56,56 +55,45 @@ struct Tail {
   TailLevel levels[kTailLevels];
 };
 
-// Arrays are the three. The kernel tail has them in shared memory, and the factors behind them if they fit there.
-template <bool large> struct Arrays {
-  static constexpr bool kLarge = large;
+// Arrays are the three.
+struct Arrays {
   float* const u;
   const int values;
-  char* const shared;
-  __device__ __forceinline__ Arrays(const Tail& a, char* shared)
-      : u(kLarge ? a.memory : (float*)shared), values(a.values), shared(shared) {}
   __device__ __forceinline__ float* v() const { return u + values; }
-  __device__ __forceinline__ float* b() const { return u + 2 * (ptrdiff_t)values; }
-  __device__ __forceinline__ double* room() const { return (double*)shared + (kLarge ? 0 : 3 * values / 2); }
+  __device__ __forceinline__ float* b() const { return u + 2 * values; }
 };
 
-// Points are a thread's points of a level: every kTailThreads-th one. For N = 0 they are too many for its registers.
-template <class Memory, int N> struct Points {
-  static constexpr int kHeld = N ? N : 1;
+// Points are a thread's points of a level: every kTailThreads-th one.
+template <int N> struct Points {
   const TailLevel& l;
-  const Memory m;
+  const Arrays m;
   const int points;
   const float h, q;
-  int at[kHeld];
-  Around around[kHeld];
-  float b[kHeld], u[kHeld];
+  int at[N];
+  Around around[N];
+  float b[N], u[N];
 
-  __device__ __forceinline__ Points(const TailLevel& l, Memory m) : l(l), m(m), points(l.points), h(l.h), q(l.q) {
-    if constexpr (N > 0)
-      each([&](int k, int i) {
-        at[k] = l.at[i], around[k] = l.around[i];
-        b[k] = m.b()[at[k]], u[k] = m.v()[at[k]];
-      });
+  __device__ __forceinline__ Points(const TailLevel& l, Arrays m) : l(l), m(m), points(l.points), h(l.h), q(l.q) {
+    each([&](int k) {
+      const int i = threadIdx.x + k * kTailThreads;
+      at[k] = l.at[i], around[k] = l.around[i];
+      b[k] = m.b()[at[k]], u[k] = m.v()[at[k]];
+    });
   }
-  // each calls f(k, i) for each point: point i of the level.
+  // each calls f(k) for each point.
   template <class F> __device__ __forceinline__ void each(F&& f) const {
-    if constexpr (N > 0) {
 #pragma unroll
-      for (int k = 0; k < N; k++)
-        if ((int)threadIdx.x + k * kTailThreads < points) f(k, (int)threadIdx.x + k * kTailThreads);
-    } else {
-      for (int i = threadIdx.x; i < points; i += kTailThreads) f(0, i);
-    }
+    for (int k = 0; k < N; k++)
+      if ((int)threadIdx.x + k * kTailThreads < points) f(k);
   }
   // defect returns d of a point.
-  __device__ __forceinline__ float defect(int k, int i, const float* from) {
-    if constexpr (N == 0) at[0] = l.at[i], around[0] = l.around[i], b[0] = m.b()[at[0]], u[0] = from[at[0]];
+  __device__ __forceinline__ float defect(int k, const float* from) const {
     const Around& a = around[k];
     return ::defect(h, q, b[k], u[k], from[a.west], from[a.east], from[a.north], from[a.south]);
   }
   __device__ __forceinline__ void sweep(float w, const float* from, float* to) {
-    each([&](int k, int i) {
-      const float d = defect(k, i, from);
+    each([&](int k) {
+      const float d = defect(k, from);
       to[at[k]] = u[k] = fused(w, d, u[k]);
     });
     __syncthreads();
@@ -124,8 +112,8 @@ template <class Memory, int N> struct Points {
   }
   // defects sets v to d of u.
   __device__ __forceinline__ void defects() {
-    each([&](int k, int i) {
-      const float d = defect(k, i, m.u);
+    each([&](int k) {
+      const float d = defect(k, m.u);
       m.v()[at[k]] = d;
     });
     __syncthreads();
@@ -133,7 +121,7 @@ template <class Memory, int N> struct Points {
 };
 
 // right_side returns b of point i of a level.
-template <class Memory> __device__ __forceinline__ float right_side(const Tail& a, int level, Memory m, int i) {
+__device__ __forceinline__ float right_side(const Tail& a, int level, Arrays m, int i) {
   if (level == 0) return a.fromB[a.outside[i]];
   const Restricting r = a.levels[level].restricting[i];
   const float* const d = m.v();
@@ -157,15 +145,15 @@ __device__ __forceinline__ float correction(const TailLevel& l, const float* fro
 }
 
 // visit does the sweeps of a level, from v. n of them are left, which begin with weights[0].
-template <class Memory, int N>
-__device__ __forceinline__ void visit(const TailLevel& l, Memory m, const float* weights, int n, bool down) {
-  Points<Memory, N> p(l, m);
+template <int N>
+__device__ __forceinline__ void visit(const TailLevel& l, Arrays m, const float* weights, int n, bool down) {
+  Points<N> p(l, m);
   p.sweeps(weights, n);
   if (down) p.defects();
 }
 
 // solve_coarsest sets u of the coarsest level.
-template <class Memory> __device__ __forceinline__ void solve_coarsest(const Tail& a, const Factors& f, Memory m) {
+__device__ __forceinline__ void solve_coarsest(const Tail& a, const Factors& f, Arrays m) {
   const TailLevel& l = a.levels[a.count - 1];
 #pragma unroll 1
   for (int i = threadIdx.x; i < l.points; i += kTailThreads) f.set(i, right_side(a, a.count - 1, m, i));
@@ -176,13 +164,13 @@ template <class Memory> __device__ __forceinline__ void solve_coarsest(const Tai
 }
 
 // run_tail leaves the solution of a level in v on the way up; on the coarsest level in u.
-template <class Memory> __device__ __forceinline__ void run_tail(const Tail& a) {
+__device__ __forceinline__ void run_tail(const Tail& a) {
   DYNAMIC_SHARED(shared);
-  const Memory m(a, shared);
+  const Arrays m = {(float*)shared, a.values};
   const int last = a.count - 1;
 #pragma unroll 1
   for (int i = threadIdx.x; i < a.values; i += kTailThreads) m.u[i] = 0, m.v()[i] = 0;
-  const Factors factors = a.factors.brought(m.room());
+  const Factors factors = a.factors.brought((double*)(m.b() + a.values));
   __syncthreads();
   const float *const wayDown = a.weights, *const wayUp = wayDown + kSmooth;
   const float* solution = m.u;
@@ -211,9 +199,8 @@ template <class Memory> __device__ __forceinline__ void run_tail(const Tail& a) 
     __syncthreads();
     const float* const rest = up ? weights : weights + 1;
     const int n = up ? kSmooth : kSmooth - 1;
-    if constexpr (Memory::kLarge) visit<Memory, 0>(l, m, rest, n, !up);
-    else if (l.points <= kTailThreads) visit<Memory, 1>(l, m, rest, n, !up);
-    else visit<Memory, kTailPoints>(l, m, rest, n, !up);
+    if (l.points <= kTailThreads) visit<1>(l, m, rest, n, !up);
+    else visit<kTailPoints>(l, m, rest, n, !up);
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < a.levels[0].points; i += kTailThreads)

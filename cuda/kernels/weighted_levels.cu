@@ -37,7 +37,6 @@ KERNEL(kTileThreads, kTileBlocks) weighted_down_f32(const __grid_constant__ Weig
 }
 KERNEL(kTileThreads, kTileBlocks) weighted_up_f32(const __grid_constant__ WeightedArg<float> a) { sweep_tile<true>(a); }
 
-KERNEL(kCoarsestThreads, 1) weighted_coarsest(const __grid_constant__ Coarsest a) { solve_coarsest(a); }
 KERNEL(kProductThreads, 2) weighted_products(const __grid_constant__ ProductArg a) { add_products(a); }
 KERNEL(kStepThreads, 4) weighted_step(const __grid_constant__ Step a) { step_columns(a); }
 
