@@ -20,7 +20,6 @@ import (
 	"go.uber.org/zap"
 
 	"jacobi/configs"
-	"jacobi/cuda/driver"
 	"jacobi/internal/base/logging"
 	"jacobi/internal/base/show"
 	"jacobi/internal/base/version"
@@ -138,12 +137,8 @@ func (e nodeEnded) Error() string { return fmt.Sprintf("the agent on %s ends: %v
 
 // countSlots returns how many ranks suit this machine, and what the slots are.
 func countSlots(backend string) (int, string) {
-	if backend != "cpu" {
-		if d, err := driver.Open(); err == nil {
-			if gpus, err := d.Devices(); err == nil {
-				return len(gpus), english.Plural(len(gpus), "GPU", "")
-			}
-		}
+	if n := gpus(backend); n > 0 {
+		return n, english.Plural(n, "GPU", "")
 	}
 	cores := runtime.GOMAXPROCS(0) // respects a container's limit
 	return cores, english.Plural(cores, "core", "")
