@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // DType is the floating-point type of a field.
@@ -50,6 +51,10 @@ func (d DType) Decode(dst []float64, row []byte) {
 		}
 		return
 	}
+	if littleEndian {
+		copy(bytesOf(dst), row)
+		return
+	}
 	for i := range dst {
 		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(row[8*i : 8*i+8]))
 	}
@@ -64,9 +69,21 @@ func (d DType) Encode(row []byte, values []float64) {
 		}
 		return
 	}
+	if littleEndian {
+		copy(row, bytesOf(values))
+		return
+	}
 	for i, v := range values {
 		binary.LittleEndian.PutUint64(row[8*i:8*i+8], math.Float64bits(v))
 	}
+}
+
+// littleEndian says that this machine's float64 are those of rows: a copy takes less time than a loop.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// bytesOf returns the memory of values.
+func bytesOf(values []float64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 8*len(values))
 }
 
 // Mesh is the whole grid: NY rows of NX columns, row-major, row 0 on top, walls included. Where top and bottom are

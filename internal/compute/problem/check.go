@@ -9,6 +9,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/parallel"
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -181,7 +182,7 @@ func (p *Problem) maxSources(ctx context.Context, rows []int) (float64, error) {
 		}
 		return nil
 	})
-	return p.round(largest(most)), err // rounding is monotone
+	return p.round(rowmath.Largest(most)), err // rounding is monotone
 }
 
 // ended returns an error with the cause if ctx has ended, else nil.

@@ -1,10 +1,10 @@
 package problem
 
 import (
-	"math"
 	"sync"
 
 	"jacobi/internal/compute/results"
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -45,7 +45,7 @@ func (p *rows) newFaces(iy int, f *faces) error {
 	if f.liftX, f.pinX, err = p.areaFaces(iy, true, here, nil, f.east); err != nil {
 		return err
 	}
-	divide(f.alongX, f.east, float64(p.numbers.hx*p.numbers.hx))
+	rowmath.Quotients(f.alongX, f.east, float64(p.numbers.hx*p.numbers.hx))
 	p.spin(iy, 0.5, 0, f.alongX)
 	if iy+1 == p.mesh.NY && p.mesh.Walls.Bottom != solver.Neumann {
 		clear(f.south)
@@ -73,7 +73,7 @@ func (p *rows) newFaces(iy int, f *faces) error {
 	if mirror {
 		f.pinY = mirrored(f.pinY)
 	}
-	divide(f.alongY, f.south, float64(p.numbers.hy*p.numbers.hy))
+	rowmath.Quotients(f.alongY, f.south, float64(p.numbers.hy*p.numbers.hy))
 	p.spin(iy, 0, 0.5, f.alongY)
 	return nil
 }
@@ -132,21 +132,6 @@ func (p *rows) above(iy int) (*faces, error) {
 		iy, _ = p.mesh.Canonical(iy - 1)
 	}
 	return p.faces(iy)
-}
-
-// divide sets dst to values over d. A product with the inverse of a power of two is rounded alike, and takes less time.
-func divide(dst, values []float64, d float64) {
-	values = values[:len(dst)]
-	if fraction, _ := math.Frexp(d); fraction == 0.5 {
-		inverse := 1 / d
-		for i, v := range values {
-			dst[i] = v * inverse
-		}
-		return
-	}
-	for i, v := range values {
-		dst[i] = v / d
-	}
 }
 
 // columnsOfFaces returns the columns from which faces lead to the next column, or else to the next row: without the

@@ -160,9 +160,10 @@ func (p *rows) newMaterial(iy int, m *material) error {
 	if err := p.values(p.coefficient, iy, m.a); err != nil {
 		return err
 	}
-	for ix, a := range m.a {
+	valid := rowmath.Within(m.a, configs.LeastCoefficient, configs.MostCoefficient) // of the first columns
+	for ix, a := range m.a[valid:] {
 		if !(a >= configs.LeastCoefficient && a <= configs.MostCoefficient) && a != 0 {
-			return p.refuse(p.coefficient, iy, ix, fmt.Sprintf("%v; %s", a, valuesAllowed))
+			return p.refuse(p.coefficient, iy, valid+ix, fmt.Sprintf("%v; %s", a, valuesAllowed))
 		}
 	}
 	if p.fixed.none() {

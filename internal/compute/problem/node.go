@@ -3,6 +3,8 @@ package problem
 import (
 	"slices"
 	"sync"
+
+	"jacobi/internal/compute/rowmath"
 )
 
 // chunk is the number of columns evaluated at a time. It is small enough for temporaries to stay in the L1 cache.
@@ -113,9 +115,7 @@ func column(a axis, unit float64) node {
 	return node{onX: true, spot: func(s *spot) float64 { return a.at(s.x) / unit },
 		limit: func(b box) bounds { return a.limit(b.left, b.right, unit) },
 		eval: func(s *span, dst []float64) {
-			for i := range dst {
-				dst[i] = float64(s.col+i) / unit
-			}
+			rowmath.Count(dst, s.col, unit)
 		}}
 }
 
@@ -186,11 +186,8 @@ func add(a, b node) node {
 		for i, v := range dst {
 			dst[i] = v + t[i]
 		}
-	}, func(dst []float64, b float64) {
-		for i, v := range dst {
-			dst[i] = v + b
-		}
-	}, func(a, b float64) float64 { return a + b }, sumBounds)
+	}, func(dst []float64, b float64) { rowmath.Shift(dst, dst, b) },
+		func(a, b float64) float64 { return a + b }, sumBounds)
 }
 
 func subtract(a, b node) node {
@@ -206,11 +203,8 @@ func multiply(a, b node) node {
 		for i, v := range dst {
 			dst[i] = v * t[i]
 		}
-	}, func(dst []float64, b float64) {
-		for i, v := range dst {
-			dst[i] = v * b
-		}
-	}, func(a, b float64) float64 { return a * b }, productBounds)
+	}, func(dst []float64, b float64) { rowmath.Scale(dst, dst, b) },
+		func(a, b float64) float64 { return a * b }, productBounds)
 }
 
 // chain returns whether each of the values compares to the next one by an operation. It evaluates each only once: where

@@ -2,9 +2,11 @@ package problem
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -180,8 +182,10 @@ func (p *rows) rightHandSide(s *span, dst []float64) error {
 	if err := p.overSquares(p.density, s.row, s.col, dst); err != nil {
 		return err
 	}
-	for i, v := range dst {
-		if v-v == 0 { // finite
+	finite := rowmath.Within(dst, -math.MaxFloat64, math.MaxFloat64) // of the first values
+	for i := finite; i < len(dst); i++ {
+		v := dst[i]
+		if v-v == 0 {
 			continue
 		}
 		if outside, err := p.outside(s.row, s.col+i); err != nil {

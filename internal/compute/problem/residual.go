@@ -22,12 +22,14 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 	rows, frees := [3][]float64{above, here, below}, [3][]bool{}
 	w := p.take(iy)
 	defer p.give(w)
+	walls := false // beside the row
 	for i := range rows {
 		y := iy - 1 + i
 		if rows[i] == nil {
 			rows[i], y = rows[2-i], iy+1-i
 		}
 		y, _ = p.mesh.Canonical(y)
+		walls = walls || p.fixedWallRow(y)
 		if frees[i], err = w.free(y); err != nil {
 			return r, err
 		}
@@ -38,6 +40,7 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 		return r, err
 	}
 	last, nx := p.mesh.NX-1, p.mesh.NX
+	open := p.fixed.none() && !p.porous && !p.turn.on && !walls
 	var updates, whole [chunk]float64
 	for col := 0; col < nx; col += chunk {
 		n := min(chunk, nx-col)
@@ -48,8 +51,14 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 				South: rows[2][lo:]}
 			inside.Updates(updates[lo-col : hi-col])
 		}
-		for i, free := range st.free[col : col+n] {
-			if !free {
+		for i := 0; i < n; i++ {
+			if end := min(n, last-1-col); open && i < end && col+i >= 2 {
+				r.add(st, col+i, updates[i:end], whole[i:end])
+				if i = end; i == n {
+					break
+				}
+			}
+			if !st.free[col+i] {
 				continue
 			}
 			ix, update := col+i, updates[i]
@@ -87,6 +96,21 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 		}
 	}
 	return r, nil
+}
+
+// add adds what updates of points from column lo on tell, which are free like all points beside them. It does the
+// operations of Residual in the same order.
+func (r *Residual) add(st *stencil, lo int, updates, whole []float64) {
+	n, sums := len(updates), *r
+	diagonal, right, holds, whole := st.diagonal[lo:][:n], st.b[lo:][:n], st.hold[lo:][:n], whole[:n]
+	for i, update := range updates {
+		residual, b := float64(diagonal[i]*update), float64(diagonal[i]*right[i])
+		sums.Squares += float64(residual * residual)
+		sums.Right += float64(b * b)
+		sums.Sum += float64(whole[i] * update)
+		sums.Hold += float64(whole[i] * holds[i])
+	}
+	*r = sums
 }
 
 // columnsBeside returns the columns that hold the values west and east of column ix, which a sweep updates.

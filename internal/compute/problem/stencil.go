@@ -18,6 +18,7 @@ type stencil struct {
 	diagonal []float64 // D; 0 at points that no sweep updates
 	free     []bool    // points that a sweep updates; they are kept apart
 	hold     []float64 // the part of D that the screening, Robin walls and areas in faces contribute, divided by D
+	held     bool      // hold is not 0 everywhere
 }
 
 // stencil returns the stencil of row iy, which is canonical. It stays until faces or another stencil are asked for.
@@ -29,11 +30,15 @@ func (p *rows) stencil(iy int) (st *stencil, err error) {
 	}
 	n := p.mesh.NX
 	st.b, st.diagonal, st.hold = sized(st.b, n), sized(st.diagonal, n), sized(st.hold, n)
-	for _, values := range [][]float64{st.b, st.diagonal, st.hold} {
-		clear(values)
+	if st.held {
+		clear(st.hold)
 	}
-	p.row, st.above = -1, nil
-	if st.faces, err = p.faces(iy); err == nil && !p.fixedWallRow(iy) {
+	clear(st.diagonal)
+	p.row, st.above, st.held = -1, nil, false
+	if p.fixedWallRow(iy) {
+		clear(st.b)
+		st.faces, err = p.faces(iy)
+	} else if st.faces, err = p.faces(iy); err == nil {
 		if st.above, err = p.above(iy); err == nil {
 			err = p.equationsOf(iy, st)
 		}
@@ -62,8 +67,9 @@ func (p *rows) newFree(iy int, to *[]bool) error {
 		return err
 	}
 	lo, hi := p.mesh.InteriorColumns()
-	for ix := lo; ix < hi; ix++ {
-		free[ix] = true
+	free[lo] = true
+	for n := 1; n < hi-lo; n *= 2 {
+		copy(free[lo+n:hi], free[lo:lo+n])
 	}
 	for ix := max(lo, here.first); ix < min(hi, here.end); ix++ {
 		free[ix] = !here.fixed[ix]
@@ -94,9 +100,13 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 		return err
 	}
 	lo, hi := p.mesh.InteriorColumns()
+	clear(st.b[:lo])
+	clear(st.b[hi:])
 	if err := p.rightHandSide(p.span.at(iy, lo), st.b[lo:hi]); err != nil {
 		return err
 	}
+	robin := slices.ContainsFunc(p.sides[:], func(s side) bool { return s.robin() })
+	st.held = st.lifted() || st.pins() || robin || p.turn.on || !p.screening.zero()
 	if !p.screening.zero() {
 		if err := p.values(p.screening, iy, st.hold); err != nil {
 			return err
@@ -114,8 +124,7 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
-	robin := slices.ContainsFunc(p.sides[:], func(s side) bool { return s.robin() })
-	if st.lifted() || st.pins() || robin || p.turn.on || !p.screening.zero() {
+	if st.held {
 		err = p.addHolds(iy, st)
 	}
 	if err == nil {
@@ -165,13 +174,26 @@ func (p *rows) divideBySums(iy int, st *stencil) error {
 	for ix, free := range st.free {
 		if !free {
 			d[ix], b[ix], st.hold[ix] = 0, 0, 0
-		} else if hold := st.hold[ix]; hold != 0 {
+		}
+	}
+	for ix, hold := range st.hold {
+		if !st.held {
+			break
+		}
+		if hold != 0 {
 			d[ix] += hold
 			st.hold[ix] = hold / d[ix]
 		}
 	}
 	if !p.porous {
 		rowmath.Ratios(b, b, d)
+		most := math.MaxFloat64
+		if p.mesh.DType == solver.Float32 {
+			most = math.MaxFloat32
+		}
+		if rowmath.Within(b, -most, most) == len(b) && rowmath.Within(d, 0, math.MaxFloat64) == len(d) {
+			return nil
+		}
 	}
 	for ix, v := range b {
 		if p.porous && d[ix] != 0 {
@@ -234,12 +256,8 @@ func (st *stencil) weights(k solver.Value, col int, dst []float64) {
 func (p *Problem) barrier(iy int, st *stencil) (weakest float64, open bool) {
 	weakest = math.Inf(1)
 	take := func(faces ...float64) {
-		for _, c := range faces {
-			if c > 0 && c < weakest {
-				weakest = c
-			}
-			open = open || c == 0
-		}
+		least, zero := rowmath.Least(faces)
+		weakest, open = min(weakest, least), open || zero
 	}
 	last := len(st.free) - 1
 	if st.pins() {

@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
@@ -98,29 +99,13 @@ func (p *Problem) maximaOf(iy int, st *stencil) Maxima {
 
 // largestOfRow returns the largest absolute value of the source of a row, rounded to the field's type.
 func (p *Problem) largestOfRow(st *stencil) float64 {
-	most := 0.0
-	for _, b := range st.b {
-		if a := math.Abs(b); a > most {
-			most = a
-		}
-	}
-	return p.round(most) // rounding is monotone
-}
-
-// largest returns the largest of values, which are at least 0.
-func largest(values []float64) (most float64) {
-	for _, v := range values {
-		if v > most { // max takes longer, as it looks for NaN
-			most = v
-		}
-	}
-	return most
+	return p.round(rowmath.Largest(st.b)) // rounding is monotone
 }
 
 // maxCentre returns the largest D of row iy, with grid.axis over r: what r adds to the contrast lowers no eigenvalue.
 func (p *Problem) maxCentre(st *stencil, iy int) (most float64) {
 	if !p.turn.on {
-		return largest(st.diagonal)
+		return rowmath.Largest(st.diagonal)
 	}
 	for ix, d := range st.diagonal {
 		most = max(most, d/p.turn.radius(p.middle(iy, ix, 0, 0)))
@@ -130,12 +115,9 @@ func (p *Problem) maxCentre(st *stencil, iy int) (most float64) {
 
 // maxDiagonal returns the largest Diagonal of row iy in units of a. Between two walls it grows with D.
 func (p *Problem) maxDiagonal(st *stencil, iy int) (most float64) {
-	last, at := len(st.diagonal)-1, 1
-	for ix, d := range st.diagonal[1:last] {
-		if d > st.diagonal[at] {
-			at = 1 + ix
-		}
-	}
+	last := len(st.diagonal) - 1
+	inner := st.diagonal[1:last]
+	at := 1 + max(0, slices.Index(inner, rowmath.Largest(inner)))
 	for _, ix := range [3]int{0, at, last} {
 		var value [1]float64
 		p.equations(st, solver.Diagonal, iy, ix, 1, value[:])

@@ -105,25 +105,30 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 	if t.plain || l.iy < t.stripe.Lo || l.iy >= t.stripe.Hi {
 		return 0, 0, nil
 	}
-	f := make([]float64, min(t.hi-t.lo, 512)) // they stay in the nearest cache
 	iy, _ := t.mesh.Canonical(l.iy)
-	k2 := t.problem.Screening()
-	for ix := t.lo; ix < t.hi; ix++ {
-		i := (ix - t.lo) % len(f)
-		if i == 0 {
-			if err := t.problem.RightHandSide(iy, ix, f[:min(len(f), t.hi-ix)]); err != nil {
-				return 0, 0, err
+	k2, inside := t.problem.Screening(), t.area(l.iy, min(1, t.hi-1)) // the ends may count half
+	var buf [4096]float64                                             // they stay in a near cache
+	for lo := t.lo; lo < t.hi; lo += len(buf) {
+		f := buf[:min(len(buf), t.hi-lo)]
+		if err := t.problem.RightHandSide(iy, lo, f); err != nil {
+			return 0, 0, err
+		}
+		values := l.values[lo:][:len(f)]
+		for i, v := range values {
+			ix := lo + i
+			if l.fixed != nil && l.fixed[ix] || l.none(ix) {
+				continue
 			}
+			if l.ground != nil {
+				k2 = l.screening[ix]
+			}
+			area := inside
+			if ix == 0 || ix == t.mesh.NX-1 {
+				area = t.area(l.iy, ix)
+			}
+			source += float64(l.around(ix, f[i]) * area)
+			absorbed -= float64(float64(k2*v) * area)
 		}
-		if l.fixed != nil && l.fixed[ix] || l.none(ix) {
-			continue
-		}
-		if l.ground != nil {
-			k2 = l.screening[ix]
-		}
-		area := t.area(l.iy, ix)
-		source += float64(l.around(ix, f[i]) * area)
-		absorbed -= float64(float64(k2*l.values[ix]) * area)
 	}
 	return source, absorbed, nil
 }

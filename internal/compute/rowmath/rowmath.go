@@ -2,6 +2,8 @@
 // AVX2 do four numbers at a time. Each operation is rounded by itself, so every processor computes the same bits.
 package rowmath
 
+import "math"
+
 // Ratio returns a over b, and 0 if b is 0.
 func Ratio(a, b float64) float64 {
 	if b == 0 {
@@ -44,6 +46,72 @@ func Scale(dst, a []float64, factors ...float64) {
 		}
 		dst[i] = v
 	}
+}
+
+// Quotients sets dst to a over d. A product with the inverse of a power of two is rounded alike, and takes less time.
+func Quotients(dst, a []float64, d float64) {
+	if fraction, _ := math.Frexp(d); fraction == 0.5 {
+		Scale(dst, a, 1/d)
+		return
+	}
+	a = a[:len(dst)]
+	for i := quotients(dst, a, d); i < len(dst); i++ {
+		dst[i] = a[i] / d
+	}
+}
+
+// Shift sets dst to a plus b.
+func Shift(dst, a []float64, b float64) {
+	a = a[:len(dst)]
+	for i := shift(dst, a, b); i < len(dst); i++ {
+		dst[i] = a[i] + b
+	}
+}
+
+// Count sets dst to the numbers from first on, which are below 2^52, over d.
+func Count(dst []float64, first int, d float64) {
+	for i := count(dst, first, d); i < len(dst); i++ {
+		dst[i] = float64(first+i) / d
+	}
+}
+
+// Within returns how many of the first numbers are at least one and at most another.
+func Within(a []float64, least, most float64) int {
+	i := within(a, least, most)
+	for i < len(a) && a[i] >= least && a[i] <= most {
+		i++
+	}
+	return i
+}
+
+// Least returns the least of the numbers above 0, infinite without one, and whether there is a 0.
+func Least(a []float64) (number float64, zero bool) {
+	number = math.Inf(1)
+	sofar := [4]float64{number, number, number, number}
+	done, zero := least(a, &sofar)
+	for _, part := range [2][]float64{sofar[:], a[done:]} {
+		for _, v := range part {
+			if v > 0 && v < number {
+				number = v
+			}
+			zero = zero || v == 0
+		}
+	}
+	return number, zero
+}
+
+// Largest returns the largest of the absolute values of numbers, without those that are NaN; 0 for none.
+func Largest(a []float64) (number float64) {
+	var sofar [4]float64
+	done := largest(a, &sofar)
+	for _, part := range [2][]float64{sofar[:], a[done:]} {
+		for _, v := range part {
+			if v = math.Abs(v); v > number {
+				number = v
+			}
+		}
+	}
+	return number
 }
 
 // Centres sets dst to the sums of what leads from points to their four neighbours. along has one number more than dst:

@@ -37,6 +37,33 @@ func updates(dst []float64, p *Points) int {
 	})
 }
 
+func quotients(dst, a []float64, d float64) int {
+	return fours(len(dst), func(n int) { quotientsAVX2(at(dst), at(a), n, d) })
+}
+
+func shift(dst, a []float64, b float64) int {
+	return fours(len(dst), func(n int) { shiftAVX2(at(dst), at(a), n, b) })
+}
+
+func count(dst []float64, first int, d float64) int {
+	from := [4]float64{float64(first), float64(first + 1), float64(first + 2), float64(first + 3)}
+	return fours(len(dst), func(n int) { countAVX2(at(dst), at(from[:]), n, 4, d) })
+}
+
+func within(a []float64, least, most float64) (done int) {
+	fours(len(a), func(n int) { done = withinAVX2(at(a), n, least, most) })
+	return done
+}
+
+func least(a []float64, sofar *[4]float64) (done int, zero bool) {
+	done = fours(len(a), func(n int) { zero = leastAVX2(at(a), n, at(sofar[:])) != 0 })
+	return done, zero
+}
+
+func largest(a []float64, sofar *[4]float64) int {
+	return fours(len(a), func(n int) { largestAVX2(at(a), n, at(sofar[:])) })
+}
+
 func at(row []float64) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(row)) }
 
 // fours calls do with as many of n numbers as are done four at a time, and returns these.
@@ -62,3 +89,21 @@ func centresAVX2(dst, along, above, below unsafe.Pointer, n int)
 
 //go:noescape
 func updatesAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
+
+//go:noescape
+func quotientsAVX2(dst, a unsafe.Pointer, n int, d float64)
+
+//go:noescape
+func shiftAVX2(dst, a unsafe.Pointer, n int, b float64)
+
+//go:noescape
+func countAVX2(dst, from unsafe.Pointer, n int, step, d float64)
+
+//go:noescape
+func withinAVX2(a unsafe.Pointer, n int, least, most float64) int
+
+//go:noescape
+func leastAVX2(a unsafe.Pointer, n int, to unsafe.Pointer) int
+
+//go:noescape
+func largestAVX2(a unsafe.Pointer, n int, to unsafe.Pointer)

@@ -143,3 +143,133 @@ loop:
 	JB      loop
 	VZEROUPPER
 	RET
+
+// func quotientsAVX2(dst, a unsafe.Pointer, n int, d float64)
+TEXT ·quotientsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), DI
+	MOVQ         a+8(FP), SI
+	MOVQ         n+16(FP), CX
+	VBROADCASTSD d+24(FP), Y0
+	XORQ         AX, AX
+
+loop:
+	VMOVUPD (SI)(AX*8), Y1
+	VDIVPD  Y0, Y1, Y1
+	VMOVUPD Y1, (DI)(AX*8)
+	ADDQ    $4, AX
+	CMPQ    AX, CX
+	JB      loop
+	VZEROUPPER
+	RET
+
+// func shiftAVX2(dst, a unsafe.Pointer, n int, b float64)
+TEXT ·shiftAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), DI
+	MOVQ         a+8(FP), SI
+	MOVQ         n+16(FP), CX
+	VBROADCASTSD b+24(FP), Y0
+	XORQ         AX, AX
+
+loop:
+	VADDPD  (SI)(AX*8), Y0, Y1
+	VMOVUPD Y1, (DI)(AX*8)
+	ADDQ    $4, AX
+	CMPQ    AX, CX
+	JB      loop
+	VZEROUPPER
+	RET
+
+// func countAVX2(dst, from unsafe.Pointer, n int, step, d float64)
+TEXT ·countAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), DI
+	MOVQ         from+8(FP), SI
+	MOVQ         n+16(FP), CX
+	VBROADCASTSD step+24(FP), Y2
+	VBROADCASTSD d+32(FP), Y0
+	VMOVUPD      (SI), Y1
+	XORQ         AX, AX
+
+loop:
+	VDIVPD  Y0, Y1, Y3
+	VMOVUPD Y3, (DI)(AX*8)
+	VADDPD  Y2, Y1, Y1
+	ADDQ    $4, AX
+	CMPQ    AX, CX
+	JB      loop
+	VZEROUPPER
+	RET
+
+// func withinAVX2(a unsafe.Pointer, n int, least, most float64) int
+// Comparisons 13 and 2 are "at least" and "at most", and false for NaN.
+TEXT ·withinAVX2(SB), NOSPLIT, $0-40
+	MOVQ         a+0(FP), SI
+	MOVQ         n+8(FP), CX
+	VBROADCASTSD least+16(FP), Y0
+	VBROADCASTSD most+24(FP), Y1
+	XORQ         AX, AX
+
+loop:
+	VMOVUPD   (SI)(AX*8), Y2
+	VCMPPD    $13, Y0, Y2, Y3
+	VCMPPD    $2, Y1, Y2, Y4
+	VANDPD    Y3, Y4, Y3
+	VMOVMSKPD Y3, DX
+	CMPL      DX, $15
+	JNE       done
+	ADDQ      $4, AX
+	CMPQ      AX, CX
+	JB        loop
+
+done:
+	MOVQ AX, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func leastAVX2(a unsafe.Pointer, n int, to unsafe.Pointer) int
+// Comparison 14 is "above". Y1 has the least values so far, which begin as to, and Y4 the lanes that had a 0.
+TEXT ·leastAVX2(SB), NOSPLIT, $0-32
+	MOVQ    a+0(FP), SI
+	MOVQ    n+8(FP), CX
+	MOVQ    to+16(FP), DI
+	VMOVUPD (DI), Y1
+	VMOVAPD Y1, Y5
+	VXORPD  Y0, Y0, Y0
+	VXORPD  Y4, Y4, Y4
+	XORQ    AX, AX
+
+loop:
+	VMOVUPD   (SI)(AX*8), Y2
+	VCMPPD    $14, Y0, Y2, Y3
+	VCMPPD    $0, Y0, Y2, Y6
+	VORPD     Y6, Y4, Y4
+	VBLENDVPD Y3, Y2, Y5, Y2
+	VMINPD    Y1, Y2, Y1
+	ADDQ      $4, AX
+	CMPQ      AX, CX
+	JB        loop
+	VMOVUPD   Y1, (DI)
+	VMOVMSKPD Y4, DX
+	MOVQ      DX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func largestAVX2(a unsafe.Pointer, n int, to unsafe.Pointer)
+// Where a value is NaN, VMAXPD yields its last operand in Intel's order, the largest so far.
+TEXT ·largestAVX2(SB), NOSPLIT, $0-24
+	MOVQ     a+0(FP), SI
+	MOVQ     n+8(FP), CX
+	MOVQ     to+16(FP), DI
+	VMOVUPD  (DI), Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLQ   $1, Y0, Y0
+	XORQ     AX, AX
+
+loop:
+	VANDPD (SI)(AX*8), Y0, Y2
+	VMAXPD Y1, Y2, Y1
+	ADDQ   $4, AX
+	CMPQ   AX, CX
+	JB     loop
+	VMOVUPD Y1, (DI)
+	VZEROUPPER
+	RET

@@ -33,6 +33,10 @@ func TestRows(t *testing.T) {
 				func(i int) float64 { return float64(float64(a[i]*3)*0.7) * 1.1 }},
 			{"centres", func() { Centres(dst, a, b, p.D) },
 				func(i int) float64 { return (a[i] + a[i+1]) + (b[i] + p.D[i]) }},
+			{"quotients", func() { Quotients(dst, a, 0.7) }, func(i int) float64 { return a[i] / 0.7 }},
+			{"halves", func() { Quotients(dst, a, 2) }, func(i int) float64 { return a[i] / 2 }},
+			{"shift", func() { Shift(dst, a, 0.3) }, func(i int) float64 { return a[i] + 0.3 }},
+			{"count", func() { Count(dst, 1<<40+n, 0.7) }, func(i int) float64 { return float64(1<<40+n+i) / 0.7 }},
 			{"updates", func() { p.Updates(dst) }, p.update},
 		} {
 			c.row()
@@ -40,6 +44,53 @@ func TestRows(t *testing.T) {
 				if want := c.want(i); math.Float64bits(v) != math.Float64bits(want) {
 					t.Errorf("%s, %d of %d: %v, want %v", c.name, i, n, v, want)
 				}
+			}
+		}
+	}
+}
+
+// What is found in rows of any length is what is found in single numbers, also among NaN and infinities.
+func TestFindings(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 5000 {
+		a := make([]float64, r.IntN(14))
+		within, least, zero, largest := len(a), math.Inf(1), false, 0.0
+		for i := range a {
+			a[i] = [...]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}[r.IntN(5)]
+			if r.IntN(4) > 0 {
+				a[i] = r.Float64() - 0.1
+			}
+			if within == len(a) && !(a[i] >= 0 && a[i] <= 0.8) {
+				within = i
+			}
+			if zero = zero || a[i] == 0; a[i] > 0 {
+				least = min(least, a[i])
+			}
+			if v := math.Abs(a[i]); v > largest {
+				largest = v
+			}
+		}
+		if got := Within(a, 0, 0.8); got != within {
+			t.Errorf("%v: %d are within, want %d", a, got, within)
+		}
+		if got, found := Least(a); got != least || found != zero {
+			t.Errorf("%v: least %v and zero %v, want %v and %v", a, got, found, least, zero)
+		}
+		if got := Largest(a); got != largest {
+			t.Errorf("%v: largest %v, want %v", a, got, largest)
+		}
+	}
+}
+
+// Products with the inverse of a power of two are quotients to the bit, also where these are subnormal or infinite.
+func TestQuotients(t *testing.T) {
+	values := []float64{0, 1, 0.1, 1.0 / 3, math.Pi, 5e-324, 0x1.fffffffffffffp-1022, 1e-300, 1e300, math.MaxFloat64}
+	got := make([]float64, len(values))
+	for _, d := range []float64{1, 0x1p-22, 0x1p40, 3, 0.1, 1.0 / (300 * 300)} {
+		Quotients(got, values, d)
+		for i, v := range values {
+			if want := v / d; got[i] != want {
+				t.Errorf("%v over %v: %v, want %v", v, d, got[i], want)
 			}
 		}
 	}
