@@ -83,8 +83,8 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 	}
 	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
 	staging := chunkBytes
-	if v.layout.Plan.Weighted { // either half has four values of eight rows for each core, which works them out
-		staging = min(16*staging, max(4*staging, 2*4*8*runtime.GOMAXPROCS(0)*width))
+	if v.layout.Plan.Weighted { // either half has four values of two rows for each core, which works them out
+		staging = min(16*staging, max(4*staging, 2*4*2*runtime.GOMAXPROCS(0)*width))
 	}
 	if d.staging, err = d.allocHost(max(staging, width)); err != nil {
 		return err

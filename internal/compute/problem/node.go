@@ -90,10 +90,7 @@ func (n node) fill(s *span, dst []float64) {
 		return
 	}
 	n.eval(s, dst[:1])
-	v := dst[0]
-	for i := range dst {
-		dst[i] = v
-	}
+	rowmath.Fill(dst, dst[0])
 }
 
 // at returns the value of n at one point.

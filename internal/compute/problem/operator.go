@@ -182,7 +182,14 @@ func (p *rows) rightHandSide(s *span, dst []float64) error {
 	if err := p.overSquares(p.density, s.row, s.col, dst); err != nil {
 		return err
 	}
-	finite := rowmath.Within(dst, -math.MaxFloat64, math.MaxFloat64) // of the first values
+	checked := dst
+	if !p.source.node.onX && p.source.file == nil && !p.density.spread {
+		checked = dst[:min(1, len(dst))] // all are the same
+	}
+	finite := rowmath.Within(checked, -math.MaxFloat64, math.MaxFloat64) // of the first values
+	if finite == len(checked) {
+		finite = len(dst)
+	}
 	for i := finite; i < len(dst); i++ {
 		v := dst[i]
 		if v-v == 0 {

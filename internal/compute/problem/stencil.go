@@ -67,10 +67,7 @@ func (p *rows) newFree(iy int, to *[]bool) error {
 		return err
 	}
 	lo, hi := p.mesh.InteriorColumns()
-	free[lo] = true
-	for n := 1; n < hi-lo; n *= 2 {
-		copy(free[lo+n:hi], free[lo:lo+n])
-	}
+	rowmath.Fill(free[lo:hi], true)
 	for ix := max(lo, here.first); ix < min(hi, here.end); ix++ {
 		free[ix] = !here.fixed[ix]
 	}

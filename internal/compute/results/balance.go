@@ -105,6 +105,11 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 	if t.plain || l.iy < t.stripe.Lo || l.iy >= t.stripe.Hi {
 		return 0, 0, nil
 	}
+	var outside []bool
+	var screening, turn []float64
+	if l.ground != nil {
+		outside, screening, turn = l.outside, l.screening, l.turn
+	}
 	iy, _ := t.mesh.Canonical(l.iy)
 	k2, inside := t.problem.Screening(), t.area(l.iy, min(1, t.hi-1)) // the ends may count half
 	var buf [4096]float64                                             // they stay in a near cache
@@ -113,20 +118,21 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 		if err := t.problem.RightHandSide(iy, lo, f); err != nil {
 			return 0, 0, err
 		}
-		values := l.values[lo:][:len(f)]
-		for i, v := range values {
-			ix := lo + i
-			if l.fixed != nil && l.fixed[ix] || l.none(ix) {
+		for i, v := range l.values[lo:][:len(f)] {
+			ix, made, area := lo+i, f[i], inside
+			if l.fixed != nil && l.fixed[ix] || outside != nil && outside[ix] {
 				continue
 			}
-			if l.ground != nil {
-				k2 = l.screening[ix]
+			if screening != nil {
+				k2 = screening[ix]
 			}
-			area := inside
 			if ix == 0 || ix == t.mesh.NX-1 {
 				area = t.area(l.iy, ix)
 			}
-			source += float64(l.around(ix, f[i]) * area)
+			if turn != nil {
+				made = float64(made * turn[ix])
+			}
+			source += float64(made * area)
 			absorbed -= float64(float64(k2*v) * area)
 		}
 	}

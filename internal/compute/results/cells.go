@@ -68,7 +68,12 @@ func (t *pair) cells() error {
 	inside := !t.plain && (above.label != nil || below.label != nil) || t.wallRow(above.iy) || t.wallRow(below.iy)
 	var held [4]bool // of the corners of a cell, those of above first
 	held[1], held[3] = t.held(above, from), t.held(below, from)
+	labels := above.label != nil && below.label != nil // of a row of a wall there are none
 	for ix := from; ix < to; ix++ {
+		for labels && ix < to-2 && held[1] == held[3] && (above.label[ix+1] >= 0) == held[1] &&
+			(below.label[ix+1] >= 0) == held[1] {
+			ix++ // all four corners are free, or none is
+		}
 		if !inside && ix > from && ix < to-1 {
 			ix = to - 1 // only walls count
 			held[1], held[3] = t.held(above, ix), t.held(below, ix)

@@ -36,6 +36,17 @@ func Means(dst, a, b []float64) {
 	}
 }
 
+// Fill sets all of dst to a value.
+func Fill[T any](dst []T, v T) {
+	if len(dst) == 0 {
+		return
+	}
+	dst[0] = v
+	for n := 1; n < len(dst); n *= 2 { // copies take less time than a loop
+		copy(dst[n:], dst[:n])
+	}
+}
+
 // Scale sets dst to a times factors, one after the other.
 func Scale(dst, a []float64, factors ...float64) {
 	a = a[:len(dst)]

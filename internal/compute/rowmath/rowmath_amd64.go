@@ -17,10 +17,11 @@ func means(dst, a, b []float64) int {
 }
 
 func scale(dst, a, factors []float64) int {
-	if len(factors) == 0 {
+	four := [4]float64{1, 1, 1, 1}
+	if copy(four[:], factors) < len(factors) {
 		return 0
 	}
-	return fours(len(dst), func(n int) { scaleAVX2(at(dst), at(a), n, at(factors), len(factors)) })
+	return fours(len(dst), func(n int) { scaleAVX2(at(dst), at(a), n, at(four[:])) })
 }
 
 func centres(dst, along, above, below []float64) int {
@@ -82,7 +83,7 @@ func ratiosAVX2(dst, a, b unsafe.Pointer, n int)
 func meansAVX2(dst, a, b unsafe.Pointer, n int)
 
 //go:noescape
-func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer, count int)
+func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer)
 
 //go:noescape
 func centresAVX2(dst, along, above, below unsafe.Pointer, n int)

@@ -51,29 +51,28 @@ loop:
 	VZEROUPPER
 	RET
 
-// func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer, count int)
-TEXT ·scaleAVX2(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), DI
-	MOVQ a+8(FP), SI
-	MOVQ n+16(FP), CX
-	MOVQ factors+24(FP), DX
-	MOVQ count+32(FP), R8
-	XORQ AX, AX
+// func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer)
+// There are four factors.
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), DI
+	MOVQ         a+8(FP), SI
+	MOVQ         n+16(FP), CX
+	MOVQ         factors+24(FP), DX
+	VBROADCASTSD (DX), Y2
+	VBROADCASTSD 8(DX), Y3
+	VBROADCASTSD 16(DX), Y4
+	VBROADCASTSD 24(DX), Y5
+	XORQ         AX, AX
 
 loop:
-	VMOVUPD (SI)(AX*8), Y1
-	XORQ    BX, BX
-
-factor:
-	VBROADCASTSD (DX)(BX*8), Y2
-	VMULPD       Y2, Y1, Y1
-	INCQ         BX
-	CMPQ         BX, R8
-	JB           factor
-	VMOVUPD      Y1, (DI)(AX*8)
-	ADDQ         $4, AX
-	CMPQ         AX, CX
-	JB           loop
+	VMULPD  (SI)(AX*8), Y2, Y1
+	VMULPD  Y3, Y1, Y1
+	VMULPD  Y4, Y1, Y1
+	VMULPD  Y5, Y1, Y1
+	VMOVUPD Y1, (DI)(AX*8)
+	ADDQ    $4, AX
+	CMPQ    AX, CX
+	JB      loop
 	VZEROUPPER
 	RET
 

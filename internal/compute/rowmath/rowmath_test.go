@@ -31,6 +31,8 @@ func TestRows(t *testing.T) {
 			{"means", func() { Means(dst, a, b) }, func(i int) float64 { return Mean(a[i], b[i]) }},
 			{"scale", func() { Scale(dst, a, 3, 0.7, 1.1) },
 				func(i int) float64 { return float64(float64(a[i]*3)*0.7) * 1.1 }},
+			{"scale by five", func() { Scale(dst, a, 3, 0.7, 1.1, 7, 9) },
+				func(i int) float64 { return float64(float64(float64(float64(a[i]*3)*0.7)*1.1)*7) * 9 }},
 			{"centres", func() { Centres(dst, a, b, p.D) },
 				func(i int) float64 { return (a[i] + a[i+1]) + (b[i] + p.D[i]) }},
 			{"quotients", func() { Quotients(dst, a, 0.7) }, func(i int) float64 { return a[i] / 0.7 }},

@@ -176,13 +176,14 @@ func (o *Outputs) readPlaces(ctx context.Context) (*placeValues, error) {
 	hx, hy := o.Problem.Spacings()
 	view := o.seen()
 	p := o.Meshes.Places.on(view.Mesh, hx, hy)
-	row, width := make([]float64, view.Mesh.NX), 2*len(p.x)
-	var own []byte
+	width, size := 2*len(p.x), view.Mesh.DType.Size()
+	own := make([]byte, 0, len(p.rows)*(4+8*width))
 	err := view.At(ctx, p.rows, func(i int, data []byte) {
-		view.Mesh.DType.Decode(row, data)
 		own = binary.LittleEndian.AppendUint32(own, uint32(i))
 		for _, c := range p.columns {
-			value, rough := c.of(func(i int) float64 { return row[c.first+i] })
+			var near [reach]float64
+			view.Mesh.DType.Decode(near[:c.n], data[c.first*size:])
+			value, rough := c.of(func(i int) float64 { return near[i] })
 			own = binary.LittleEndian.AppendUint64(own, math.Float64bits(value))
 			own = binary.LittleEndian.AppendUint64(own, math.Float64bits(rough))
 		}
