@@ -16,9 +16,9 @@ const coarserMeshes = 2
 
 // solveCoarser solves the job's problem on half and quarter of its mesh, one after the other, by runs of their own
 // without files. They do not change the bits of the job: it starts as it would without them. All ranks call it.
-func (r *run) solveCoarser(ctx context.Context) error {
+func (r *run) solveCoarser(ctx context.Context) (meshes outputs.Meshes, err error) {
 	if !r.wantsCoarser() {
-		return nil
+		return outputs.Meshes{Places: r.places}, nil
 	}
 	begin, c := time.Now(), r.Config
 	var coarser []configs.Config
@@ -32,43 +32,42 @@ func (r *run) solveCoarser(ctx context.Context) error {
 	}
 	switch why := r.problem.Bound(); {
 	case why != "":
-		r.meshes.Why = why
+		meshes.Why = why
 	case coarser == nil:
-		r.meshes.Why = "half of the mesh has too few points"
+		meshes.Why = "half of the mesh has too few points"
 	}
-	if r.meshes.Why != "" {
-		return nil
+	if meshes.Why != "" {
+		return meshes, nil
 	}
 	if err := r.keepGPU(ctx); err != nil {
-		return err
+		return meshes, err
 	}
-	places, err := outputs.PlacesOf(r.problem, coarser[len(coarser)-1].Grid, r.Config.Output.Probes)
+	meshes.Places, err = outputs.PlacesOf(r.problem, coarser[len(coarser)-1].Grid, r.Config.Output.Probes)
 	if err != nil {
-		return err
+		return meshes, err
 	}
-	r.meshes.Places = places
 	for i, c := range coarser {
 		if !r.problem.InitialHolds() || r.values != nil {
 			c.Problem.Initial = "0"
 		}
 		c.Output, c.Checkpoint, c.View.Listen = configs.Output{Results: true}, configs.Checkpoint{}, ""
-		solved, end, why, err := r.solveStage(ctx, c, fmt.Sprintf("mesh %d", i+1), places)
+		solved, end, why, err := r.solveStage(ctx, c, fmt.Sprintf("mesh %d", i+1), meshes.Places)
 		if why == "" && end.Reason != solver.Converged && end.Reason != solver.Stalled {
 			why = "the cycles did not reach the tolerance"
 		}
 		if err != nil {
-			return fmt.Errorf("on the coarser mesh of %d x %d points: %w", c.Grid.NX, c.Grid.NY, err)
+			return meshes, fmt.Errorf("on the coarser mesh of %d x %d points: %w", c.Grid.NX, c.Grid.NY, err)
 		}
 		if why != "" {
 			if i == 0 {
-				r.meshes.Why = fmt.Sprintf("on half of the mesh, %d x %d points, %s", c.Grid.NX, c.Grid.NY, why)
+				meshes.Why = fmt.Sprintf("on half of the mesh, %d x %d points, %s", c.Grid.NX, c.Grid.NY, why)
 			}
 			break
 		}
-		r.meshes.Coarser = append(r.meshes.Coarser, solved)
+		meshes.Coarser = append(meshes.Coarser, solved)
 	}
-	r.meshes.Time = time.Since(begin)
-	return nil
+	meshes.Time = time.Since(begin)
+	return meshes, nil
 }
 
 // wantsCoarser reports whether the run states the mesh's own error.

@@ -25,16 +25,16 @@ import (
 	"jacobi/solver"
 )
 
-// run is what a rank has of one job of its session. The phases fill it, each a part of its own.
+// run is one job of a session. enter fills the problem and the place among the ranks.
 type run struct {
 	*session
 	Config    configs.Config // of the job; that of the session belongs to the start
 	open      closers        // of what the phases of the job have opened
 	startedAt time.Time
-	order     desk.Order // of a job that was ordered
-	coarse    bool       // the job is a stage of another one
-	meshes    outputs.Meshes
-	values    []float64 // of the regions that float; nil before they are found
+	order     desk.Order      // of a job that was ordered
+	coarse    bool            // the job is a stage of another one
+	places    *outputs.Places // where a stage returns the values of its field
+	values    []float64       // of the regions that float; nil before they are found
 	// conductors are what solutions for single regions have given.
 	conductors outputs.Conductors
 	// ctx is that of the job. It ends when the job is stopped before its first sweep; keepOn then returns false, and
@@ -44,19 +44,13 @@ type run struct {
 
 	prepared
 	membership
-	division
-	method method.Method // on this rank's device
-	wires
-	state
-	outputs *outputs.Outputs
-	result  solver.Result // of the sweeps
 }
 
 // written is the end of a job.
 type written struct {
-	result solver.Result
-	report *output.Report // of the job; rank 0 only
-	held   *output.Held   // output.dir, on rank 0 of a run without a launcher; otherwise nil
+	result  solver.Result
+	report  *output.Report   // of the job; rank 0 only
+	outputs *outputs.Outputs // nil on an idle rank
 }
 
 // only does the job of the configuration, which ends with the session.
@@ -71,7 +65,7 @@ func (s *session) only() (solver.Result, error) {
 		return w.result, r.fail(err)
 	}
 	if !r.launched() && w.report != nil {
-		err = r.Summarize(*w.report, w.held)
+		err = r.Summarize(*w.report, w.outputs.Held())
 	}
 	missed := r.Config.Solver.Verdict(w.result.Reason) == configs.Missed
 	if err == nil && missed && !r.launched() && r.Origin.Size > 1 {
@@ -127,22 +121,55 @@ func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
 }
 
 // wire takes the phases from the layout to the links.
-func (r *run) wire(ctx context.Context) error {
-	return inTurn(ctx, r.layOut, r.openMethod, r.wireUp)
+func (r *run) wire(ctx context.Context) (*wired, error) {
+	divided, err := r.layOut(ctx)
+	if err != nil {
+		return nil, err
+	}
+	equipped, err := divided.openMethod(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return equipped.wireUp(ctx)
+}
+
+// openAll takes the phases from the layout to the outputs, which the caller ends with Abort.
+func (r *run) openAll(ctx context.Context, meshes outputs.Meshes) (*opened, error) {
+	wired, err := r.wire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := wired.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.openOutputs(ctx, meshes)
 }
 
 // solveAll takes the phases from the layout to the outputs.
 func (r *run) solveAll(ctx context.Context) (written, error) {
-	err := inTurn(ctx, r.watch, r.openPage, r.solveCoarser, r.solveMatrix, r.wire, r.load, r.openOutputs)
+	if err := inTurn(ctx, r.watch, r.openPage); err != nil {
+		return written{}, err
+	}
+	meshes, err := r.solveCoarser(ctx)
 	if err != nil {
 		return written{}, err
 	}
-	defer r.outputs.Abort()
-	if err := r.solve(ctx); err != nil {
+	if err := r.solveMatrix(ctx); err != nil {
 		return written{}, err
 	}
-	w := written{result: r.result, held: r.outputs.Held()}
-	if w.report, err = r.outputs.Write(ctx, w.result, r.checkpointReport(), r.rankReport); err != nil {
+	o, err := r.openAll(ctx, meshes)
+	if err != nil {
+		return written{}, err
+	}
+	defer o.outputs.Abort()
+	w := written{outputs: o.outputs}
+	if w.result, err = o.solve(ctx); err != nil {
+		return written{}, err
+	}
+	w.report, err = o.outputs.Write(ctx, w.result, o.checkpointReport(w.result),
+		func() output.RankReport { return o.rankReport(w.result) })
+	if err != nil {
 		return w, r.onGPU(err)
 	}
 	// Until all ranks arrive here, neighbours may ask the links for rows again.
@@ -318,8 +345,8 @@ func (m *Member) StopRequested() func() bool { return m.run.stopRequested() }
 
 // Wire takes the phases from the layout to the links.
 func (m *Member) Wire(ctx context.Context) (*Wired, error) {
-	w := m.run
-	if err := w.wire(ctx); err != nil {
+	w, err := m.run.wire(ctx)
+	if err != nil {
 		return nil, err
 	}
 	sweeps := w.method.(*method.Sweeps) // no task takes another method
@@ -330,17 +357,22 @@ func (m *Member) Wire(ctx context.Context) (*Wired, error) {
 // Try takes all phases before the sweeps, and returns what this rank would report. It calls loaded before there are
 // output files; undo removes them.
 func (m *Member) Try(ctx context.Context, loaded func() error) (report output.RankReport, undo func(), err error) {
-	r := m.run
-	if err := inTurn(ctx, r.wire, r.load); err != nil {
+	wired, err := m.run.wire(ctx)
+	if err != nil {
+		return report, nil, err
+	}
+	l, err := wired.load(ctx)
+	if err != nil {
 		return report, nil, err
 	}
 	if err := loaded(); err != nil {
 		return report, nil, err
 	}
-	if err := r.openOutputs(ctx); err != nil {
+	o, err := l.openOutputs(ctx, outputs.Meshes{})
+	if err != nil {
 		return report, nil, err
 	}
-	return r.rankReport(), r.outputs.Abort, nil
+	return o.rankReport(solver.Result{}), o.outputs.Abort, nil
 }
 
 // End returns when all working ranks have arrived, and tells the idle ones how the run has ended.

@@ -115,8 +115,9 @@ func (r *run) partOf(ctx context.Context, s solver.Stripe) (part roster.Part, er
 	return part, nil
 }
 
-// division is how the mesh is divided among the ranks.
-type division struct {
+// divided is a run whose mesh is divided among the ranks.
+type divided struct {
+	*run
 	*setup.Setup
 	layout  solver.Layout // of this rank
 	fixed   int64         // points that problem.fixed fixes, in the whole mesh
@@ -125,34 +126,34 @@ type division struct {
 
 // layOut computes the set-up from the values with which all ranks joined and, for halo.depth auto, from the time that
 // links between nodes take.
-func (r *run) layOut(ctx context.Context) error {
+func (r *run) layOut(ctx context.Context) (*divided, error) {
 	whole := r.whole()
 	r.problem.SetMaxima(problem.Maxima{Diagonal: whole.Diagonal, Centre: whole.Centre, Barrier: whole.Barrier})
 	if err := r.checkWhole(); err != nil {
-		return err
+		return nil, err
 	}
 	ranks := tune.Ranks{Comm: r.comm, Config: r.Config, Log: r.Log, Mesh: r.problem.Mesh(), OnGPU: r.sweepsOnGPU(),
 		CPU: r.cpuOptions(), Divide: r.divide}
 	depth, err := ranks.Depth(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b, err := ranks.Balance(ctx, depth)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c := r.Config.Solver
 	s, err := r.divide(setup.Options{Depth: depth, Weights: b.Weights, Method: c.Entry(), Norms: c.Norms(),
 		ReachAll: reachAll(r.comm.Members(), r.Config.Halo.Transport)})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if b.Why != "" && r.id.Rank == 0 {
 		r.Log.Info(b.Text(s.Stripes))
 	}
-	r.division = division{Setup: s, layout: s.Layout(r.id.Rank), fixed: whole.Fixed, balance: b}
-	r.layout.Magnitude = r.magnitude(whole)
-	return nil
+	d := &divided{run: r, Setup: s, layout: s.Layout(r.id.Rank), fixed: whole.Fixed, balance: b}
+	d.layout.Magnitude = r.magnitude(whole)
+	return d, nil
 }
 
 // whole returns what the ranks have found in the whole problem, and what the source may have gained since.
@@ -207,11 +208,17 @@ func (m *membership) neighbour(side solver.Side) roster.Member {
 	return m.comm.Member((m.id.Rank + 2*int(side) - 1 + m.id.Size) % m.id.Size)
 }
 
+// equipped is a run whose method is open on this rank's device.
+type equipped struct {
+	*divided
+	method method.Method
+}
+
 // openMethod chooses this rank's GPU, if one sweeps, and opens the method.
-func (r *run) openMethod(ctx context.Context) (err error) {
+func (r *divided) openMethod(ctx context.Context) (*equipped, error) {
 	if !r.taken { // a session takes its GPU once
 		if err := r.takeGPU(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
@@ -220,8 +227,8 @@ func (r *run) openMethod(ctx context.Context) (err error) {
 		o.Driver = r.gpus.Driver
 		o.GPU = cuda.Options{Device: r.chosen.Index, Sole: r.sole, Timeout: r.Config.Halo.Timeout}
 	}
-	r.method, err = method.Open(ctx, o)
-	return err
+	opened, err := method.Open(ctx, o)
+	return &equipped{divided: r, method: opened}, err
 }
 
 // room fails unless each rank of this node may take so many bytes of its memory besides.

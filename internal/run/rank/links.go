@@ -12,36 +12,36 @@ import (
 	"jacobi/solver"
 )
 
-// wires are the ways to the neighbours, for rows, and to all ranks, for sums.
-type wires struct {
+// wired is a run with ways to the neighbours, for rows, and to all ranks, for sums.
+type wired struct {
+	*equipped
 	windows
 	links   *halo.Links
 	reducer solver.Reducer
 }
 
 // wireUp opens the exchange and the reducer. All ranks call it.
-func (r *run) wireUp(ctx context.Context) error {
+func (r *equipped) wireUp(ctx context.Context) (*wired, error) {
 	w, err := r.openWindows(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	links, err := r.openLinks(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.method.Connect(links.Rows(), w.neighbours, w.all); err != nil {
-		return err
+		return nil, err
 	}
 	reducer, err := r.openReducer(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.wires = wires{windows: w, links: links, reducer: reducer}
-	return nil
+	return &wired{equipped: r, windows: w, links: links, reducer: reducer}, nil
 }
 
 // openReducer opens the sum over all ranks.
-func (r *run) openReducer(ctx context.Context) (solver.Reducer, error) {
+func (r *equipped) openReducer(ctx context.Context) (solver.Reducer, error) {
 	reducer, err := reduce.New(ctx, reduce.Options{
 		Comm: r.comm, MaxSums: r.Sums, Window: r.Ahead + 1,
 		NATSOnly: r.Config.Halo.Transport == string(halo.ModeNATS), Timeout: r.Config.Halo.Timeout, Spin: r.spin(),
@@ -55,7 +55,7 @@ func (r *run) openReducer(ctx context.Context) (solver.Reducer, error) {
 }
 
 // openLinks opens the links to the neighbours.
-func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
+func (r *equipped) openLinks(ctx context.Context) (*halo.Links, error) {
 	mode := halo.Mode(r.Config.Halo.Transport)
 	var members [2]halo.Member
 	for side, has := range r.layout.Neighbour {
@@ -98,7 +98,7 @@ func (r *run) openLinks(ctx context.Context) (*halo.Links, error) {
 }
 
 // directPeer returns the transport over TCP. It encrypts unless all ranks are on one host, or as the user says.
-func (r *run) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
+func (r *equipped) directPeer(nats halo.NATSOptions) (halo.Direct, error) {
 	c := r.Config.Halo.Direct
 	at, err := configs.ParseListen(c.Listen)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 	"jacobi/solver"
 )
 
-// state is the field from which the run goes on, and what keeps it.
-type state struct {
+// loaded is a run that has the field from which it goes on, and what keeps that.
+type loaded struct {
+	*wired
 	resumed *checkpoint.State // state from which the run goes on; the zero State for the initial field
 	initial solver.RowSource  // the field at sweep 0
 	goal    solver.Goal
@@ -28,21 +29,22 @@ type state struct {
 }
 
 // load loads the field into the backend and starts the saver. All ranks call it.
-func (r *run) load(ctx context.Context) (err error) {
-	if r.goal, r.initial, err = r.findGoal(ctx); err != nil {
-		return err
+func (r *wired) load(ctx context.Context) (l *loaded, err error) {
+	l = &loaded{wired: r}
+	if l.goal, l.initial, err = r.findGoal(ctx); err != nil {
+		return nil, err
 	}
-	if r.resumed, err = r.loadField(ctx, r.initial); err != nil {
-		return err
+	if l.resumed, err = r.loadField(ctx, l.initial); err != nil {
+		return nil, err
 	}
-	if r.goal.Base == 0 && r.firstIsBase() {
-		r.goal.Base = r.resumed.First
+	if l.goal.Base == 0 && r.firstIsBase() {
+		l.goal.Base = l.resumed.First
 	}
-	if r.tracer, err = r.newTracer(); err != nil {
-		return err
+	if l.tracer, err = l.newTracer(); err != nil {
+		return nil, err
 	}
-	r.saver, err = r.openSaver(ctx)
-	return err
+	l.saver, err = l.openSaver(ctx)
+	return l, err
 }
 
 // identity returns what must be the same in a run that goes on from a checkpoint.
@@ -57,7 +59,7 @@ func (r *run) identity(ctx context.Context) (checkpoint.Problem, error) {
 
 // loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on. It
 // returns the state that it has loaded; its Field is closed.
-func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpoint.State, error) {
+func (r *wired) loadField(ctx context.Context, initial solver.RowSource) (*checkpoint.State, error) {
 	if r.Config.Checkpoint.Resume == "" {
 		if err := r.method.Load(ctx, initial); err != nil {
 			return nil, r.onGPU(fmt.Errorf("load the initial field: %w", err))
@@ -94,7 +96,7 @@ func (r *run) loadField(ctx context.Context, initial solver.RowSource) (*checkpo
 // findGoal returns the goal of the run, and the field with which it begins. Where the first norm of the run is not the
 // base of the relative tolerance, the ranks sweep the masked field once for it. If that base is 0, the masked field is
 // the solution, and the run begins with it. All ranks call findGoal.
-func (r *run) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, error) {
+func (r *wired) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, error) {
 	c, l := r.Config.Solver, r.layout
 	goal := solver.Goal{Tolerance: c.Tolerance, Relative: c.RelativeTolerance, Blind: solver.Blind(l.Mesh, l.Magnitude)}
 	if c.RelativeTolerance == 0 || r.firstIsBase() {
@@ -112,12 +114,12 @@ func (r *run) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, erro
 }
 
 // firstIsBase reports whether the first norm of the run is that of the masked field.
-func (r *run) firstIsBase() bool {
+func (r *wired) firstIsBase() bool {
 	return r.comm.Whole().MaxGuess == 0 && r.layout.Norms.First == 0
 }
 
 // firstNorm returns the norm of the first update of a field, over all ranks.
-func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, error) {
+func (r *wired) firstNorm(ctx context.Context, field solver.RowSource) (float64, error) {
 	if err := r.method.Load(ctx, field); err != nil {
 		return 0, r.onGPU(err)
 	}
@@ -149,7 +151,7 @@ func (r *run) firstNorm(ctx context.Context, field solver.RowSource) (float64, e
 }
 
 // openSaver starts the saver; it returns nil if no states are to be saved.
-func (r *run) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
+func (r *loaded) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	c := r.Config.Checkpoint
 	if !c.On() {
 		return nil, nil
@@ -204,15 +206,15 @@ func (r *run) holdCheckpoints(dir string) error {
 }
 
 // solverSaver returns the saver as a solver.Saver: a nil interface, not a nil *checkpoint.Saver, if there is none.
-func (s *state) solverSaver() solver.Saver {
-	if s.saver == nil {
+func (r *loaded) solverSaver() solver.Saver {
+	if r.saver == nil {
 		return nil
 	}
-	return s.saver
+	return r.saver
 }
 
 // finishSaver completes the checkpoint that is being saved.
-func (r *run) finishSaver(ctx context.Context, result solver.Result) error {
+func (r *loaded) finishSaver(ctx context.Context, result solver.Result) error {
 	if r.saver == nil {
 		return nil
 	}
@@ -224,15 +226,15 @@ func (r *run) finishSaver(ctx context.Context, result solver.Result) error {
 	return nil
 }
 
-// checkpointReport describes the checkpoints; nil without a saver.
-func (r *run) checkpointReport() *output.CheckpointReport {
+// checkpointReport describes the checkpoints of a run with this result; nil without a saver.
+func (r *loaded) checkpointReport(result solver.Result) *output.CheckpointReport {
 	if r.saver == nil {
 		return nil
 	}
 	s := r.saver.Stats()
 	return &output.CheckpointReport{
 		Place: r.Config.Checkpoint.Place(), Written: s.Written, Failed: s.Failed, Sweeps: s.Sweeps, Bytes: s.Bytes,
-		Write: s.Seconds, Copies: r.result.Times.Save.Seconds(),
+		Write: s.Seconds, Copies: result.Times.Save.Seconds(),
 	}
 }
 
@@ -243,7 +245,7 @@ type keptStore struct{ checkpoint.Store }
 func (keptStore) RemoveUnsealed(context.Context) error { return nil }
 
 // newTracer returns the recorder of the run; nil without output.trace.
-func (r *run) newTracer() (*trace.Recorder, error) {
+func (r *loaded) newTracer() (*trace.Recorder, error) {
 	if r.Config.Output.Trace == "" {
 		return nil, nil
 	}

@@ -1,23 +1,23 @@
 // Package rank is the life of one rank, from the start of its process to its end. A session is what belongs to the
 // start: connection, devices, the other ranks. A job belongs to one problem: that of the configuration, or
-// those that a launcher orders, one after the other (orders.go). The life has phases, each a method of one of the two,
-// which fill its parts one after the other:
+// those that a launcher orders, one after the other (orders.go). The life has phases. Those of the start fill the
+// session, and enter the run; each later phase of a job takes what the one before it has made, and makes more of it:
 //
-//	connect         the run's id and the connection to its server      connect.go
-//	openDevices     the devices of the node                            device.go
-//	meet            the other ranks                                    rank.go, join.go
-//	prepare         the problem, on which all ranks then agree         layout.go, job.go
-//	takePlace       the place among the ranks, a share of the cores    join.go, job.go
-//	layOut          the stripes and the depth                          layout.go, internal/run/tune
-//	openMethod      the GPU, if one sweeps, and the method             device.go, layout.go
-//	wireUp          the exchange with neighbours, the sum over ranks   links.go, windows.go
-//	load            the field, and the saver of checkpoints            load.go
-//	openOutputs     the output files and the observers                 report.go, internal/run/outputs
-//	solve           the result of the sweeps                           solve.go
+//	connect      session   the run's id and the connection to its server      connect.go
+//	openDevices  session   the devices of the node                            device.go
+//	meet         session   the other ranks                                    rank.go, join.go
+//	enter        run       the problem, on which all ranks agree, and         job.go, layout.go,
+//	                       the place among them with a share of the cores     join.go
+//	layOut       divided   the stripes and the depth                          layout.go, internal/run/tune
+//	openMethod   equipped  the GPU, if one sweeps, and the method             layout.go, device.go
+//	wireUp       wired     the exchange with neighbours, the sum over ranks   links.go, windows.go
+//	load         loaded    the field, and the saver of checkpoints            load.go
+//	openOutputs  opened    the output files and the observers                 report.go, internal/run/outputs
+//	solve                  the result of the sweeps                           solve.go
 //
 // At last internal/run/outputs writes the outputs and the report.
 //
-// A rank with a task goes as far as takePlace, and the task says how it goes on (job.go, internal/tools/tasks). An
+// A rank with a task goes as far as enter, and the task says how it goes on (job.go, internal/tools/tasks). An
 // idle rank goes as far and waits for the end. The phases enter what they open into the closers of their session or
 // job. A rank that fails tells the others first and closes then.
 package rank

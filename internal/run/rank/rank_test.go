@@ -22,6 +22,7 @@ import (
 	"jacobi/internal/net/rendezvous"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/outputs"
 	"jacobi/solver"
 )
 
@@ -266,13 +267,17 @@ func TestFileTimeout(t *testing.T) {
 }
 
 // setUpAlone takes a rank alone through the phases up to load.
-func setUpAlone(t *testing.T, change func(*Options)) *run {
+func setUpAlone(t *testing.T, change func(*Options)) *loaded {
 	t.Helper()
-	r := joinAlone(t.Context(), t, change)
-	if err := inTurn(t.Context(), r.wire, r.load); err != nil {
+	w, err := joinAlone(t.Context(), t, change).wire(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	l, err := w.load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // A phase that fails leaves what is open to the closers. They release it, and another run can have it.
@@ -287,7 +292,7 @@ func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
 	if l.saver == nil {
 		t.Fatal("no checkpoints are saved")
 	}
-	if err := l.openOutputs(t.Context()); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := l.openOutputs(t.Context(), outputs.Meshes{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("outputs: %v, want an error that names output.dir", err)
 	}
 	if lock, err := dirlock.Take(saved, "next"); err == nil {

@@ -16,9 +16,15 @@ import (
 	"jacobi/solver"
 )
 
-// rankReport returns this rank's part of the report.
-func (r *run) rankReport() output.RankReport {
-	self, s, result, about := r.comm.Self(), r.layout.Stripe, r.result, r.method.About()
+// opened is a run whose output files and observers are open.
+type opened struct {
+	*loaded
+	outputs *outputs.Outputs
+}
+
+// rankReport returns this rank's part of the report on a run with this result.
+func (r *opened) rankReport(result solver.Result) output.RankReport {
+	self, s, about := r.comm.Self(), r.layout.Stripe, r.method.About()
 	rep := output.RankReport{
 		Rank: r.id.Rank, Node: self.NodeID(), Host: self.Host, PID: self.PID, Device: about.Device, GPU: r.chosen,
 		Kernel: about.Kernel, Threads: r.threads(),
@@ -66,7 +72,7 @@ func (r *run) rankReport() output.RankReport {
 }
 
 // memoryBytes returns the bytes that this rank uses of the memory in which it sweeps.
-func (r *run) memoryBytes() int64 {
+func (r *loaded) memoryBytes() int64 {
 	bytes := r.method.Memory()
 	if r.saver != nil && !r.sweepsOnGPU() { // the saver copies the stripe into host memory
 		_, arrays := r.method.State()
@@ -76,7 +82,7 @@ func (r *run) memoryBytes() int64 {
 }
 
 // gpuWaits reports whether the GPU itself waits for the rows of all neighbours. The host cannot measure such waits.
-func (r *run) gpuWaits() bool {
+func (r *wired) gpuWaits() bool {
 	waits := false
 	for side, has := range r.layout.Neighbour {
 		if has && r.deviceMemory[side].Transport == "" {
@@ -88,22 +94,22 @@ func (r *run) gpuWaits() bool {
 }
 
 // openOutputs opens what the run writes, and who watches it. All ranks call it.
-func (r *run) openOutputs(ctx context.Context) error {
+func (r *loaded) openOutputs(ctx context.Context, meshes outputs.Meshes) (*opened, error) {
 	report, err := r.report()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Report: report, Timeout: r.fileTimeout(),
 		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.Ordered, Hash: r.order.Hash,
-		Meshes: r.meshes, Conductors: r.conductors}
-	r.outputs, err = outputs.Open(ctx, o)
-	return err
+		Meshes: meshes, Conductors: r.conductors}
+	files, err := outputs.Open(ctx, o)
+	return &opened{loaded: r, outputs: files}, err
 }
 
 // report returns what is known of the run before its sweeps.
-func (r *run) report() (output.Report, error) {
+func (r *loaded) report() (output.Report, error) {
 	var config json.RawMessage
 	if !r.Ordered || r.Config.Output.Report != "" {
 		c, err := configs.Redacted(r.Config).Anywhere()

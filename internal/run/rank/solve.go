@@ -13,7 +13,7 @@ import (
 )
 
 // progressOptions returns the options of the progress of the run.
-func (r *run) progressOptions() progress.Options {
+func (r *loaded) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
 	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(r.sweepsOf(1)),
 		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal,
@@ -25,12 +25,12 @@ func (r *run) progressOptions() progress.Options {
 }
 
 // solve sweeps until the run ends, and completes the history of norms and the last checkpoint. All ranks call it.
-func (r *run) solve(ctx context.Context) error {
+func (r *opened) solve(ctx context.Context) (result solver.Result, err error) {
 	if err := r.outputs.AddNorms(r.resumed.Norms); err != nil {
-		return err
+		return result, err
 	}
 	if !r.keepOn() {
-		return r.stopped()
+		return result, r.stopped()
 	}
 	shown := progress.Start(ctx, r.progressOptions())
 	recorder := progress.NewRecorder(func(first int, norms []float64) error {
@@ -39,29 +39,29 @@ func (r *run) solve(ctx context.Context) error {
 	})
 	defer recorder.Close(ctx)
 	reporter := r.startStats()
-	result, err := r.sweep(ctx, reporter.OnStep(r.tracer.OnStep()),
+	result, err = r.sweep(ctx, reporter.OnStep(r.tracer.OnStep()),
 		func(first int, norms []float64) error { return recorder.Add(ctx, first, norms) }, shown.Swept)
 	if err != nil {
-		return r.onGPU(err)
+		return result, r.onGPU(err)
 	}
 	if err := recorder.Close(ctx); err != nil {
-		return err
+		return result, err
 	}
 	shown.Last(result)
 	if err := r.finishSaver(ctx, result); err != nil {
-		return err
+		return result, err
 	}
 	if err := r.outputs.Finish(ctx, result); err != nil {
-		return r.onGPU(err)
+		return result, r.onGPU(err)
 	}
 	reporter.Finish(result)
-	r.result, r.outputs.Report.Aggregates = result, r.method.Aggregates()
-	return nil
+	r.outputs.Report.Aggregates = r.method.Aggregates()
+	return result, nil
 }
 
 // sweep runs the method. onStep gets the steps of this rank; on rank 0, record gets the norms, and swept the iterations
 // done where most have no norm.
-func (r *run) sweep(ctx context.Context, onStep solver.OnStep, record func(first int, norms []float64) error,
+func (r *opened) sweep(ctx context.Context, onStep solver.OnStep, record func(first int, norms []float64) error,
 	swept func(done int)) (solver.Result, error) {
 	sums := solver.NewReductions(r.reducer, &solver.Watch{OnStep: onStep})
 	it, err := r.method.Iteration(r.resumed.Start.Iterations, r.initial, sums)
@@ -109,7 +109,7 @@ func (r *run) watch(ctx context.Context) error {
 }
 
 // startStats starts the statistics of a run whose sweeps begin now; nil if nobody wants any.
-func (r *run) startStats() *stats.Reporter {
+func (r *loaded) startStats() *stats.Reporter {
 	if !r.Stats {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (r *run) startStats() *stats.Reporter {
 }
 
 // addStats adds what links, connection and saver count.
-func (r *run) addStats(s *stats.Rank, posted, received uint64) {
+func (r *loaded) addStats(s *stats.Rank, posted, received uint64) {
 	s.Halos = r.haloStats(posted, received)
 	if conn, ok := r.conn.(interface{ Refused() uint64 }); ok {
 		s.RefusedMessages = conn.Refused()
@@ -147,7 +147,7 @@ func (r *run) step() string {
 }
 
 // haloStats returns the traffic with the neighbours after a number of exchanges in which rows were sent and received.
-func (r *run) haloStats(posted, received uint64) (all []stats.Halo) {
+func (r *wired) haloStats(posted, received uint64) (all []stats.Halo) {
 	traffic, nats := r.links.Traffic(), r.links.Stats()
 	for side, has := range r.layout.Neighbour {
 		if !has {

@@ -27,7 +27,7 @@ func (r *run) solveStage(ctx context.Context, c configs.Config, name string, pla
 	solved outputs.Solved, end solver.Result, why string, err error) {
 	s, done := r.stage(c, name)
 	defer done()
-	s.meshes.Places = places
+	s.places = places
 	err = s.enter(s.ctx, s.comm)
 	var w written
 	if err == nil {
@@ -42,6 +42,6 @@ func (r *run) solveStage(ctx context.Context, c configs.Config, name string, pla
 	if err != nil || s.idle() {
 		return solved, w.result, "", err
 	}
-	return outputs.Solved{Mesh: output.NewMeshReport(s.problem.Mesh()), Report: w.report, Values: s.outputs.Values()},
+	return outputs.Solved{Mesh: output.NewMeshReport(s.problem.Mesh()), Report: w.report, Values: w.outputs.Values()},
 		w.result, "", nil
 }

@@ -38,7 +38,7 @@ type windowAnswer struct {
 
 // openWindows opens this rank's window and maps those of other ranks. All ranks call it and agree on which pairs write
 // into each other's memory.
-func (r *run) openWindows(ctx context.Context) (w windows, err error) {
+func (r *equipped) openWindows(ctx context.Context) (w windows, err error) {
 	onGPU := func(g roster.Group) bool { return g.First.Device == string(setup.GPU) }
 	if r.id.Size == 1 && r.sweepsOnGPU() {
 		self := halo.Info{Transport: transportSelf, Why: "the rank is its own neighbour"}
@@ -69,7 +69,7 @@ func (r *run) openWindows(ctx context.Context) (w windows, err error) {
 }
 
 // offerWindow returns this rank's offer; none if the CPU sweeps.
-func (r *run) offerWindow() (a windowAnswer) {
+func (r *equipped) offerWindow() (a windowAnswer) {
 	gpu := r.method.About().GPU
 	if gpu == nil {
 		return a
@@ -85,7 +85,7 @@ func (r *run) offerWindow() (a windowAnswer) {
 }
 
 // mapWindow maps the window that another rank offers.
-func (r *run) mapWindow(a windowAnswer) (*cuda.Window, error) {
+func (r *equipped) mapWindow(a windowAnswer) (*cuda.Window, error) {
 	if a.Offer == nil {
 		return nil, errors.New(a.Fault)
 	}
@@ -94,7 +94,7 @@ func (r *run) mapWindow(a windowAnswer) (*cuda.Window, error) {
 
 // wanted returns the ranks whose windows this rank maps: its neighbours or, with multigrid if all can be reached, all
 // others.
-func (r *run) wanted() (ranks []int) {
+func (r *divided) wanted() (ranks []int) {
 	if !r.sweepsOnGPU() {
 		return nil
 	}
@@ -131,7 +131,7 @@ func reachAll(members []roster.Member, transport string) bool {
 
 // chooseWindows keeps of the windows that this rank has mapped those of ranks that have mapped its own, and closes the
 // others.
-func (r *run) chooseWindows(mapped map[int]*cuda.Window, answers []windowAnswer) (w windows, err error) {
+func (r *equipped) chooseWindows(mapped map[int]*cuda.Window, answers []windowAnswer) (w windows, err error) {
 	keep := map[*cuda.Window]bool{}
 	err = r.eachNeighbour(func(side solver.Side, to roster.Member) error {
 		if !r.sweepsOnGPU() {
@@ -194,7 +194,7 @@ func closeWindows(mapped map[int]*cuda.Window, keep map[*cuda.Window]bool) error
 }
 
 // eachNeighbour calls f for each side that has a neighbour.
-func (r *run) eachNeighbour(f func(side solver.Side, to roster.Member) error) error {
+func (r *divided) eachNeighbour(f func(side solver.Side, to roster.Member) error) error {
 	for side, has := range r.layout.Neighbour {
 		if !has {
 			continue

@@ -104,8 +104,8 @@ func TestGPUWaits(t *testing.T) {
 		{[2]bool{false, true}, [2]halo.Info{link, peer}, true},
 		{[2]bool{false, true}, [2]halo.Info{link, link}, false},
 	} {
-		w := &run{wires: wires{windows: windows{deviceMemory: test.direct}}}
-		w.layout.Neighbour = test.neighbour
+		d := &divided{layout: solver.Layout{Neighbour: test.neighbour}}
+		w := &wired{equipped: &equipped{divided: d}, windows: windows{deviceMemory: test.direct}}
 		if got := w.gpuWaits(); got != test.want {
 			t.Errorf("%+v: %t", test, got)
 		}
