@@ -61,7 +61,6 @@ func (w *writers) post(exchange solver.ExchangeNumber) {
 				return
 			}
 		}
-		w.link.sent(exchange)
 		return
 	}
 	w.left[exchange%2].Add(int32(len(w.queues)))
@@ -89,7 +88,6 @@ func (w *writers) run(i int) {
 		case w.idle <- struct{}{}:
 		default:
 		}
-		w.link.sent(exchange)
 	}
 }
 

@@ -167,13 +167,12 @@ func (n *session) readFrame(conn net.Conn, header []byte, in *packing) error {
 		payload = room(&in.frame, int(length))
 	}
 	err = n.readRows(conn, payload)
-	came := l.opts.now()
 	if err == nil {
 		if err = n.place(&f, header, payload, dst, in); err != nil {
 			l.refuse(err)
 		}
 	}
-	l.in.settle(&f, err == nil, came)
+	l.in.settle(&f, err == nil)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -28,7 +29,6 @@ type FramedLink struct {
 	nats     *natsCarrier
 	carriers []carrier // the best one first, NATS last
 	choice   choice
-	stamps   stamps
 	out      outbox
 	in       inbox
 
@@ -69,7 +69,7 @@ func (l *FramedLink) open(ctx context.Context, streams int) error {
 	if err := l.out.init(&l.end, l.nats.maxFrame(), streams); err != nil {
 		return err
 	}
-	l.in.init(l.end.RecvBytes(), l.opts.now)
+	l.in.init(l.end.RecvBytes())
 	return l.nats.listen(ctx)
 }
 
@@ -98,9 +98,7 @@ func (l *FramedLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 		return l.wrap("send", exchange, err)
 	}
 	l.in.vacate() // the neighbour sends into them once it has these rows
-	now := l.opts.now()
-	l.stamps.posted(exchange, now)
-	l.out.keep(exchange, rows, l.choice.post(exchange, len(rows) == l.end.SendBytes(), now))
+	l.out.keep(exchange, rows, l.choice.post(exchange, len(rows) == l.end.SendBytes(), time.Now()))
 	for _, c := range l.carriers {
 		if c.send(exchange) {
 			break
@@ -121,9 +119,6 @@ func (l *FramedLink) vacate(ctx context.Context, exchange solver.ExchangeNumber)
 	}
 	return nil
 }
-
-// sent notes that the connections have taken the rows of exchange.
-func (l *FramedLink) sent(exchange solver.ExchangeNumber) { l.stamps.sent(exchange, l.opts.now()) }
 
 // usable returns why the link cannot be used.
 func (l *FramedLink) usable(ctx context.Context) error {

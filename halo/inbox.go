@@ -19,9 +19,7 @@ type inbox struct {
 	progress   uint64                // parts received so far, without duplicates, and pieces of parts
 	broken     error                 // the two ends do not agree; Recv returns it
 	refusal    error                 // why the last refused frame was refused
-	came       time.Time             // when the last part of the rows that receive returned last was there
-	taken      time.Time             // when they were complete
-	now        func() time.Time
+	taken      time.Time             // when the rows that receive returned last were complete
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
@@ -34,9 +32,8 @@ type inSlot struct {
 	memory   []byte
 	rows     []byte // in memory
 	parts    []partState
-	have     int       // parts that have arrived
-	claimed  int       // parts that are being written
-	came     time.Time // the last part, before it was checked and put into rows
+	have     int // parts that have arrived
+	claimed  int // parts that are being written
 	complete time.Time
 }
 
@@ -48,8 +45,7 @@ const (
 	partHere
 )
 
-func (in *inbox) init(most int, now func() time.Time) {
-	in.now = now
+func (in *inbox) init(most int) {
 	in.ready = make(chan struct{}, 1)
 	for i := range in.slots {
 		in.slots[i].memory = make([]byte, most)
@@ -59,7 +55,6 @@ func (in *inbox) init(most int, now func() time.Time) {
 // onRows handles a message from the neighbour: rows, or word that they are not there yet. It runs on the subscription's
 // goroutine, which alone uses p.
 func (l *FramedLink) onRows(m pubsub.Message, p *packer) {
-	came := l.opts.now()
 	f, payload, err := parseFrame(m.Data)
 	if err == nil {
 		err = l.end.addressed(&f)
@@ -80,9 +75,9 @@ func (l *FramedLink) onRows(m pubsub.Message, p *packer) {
 		l.pending.Add(1)
 		return
 	case kindPacked:
-		err = l.in.addPacked(&f, payload, p, l.end.DType, came)
+		err = l.in.addPacked(&f, payload, p, l.end.DType)
 	default:
-		err = l.in.add(&f, payload, came)
+		err = l.in.add(&f, payload)
 	}
 	if err != nil {
 		l.refuse(err)
@@ -104,19 +99,19 @@ func (in *inbox) signal() {
 	}
 }
 
-// add keeps the payload of f, which came at a time, unless its part has come before or Recv has returned its exchange.
-func (in *inbox) add(f *frame, payload []byte, came time.Time) error {
+// add keeps the payload of f, unless its part has come before or Recv has returned its exchange.
+func (in *inbox) add(f *frame, payload []byte) error {
 	dst, err := in.claim(f, len(payload))
 	if err != nil || dst == nil {
 		return err
 	}
 	copy(dst, payload)
-	in.settle(f, true, came)
+	in.settle(f, true)
 	return nil
 }
 
 // addPacked is add for a packed payload. A part that cannot be unpacked is missing, and will be asked for.
-func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType, came time.Time) error {
+func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType) error {
 	_, size, err := partOf(f)
 	if err != nil {
 		return err
@@ -126,7 +121,7 @@ func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DTy
 		return err
 	}
 	err = p.unpack(dst, payload, dtype)
-	in.settle(f, err == nil, came)
+	in.settle(f, err == nil)
 	return err
 }
 
@@ -169,8 +164,8 @@ func (in *inbox) claim(f *frame, n int) ([]byte, error) {
 	return s.rows[at : at+n : at+n], nil
 }
 
-// settle ends a claim: the part, which came at a time, is in its place, or it is missing again.
-func (in *inbox) settle(f *frame, here bool, came time.Time) {
+// settle ends a claim: the part is in its place, or it is missing again.
+func (in *inbox) settle(f *frame, here bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := &in.slots[f.exchange%2]
@@ -183,7 +178,7 @@ func (in *inbox) settle(f *frame, here bool, came time.Time) {
 	s.have++
 	in.progress++
 	if s.have == len(s.parts) {
-		s.came, s.complete = came, in.now()
+		s.complete = time.Now()
 		in.signal()
 	}
 }
@@ -212,7 +207,7 @@ func (in *inbox) receive(exchange solver.ExchangeNumber, n int) ([]byte, error) 
 		return nil, err
 	}
 	in.next = exchange + 1
-	in.came, in.taken = s.came, s.complete
+	in.taken = s.complete
 	return s.rows, nil
 }
 
@@ -225,11 +220,11 @@ func (in *inbox) vacate() {
 	}
 }
 
-// arrival returns when the last part of the rows that receive returned last came, and when these were complete.
-func (in *inbox) arrival() (came, complete time.Time) {
+// completed returns when the rows that receive returned last were complete.
+func (in *inbox) completed() time.Time {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.came, in.taken
+	return in.taken
 }
 
 // slot returns the slot for exchange. It frees the slot first if that holds an exchange that Recv has returned.

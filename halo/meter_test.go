@@ -37,21 +37,15 @@ func TestMeter(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			var travel time.Duration
 			for i, m := range meters {
 				n := m.Traffic()
-				travel += n.Travel
 				if o := observed[i]; o[CallRoom]+o[CallSend] != n.Send || o[CallRecv] != n.Wait {
 					t.Errorf("end %d: transfers of %v, counted %v and %v", i, o, n.Send, n.Wait)
 				}
 				if n.Exchanges != count || n.Bytes != count*uint64(e.SendBytes()+e.RecvBytes()) ||
-					n.Sent != count*uint64(e.SendBytes()) || n.Wait <= 0 || n.Send <= 0 || n.Travel > time.Minute {
+					n.Sent != count*uint64(e.SendBytes()) || n.Wait <= 0 || n.Send <= 0 {
 					t.Errorf("end %d: %+v", i, n)
 				}
-			}
-			// In each exchange the rows of the end that sends later arrive after the other end has sent.
-			if _, lends := meters[0].(solver.RowLender); (travel > 0) != lends {
-				t.Errorf("the rows travelled for %v, and it is %v that the links know", travel, lends)
 			}
 		})
 	}

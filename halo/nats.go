@@ -49,8 +49,6 @@ type NATSOptions struct {
 	// bytes of frames of a lane that may queue for this rank before the client drops them; default: for all lanes
 	// together the larger of pendingBytes and 8 exchanges
 	Pending int
-
-	now func() time.Time // the clock of Split; tests have another one
 }
 
 // subject returns the subject on which a rank of the run listens.
@@ -66,9 +64,6 @@ func (o *NATSOptions) subject(run RunID, what string, receiver int, side fmt.Str
 func (o NATSOptions) complete(end End) NATSOptions {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
-	}
-	if o.now == nil {
-		o.now = time.Now
 	}
 	if o.MaxFrame == 0 {
 		o.MaxFrame = DefaultMaxFrame

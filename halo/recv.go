@@ -27,9 +27,7 @@ func (l *FramedLink) Take(ctx context.Context, exchange solver.ExchangeNumber, n
 	}
 	rows, err := l.take(ctx, exchange, n)
 	if err == nil {
-		came, complete := l.in.arrival()
-		l.choice.arrived(exchange, complete)
-		l.stamps.arrived(exchange, came, complete)
+		l.choice.arrived(exchange, l.in.completed())
 	}
 	return rows, err
 }

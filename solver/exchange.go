@@ -66,16 +66,12 @@ type ExchangeTimer interface {
 	CopiedEdge(d time.Duration)
 	// CopiedHalo says that the rows received last were copied into the field in d.
 	CopiedHalo(d time.Duration)
-	// Swept tells, before the rows of an exchange are received, when the rank swept on in place of waiting. It is not
-	// called where goroutines send and receive.
-	Swept(from, to time.Time)
 }
 
 // HostExchange is an Exchange through the host's memory, with one link for each side.
 type HostExchange struct {
 	options HostOptions
 	sides   [2]*hostSide // by Side; nil where the mesh ends
-	posted  time.Time    // the end of the last Post
 }
 
 // HostOptions are the parameters of a HostExchange.
@@ -135,13 +131,11 @@ func (x *HostExchange) post(ctx context.Context, send, recv [2]int, fill func(si
 			return err
 		}
 	}
-	x.posted = time.Now()
 	return nil
 }
 
 // wait takes the bytes that each neighbour sends.
 func (x *HostExchange) wait(ctx context.Context, send, recv [2]int, take func(side Side, src []byte) error) error {
-	begin := time.Now()
 	for i, s := range x.sides {
 		if s == nil || send[i]+recv[i] == 0 {
 			continue
@@ -150,7 +144,6 @@ func (x *HostExchange) wait(ctx context.Context, send, recv [2]int, take func(si
 		if x.options.Background {
 			err = <-s.done // ends with the context of Post
 		} else {
-			s.swept(x.posted, begin)
 			err = s.take(ctx, recv[i])
 		}
 		if err != nil {
@@ -241,13 +234,6 @@ func (s *hostSide) set(copyIn func(src []byte) error) error {
 		s.timer.CopiedHalo(time.Since(begin))
 	}
 	return nil
-}
-
-// swept tells a link that measures that the rank attended to other work from one time to another.
-func (s *hostSide) swept(from, to time.Time) {
-	if s.timer != nil {
-		s.timer.Swept(from, to)
-	}
 }
 
 // Gather implements Exchange. The ranks are a chain: in step k each rank passes on to the rank below what the k-th rank

@@ -253,11 +253,8 @@ type traffic struct {
 	Exchanges int      `json:"exchanges"`
 	Bytes     int      `json:"bytes"`
 	CopyOut   *float64 `json:"copy_out_seconds"`
-	Frame     *float64 `json:"frame_seconds"`
-	Wire      *float64 `json:"wire_seconds"`
-	Unframe   *float64 `json:"unframe_seconds"`
+	Send      *float64 `json:"send_seconds"`
 	CopyIn    *float64 `json:"copy_in_seconds"`
-	Late      *float64 `json:"late_seconds"`
 }
 
 // gpu is the part of a report about a rank's GPU.

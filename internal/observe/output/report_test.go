@@ -126,27 +126,20 @@ func TestSummary(t *testing.T) {
 		{"links", 4, func(r *Report) {
 			packed := &NATSReport{Plain: 60 << 20, Packed: 15 << 20}
 			seconds := func(each float64) float64 { return 63 * each }
-			traffic := func(way *WayTime) *TrafficReport {
-				return &TrafficReport{Exchanges: 63, Bytes: 63 << 21, LinkTime: &LinkTime{CopyOut: seconds(1e-4),
-					Send: seconds(2e-4), Wait: seconds(5e-3), CopyIn: seconds(3e-4), WayTime: way}}
-			}
-			way := &WayTime{Frame: seconds(1e-3), Unframe: seconds(5e-4), Wire: new(seconds(1.25e-2)),
-				Late: new(seconds(1e-3)), Travel: seconds(1.5e-2), Hidden: new(0.625)}
-			unhidden := &WayTime{Frame: seconds(1e-3)}
+			traffic := &TrafficReport{Exchanges: 63, Bytes: 63 << 21, LinkTime: &LinkTime{CopyOut: seconds(1e-4),
+				Send: seconds(2e-4), Wait: seconds(5e-3), CopyIn: seconds(3e-4)}}
 			for i, l := range []LinkReport{
-				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic(way), NATS: packed},
-				{Neighbour: 2, Transport: "shared memory", Traffic: traffic(nil)},
+				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic, NATS: packed},
+				{Neighbour: 2, Transport: "shared memory", Traffic: traffic},
 				{Neighbour: 3, Transport: "direct", Direct: &DirectReport{Sockets: 1, Refused: 1, Plain: 63 << 19,
-					Packed: 63 << 18}, Traffic: traffic(unhidden)},
+					Packed: 63 << 18}, Traffic: traffic},
 				{Neighbour: 0, Transport: "nats", Why: "direct failed: timeout", Traffic: &TrafficReport{Exchanges: 63,
 					Bytes: 63 << 21}},
 			} {
 				r.Ranks[i].Transports = map[string]LinkReport{"bottom": l}
 				r.Ranks[i].HaloWait = new(float64(i) * r.Times.Sweeps / 4)
 			}
-			other := *way
-			other.Frame, other.Unframe = seconds(2e-3), seconds(5e-4)
-			r.Ranks[1].Transports["top"] = LinkReport{Neighbour: 0, Transport: "nats", Traffic: traffic(&other)}
+			r.Ranks[1].Transports["top"] = LinkReport{Neighbour: 0, Transport: "nats", Traffic: traffic}
 			r.Ranks[0].HaloWait = new(r.Times.Sweeps / 3)
 			r.Ranks[3].RefusedMessages = 1234
 		}},

@@ -67,8 +67,8 @@ const (
 // slowShare is the share of the time of the sweeps from which waits for rows over NATS are worth a word.
 const slowShare = 0.1
 
-// linkTable lists the links that leave a node, at the bottom of each of the first tableRanks ranks. The times are of
-// one exchange: of the way of rows the means of both directions, of waiting those of that rank.
+// linkTable lists the links that leave a node, at the bottom of each of the first tableRanks ranks. The times are those
+// of one exchange.
 func linkTable(w io.Writer, r Report, width int) {
 	t := new(bytes.Buffer)
 	for _, k := range r.Ranks {
@@ -77,14 +77,12 @@ func linkTable(w io.Writer, r Report, width int) {
 			continue
 		}
 		if t.Len() == 0 {
-			fmt.Fprint(t, "  Link\tTransport\tExchanges\tRows\tPacked\t",
-				"Copy out\tFrame\tWire\tCopy in\tWaited\tHidden\n")
+			fmt.Fprintln(t, "  Link\tTransport\tExchanges\tRows\tPacked\tCopy out\tSend\tWait\tCopy in")
 		}
 		n := l.Traffic
-		way := wayOf(n, r.Ranks[l.Neighbour].Transports[solver.Top.String()].Traffic)
-		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
-			bytesOf(int64(n.Bytes/n.Exchanges/2)), l.packed(), way,
-			each(n.held(), n.Exchanges), n.hidden())
+		fmt.Fprintf(t, "  %d-%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Rank, l.Neighbour, l.Transport, n.Exchanges,
+			bytesOf(int64(n.Bytes/n.Exchanges/2)), l.packed(), each(n.CopyOut, n.Exchanges), each(n.Send, n.Exchanges),
+			each(n.Wait, n.Exchanges), each(n.CopyIn, n.Exchanges))
 		if k.Rank >= tableRanks {
 			break
 		}
@@ -131,39 +129,9 @@ func (l *LinkReport) packed() string {
 		float64(plain)/float64(packed))
 }
 
-// wayOf returns the cells of the way of rows over a link, from what its two ranks saw: copy out, frame, wire, copy in.
-func wayOf(here, there *TrafficReport) string {
-	cells := [4]string{each(here.CopyOut, here.Exchanges), "-", "-", each(here.CopyIn, here.Exchanges)}
-	if there != nil && there.LinkTime != nil && there.Exchanges > 0 {
-		n := here.Exchanges + there.Exchanges
-		cells[0], cells[3] = each(here.CopyOut+there.CopyOut, n), each(here.CopyIn+there.CopyIn, n)
-		if here.WayTime != nil && there.WayTime != nil && here.Wire != nil {
-			cells[1] = each(here.Frame+here.Unframe+there.Frame+there.Unframe, n)
-			cells[2] = each(*here.Wire, here.Exchanges)
-		}
-	}
-	return strings.Join(cells[:], "\t")
-}
-
 // each returns the part of total, in seconds, that falls to one exchange.
 func each(total float64, exchanges uint64) string {
 	return time.Duration(total / float64(exchanges) * 1e9).Round(time.Microsecond).String()
-}
-
-// held returns the seconds of the exchanges that no sweep hid, or, where that is not known, those that the rank or its
-// goroutines spent on them.
-func (t *LinkTime) held() float64 {
-	if t.WayTime != nil && t.Hidden != nil {
-		return t.Travel * (1 - *t.Hidden)
-	}
-	return t.CopyOut + t.Send + t.Wait + t.CopyIn
-}
-
-func (t *TrafficReport) hidden() string {
-	if t.WayTime == nil || t.Hidden == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f%%", 100**t.Hidden)
 }
 
 // WaitsForNATS returns the rank that waited for halos for the largest share of the sweeps, among those with a link over

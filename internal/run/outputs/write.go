@@ -207,29 +207,12 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 			rep.Residual = output.NewResidual(result.Norm, rep.Base, d)
 		}
 	}
-	settleWires(parts)
 	return rep
 }
 
 // lastNormed returns the last sweep that has a norm.
 func (o *Outputs) lastNormed(result solver.Result) int {
 	return o.Layout.Norms.Sweep(o.Layout.Norms.In(result.Iterations) - 1)
-}
-
-// settleWires divides what the two ends of each link saw into the time on the wire and the lateness of a rank. Each
-// Turn is of one clock; halo.Split has the formula.
-func settleWires(ranks []output.RankReport) {
-	for _, k := range ranks {
-		for side, facing := range map[solver.Side]solver.Side{solver.Top: solver.Bottom, solver.Bottom: solver.Top} {
-			link := k.Transports[side.String()]
-			here, there := link.Traffic, ranks[link.Neighbour].Transports[facing.String()].Traffic
-			if !here.HasWay() || !there.HasWay() {
-				continue
-			}
-			own, other := here.Turn, there.Turn*float64(here.Exchanges)/float64(there.Exchanges)
-			here.Wire, here.Late = new(max(0, (own+other)/2)), new((own-other)/2)
-		}
-	}
 }
 
 // lack notes why this rank has no part in an output besides the field.

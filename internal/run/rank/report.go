@@ -3,7 +3,6 @@ package rank
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"jacobi/configs"
 	"jacobi/halo"
@@ -58,7 +57,7 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 		if r.deviceMemory[side].Transport != "" {
 			link.Traffic = peerTraffic(r.method.PeerTraffic(result.Times.Exchanges, result.Times.Exchanges))
 		} else {
-			link.Traffic = trafficReport(traffic[side], !r.sweepsOnGPU()) // on a GPU goroutines wait while it sweeps
+			link.Traffic = trafficReport(traffic[side])
 		}
 		if s := nats[side]; s != nil && info.Transport == halo.TransportNATS {
 			link.NATS = (*output.NATSReport)(s)
@@ -143,27 +142,13 @@ func (r *run) sweepsOf(iterations int) int {
 	return r.Config.Solver.Entry().Sweeps * iterations
 }
 
-// trafficReport returns what went through a link; nil if nothing did. sweeping says that the rank itself sweeps, so
-// that what it does not wait for is hidden behind its sweeps.
-func trafficReport(t halo.Traffic, sweeping bool) *output.TrafficReport {
+// trafficReport returns what went through a link; nil if nothing did.
+func trafficReport(t halo.Traffic) *output.TrafficReport {
 	if t.Exchanges == 0 {
 		return nil
 	}
-	rep := &output.TrafficReport{Exchanges: t.Exchanges, Bytes: t.Bytes, LinkTime: &output.LinkTime{
+	return &output.TrafficReport{Exchanges: t.Exchanges, Bytes: t.Bytes, LinkTime: &output.LinkTime{
 		CopyOut: t.CopyOut.Seconds(), Send: t.Send.Seconds(), Wait: t.Wait.Seconds(), CopyIn: t.CopyIn.Seconds()}}
-	if t.Travel == 0 || t.Split.Exchanges == 0 {
-		return rep
-	}
-	// Of an exchange that a broken connection has lost not all times are known. It counts as the mean of the others.
-	all := func(d time.Duration) float64 {
-		return d.Seconds() * float64(t.Exchanges) / float64(t.Split.Exchanges)
-	}
-	rep.WayTime = &output.WayTime{Frame: all(t.Split.Frame), Unframe: all(t.Split.Unframe), Turn: all(t.Split.Turn),
-		Travel: (t.CopyOut + t.Travel + t.CopyIn).Seconds()}
-	if sweeping {
-		rep.Hidden = new(t.Hidden.Seconds() / rep.Travel)
-	}
-	return rep
 }
 
 // peerTraffic returns what went over peer memory; nil if nothing did.
