@@ -59,7 +59,7 @@ func (p *Problem) fillCopied(iy int, dst []byte) error {
 		if err != nil {
 			fault = err
 		}
-		p.put(dst[(ix-lo)*size:][:size], v)
+		put(p.mesh.DType, dst[(ix-lo)*size:], v)
 	})
 	if err == nil {
 		err = fault

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
 	"jacobi/internal/base/imagefile"
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -143,29 +141,16 @@ func (p *Problem) CountFixed(ctx context.Context, lo, hi int) (int64, error) {
 	if p.fixed.none() || lo >= hi {
 		return 0, nil
 	}
-	var total, next atomic.Int64
-	next.Store(int64(lo))
-	g, ctx := errgroup.WithContext(ctx)
-	for range min(runtime.GOMAXPROCS(0), hi-lo) {
-		g.Go(func() error {
-			row := make([]bool, p.mesh.NX)
-			for iy := int(next.Add(1) - 1); iy < hi; iy = int(next.Add(1) - 1) {
-				if err := ended(ctx); err != nil {
-					return err
-				}
-				n, err := p.countRow(iy, row)
-				if err != nil {
-					return err
-				}
-				total.Add(n)
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return 0, err
-	}
-	return total.Load(), nil
+	var total atomic.Int64
+	err := parallel.Each(hi-lo, func(i int) error {
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		n, err := p.countRow(lo+i, make([]bool, p.mesh.NX))
+		total.Add(n)
+		return err
+	})
+	return total.Load(), err
 }
 
 // countRow returns the fixed points among the interior columns of row iy. row is scratch.

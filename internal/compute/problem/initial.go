@@ -31,7 +31,7 @@ func (p *Problem) Row(iy int, dst []byte) error {
 		if err != nil {
 			return err
 		}
-		p.put(dst[ix*size:][:size], v)
+		put(p.mesh.DType, dst[ix*size:], v)
 	}
 	q, from := p.inner(iy)
 	lo, hi := p.mesh.InteriorColumns()
@@ -81,7 +81,7 @@ func (p *Problem) inner(iy int) (part, int) {
 // partRow writes the values of the expression q in the interior columns of row iy to dst.
 func (p *Problem) partRow(q part, iy int, dst []byte) error {
 	size := p.mesh.DType.Size()
-	lo, _ := p.mesh.InteriorColumns()
+	lo, hi := p.mesh.InteriorColumns()
 	if !q.node.onX {
 		v, err := p.value(q, &span{}, iy, lo)
 		if err != nil {
@@ -90,45 +90,29 @@ func (p *Problem) partRow(q part, iy int, dst []byte) error {
 		p.repeat(dst, v)
 		return nil
 	}
-	return p.chunks(q, iy, func(col int, values []float64) error {
-		out := dst[(col-lo)*size:][:len(values)*size]
-		for i, v := range values {
-			if !p.put(out[i*size:][:size], v) {
-				return p.finite(q, iy, col+i, v)
-			}
-		}
-		return nil
-	})
-}
-
-// chunks evaluates the expression q in the interior columns of row iy and calls do with the unrounded values, chunk by
-// chunk.
-func (p *Problem) chunks(q part, iy int, do func(col int, values []float64) error) error {
 	s := &span{row: iy}
 	var buf [chunk]float64
-	lo, hi := p.mesh.InteriorColumns()
-	for col := lo; col < hi; col += chunk {
-		values := buf[:min(chunk, hi-col)]
-		s.col = col
+	for s.col = lo; s.col < hi; s.col += chunk {
+		values := buf[:min(chunk, hi-s.col)]
 		q.node.fill(s, values)
 		p.worked()
-		if err := do(col, values); err != nil {
-			return err
+		for i, v := range values {
+			if r := p.round(v); r-r != 0 { // NaN or infinite
+				return p.finite(q, iy, s.col+i, v)
+			}
 		}
+		p.mesh.DType.Encode(dst[(s.col-lo)*size:], values)
 	}
 	return nil
 }
 
-// put writes v, rounded to the field's type, to dst and reports whether the rounded value is finite.
-func (p *Problem) put(dst []byte, v float64) bool {
-	if p.mesh.DType == solver.Float32 {
-		bits := math.Float32bits(float32(v))
-		binary.LittleEndian.PutUint32(dst, bits)
-		return bits&0x7f800000 != 0x7f800000
+// put writes v, rounded to type d, to dst.
+func put(d solver.DType, dst []byte, v float64) {
+	if d == solver.Float32 {
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(float32(v)))
+		return
 	}
-	bits := math.Float64bits(v)
-	binary.LittleEndian.PutUint64(dst, bits)
-	return bits&0x7ff0000000000000 != 0x7ff0000000000000
+	binary.LittleEndian.PutUint64(dst, math.Float64bits(v))
 }
 
 // repeat fills dst with v by copies of doubling length, which run at the speed of memory.
@@ -138,15 +122,15 @@ func (p *Problem) repeat(dst []byte, v float64) {
 		return
 	}
 	size := p.mesh.DType.Size()
-	p.put(dst[:size], v)
+	put(p.mesh.DType, dst, v)
 	for n := size; n < len(dst); n *= 2 {
 		copy(dst[n:], dst[:n])
 	}
 }
 
-// get reads one value of the field's type.
-func (p *Problem) get(src []byte) float64 {
-	if p.mesh.DType == solver.Float32 {
+// valueAt returns the value of type d at the start of src.
+func valueAt(d solver.DType, src []byte) float64 {
+	if d == solver.Float32 {
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(src)))
 	}
 	return math.Float64frombits(binary.LittleEndian.Uint64(src))
@@ -166,7 +150,7 @@ func (p *Problem) fileRow(q part, iy int, dst []byte) error {
 	r := p.take(iy)
 	defer p.give(r)
 	for i := 0; i < len(dst); i += size {
-		v := p.get(dst[i:])
+		v := valueAt(p.mesh.DType, dst[i:])
 		if v-v == 0 { // finite
 			continue
 		}

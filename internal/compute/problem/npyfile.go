@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,11 +34,15 @@ type npyFile struct {
 	mapped []byte
 	*blocks
 	rows int // of a block
-	kept *blockCache
+	kept *sharing[[]byte]
 }
 
 // blockBytes is the size of a block of an array that has shorter rows.
 const blockBytes = 128 << 10
+
+// kept is how many blocks are kept, since several rows of a block are read one after the other, by several goroutines:
+// those that each goroutine reads, and the ones beside them.
+func kept() int { return 2*runtime.GOMAXPROCS(0) + 4 }
 
 // npyItem is the type and byte order of a file's values.
 type npyItem struct {
@@ -136,7 +141,7 @@ func (n *npyFile) check(line bool, keys string) error {
 	n.item, n.descr, n.offset, n.fortran = item, h.Descr, h.Size, h.Fortran
 	n.rows = max(1, blockBytes/n.rowBytes())
 	n.blocks = newBlocks((n.mesh.NY + n.rows - 1) / n.rows)
-	n.kept = &blockCache{bytes: min(n.rows, n.mesh.NY) * n.rowBytes()}
+	n.kept = &sharing[[]byte]{keep: kept()}
 	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size)
 	if info.Size() < whole {
 		return fmt.Errorf("truncated: %d bytes of %d", info.Size(), whole)
@@ -195,10 +200,10 @@ func (n *npyFile) row(iy int, do func(raw []byte)) error {
 func (n *npyFile) readBlock(k int) error { return n.kept.use(k, n.load, func([]byte) {}) }
 
 // load reads the rows of block k and verifies them.
-func (n *npyFile) load(k int, block []byte) error {
+func (n *npyFile) load(k int, to *[]byte) error {
 	lo, hi := k*n.rows, min((k+1)*n.rows, n.mesh.NY)
-	block = block[:(hi-lo)*n.rowBytes()]
-	var err error
+	block, err := sized(*to, (hi-lo)*n.rowBytes()), error(nil)
+	*to = block
 	if n.fortran {
 		err = guard(func() { n.gather(block, lo, hi-lo) })
 	} else if _, err = n.f.ReadAt(block, n.at(lo, 0)); errors.Is(err, io.EOF) {
@@ -231,7 +236,7 @@ func (n *npyFile) read(dst []byte, iy, ix int) error {
 			return
 		}
 		for i := range len(dst) / n.mesh.DType.Size() {
-			n.put(dst, i, n.item.value(raw[i*size:]))
+			put(n.mesh.DType, dst[i*n.mesh.DType.Size():], n.item.value(raw[i*size:]))
 		}
 	})
 }
@@ -250,15 +255,6 @@ func guard(read func()) (err error) {
 }
 
 var errShorter = errors.New("the file became shorter, or could not be read")
-
-// put writes v, rounded to the type of the mesh, as value i of dst.
-func (n *npyFile) put(dst []byte, i int, v float64) {
-	if n.mesh.DType == solver.Float32 {
-		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(float32(v)))
-		return
-	}
-	binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
-}
 
 // readBools fills dst with the truth values of row iy. 255 counts as true, too: masks of programs for images have it.
 func (n *npyFile) readBools(dst []bool, iy int) (err error) {
@@ -284,11 +280,8 @@ func (n *npyFile) exact(iy, ix int) (float64, error) {
 	wide.mesh.DType = solver.Float64
 	var b [8]byte
 	err := wide.read(b[:], iy, ix)
-	return float64At(b[:]), err
+	return valueAt(solver.Float64, b[:]), err
 }
-
-// float64At returns the float64 at the start of b.
-func float64At(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
 
 // warnings describes properties of the file that a user may not expect.
 func (n *npyFile) warnings() (lines []string) {

@@ -20,7 +20,7 @@ func source(t testing.TB, p *Problem) [][]float64 {
 			t.Fatal(err)
 		}
 		for ix := range m.NX {
-			rows[iy] = append(rows[iy], p.get(buf[ix*m.DType.Size():]))
+			rows[iy] = append(rows[iy], valueAt(m.DType, buf[ix*m.DType.Size():]))
 		}
 	}
 	return rows

@@ -49,7 +49,7 @@ func field(t testing.TB, p *Problem) [][]float64 {
 		}
 		rows[iy] = make([]float64, m.NX)
 		for ix := range rows[iy] {
-			rows[iy][ix] = p.get(buf[ix*m.DType.Size():])
+			rows[iy][ix] = valueAt(m.DType, buf[ix*m.DType.Size():])
 		}
 	}
 	return rows

@@ -118,7 +118,8 @@ func TestFloatingRegions(t *testing.T) {
 			if err := p.Row(c.iy, row); err != nil {
 				t.Fatal(err)
 			}
-			if got := p.get(row[8*c.ix:]); got != 0.75*float64(i) || !p.RegionFloats(0) || p.RegionFloats(1) {
+			got := valueAt(p.mesh.DType, row[8*c.ix:])
+			if got != 0.75*float64(i) || !p.RegionFloats(0) || p.RegionFloats(1) {
 				t.Errorf("%v: %g, floating %t and %t", values, got, p.RegionFloats(0), p.RegionFloats(1))
 			}
 			if got := c.setup(p.Setup(-1)); got != c.want[i] {

@@ -118,11 +118,13 @@ func (c *recent[T]) at(iy int, all *sharing[T], work func(iy int, to *T) error) 
 	return &of.of, nil
 }
 
-// sharing has the rows that goroutines use, so that a row is worked out once for all who work on its neighbours. Memory
-// that nobody uses is used again.
+// sharing has the rows, or blocks of an array, that goroutines use, so that one is worked out once for all who want it.
+// Memory that nobody uses is used again.
 type sharing[T any] struct {
+	keep int // rows that stay while nobody uses them
 	mu   sync.Mutex
 	rows map[int]*shared[T]
+	idle []int // of rows, those that nobody uses, the oldest first
 	free []*shared[T]
 }
 
@@ -132,6 +134,17 @@ type shared[T any] struct {
 	of    T
 	err   error
 	users int
+}
+
+// use calls do with what work makes of a row.
+func (s *sharing[T]) use(iy int, work func(iy int, to *T) error, do func(T)) error {
+	r := s.take(iy)
+	defer s.give(iy, r)
+	r.once.Do(func() { r.err = work(iy, &r.of) })
+	if r.err == nil {
+		do(r.of)
+	}
+	return r.err
 }
 
 func (s *sharing[T]) take(iy int) *shared[T] {
@@ -148,16 +161,22 @@ func (s *sharing[T]) take(iy int) *shared[T] {
 		s.rows = map[int]*shared[T]{}
 	}
 	s.rows[iy] = r
-	r.users++
+	if r.users++; r.users == 1 && s.keep > 0 {
+		s.idle = slices.DeleteFunc(s.idle, func(i int) bool { return i == iy })
+	}
 	return r
 }
 
 func (s *sharing[T]) give(iy int, r *shared[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.users--; r.users == 0 {
-		delete(s.rows, iy)
-		s.free = append(s.free, r)
+	if r.users--; r.users > 0 {
+		return
+	}
+	if s.idle = append(s.idle, iy); len(s.idle) > s.keep {
+		s.free = append(s.free, s.rows[s.idle[0]])
+		delete(s.rows, s.idle[0])
+		s.idle = append(s.idle[:0], s.idle[1:]...)
 	}
 }
 

@@ -26,7 +26,7 @@ func (p *Problem) unknown(ctx context.Context) string {
 		}
 		p.worked()
 		for ix := lo; ix < hi; ix++ {
-			if v := p.get(row[(ix-lo)*size:]); v == v {
+			if v := valueAt(p.mesh.DType, row[(ix-lo)*size:]); v == v {
 				continue
 			}
 			if keeps == nil {
