@@ -15,17 +15,16 @@ import (
 
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
-	"jacobi/internal/observe/trace/traceread"
 )
 
 // traced runs the launcher with a trace, and returns the answer, the trace and the report's times.
-func traced(t *testing.T, args ...string) (answer, traceread.Trace, output.Report) {
+func traced(t *testing.T, args ...string) (answer, viewedTrace, output.Report) {
 	t.Helper()
 	return tracedWith(t, nil, args...)
 }
 
 // tracedWith is traced with additional environment variables.
-func tracedWith(t *testing.T, env []string, args ...string) (answer, traceread.Trace, output.Report) {
+func tracedWith(t *testing.T, env []string, args ...string) (answer, viewedTrace, output.Report) {
 	t.Helper()
 	dir := t.TempDir()
 	res := runWith(t, env, dir, "launcher", append(args, set("output.trace=trace.json")...)...)
@@ -42,9 +41,9 @@ func tracedWith(t *testing.T, env []string, args ...string) (answer, traceread.T
 	return got, tr, times
 }
 
-func readTrace(t *testing.T, path string) traceread.Trace {
+func readTrace(t *testing.T, path string) viewedTrace {
 	t.Helper()
-	tr, err := traceread.Read(strings.NewReader(readText(t, path)))
+	tr, err := parseTrace(strings.NewReader(readText(t, path)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +51,7 @@ func readTrace(t *testing.T, path string) traceread.Trace {
 }
 
 // agree checks that the slices of each rank add up to the times of the report, to the nanosecond.
-func agree(t *testing.T, tr traceread.Trace, r output.Report) {
+func agree(t *testing.T, tr viewedTrace, r output.Report) {
 	t.Helper()
 	if len(tr.Ranks) != len(r.Ranks) {
 		t.Fatalf("%d ranks in the trace, %d in the report", len(tr.Ranks), len(r.Ranks))
@@ -71,7 +70,7 @@ func agree(t *testing.T, tr traceread.Trace, r output.Report) {
 }
 
 // stepsOf returns the names of the slices of a track, each once, sorted.
-func stepsOf(slicesOf []traceread.Slice) []string {
+func stepsOf(slicesOf []tracedSlice) []string {
 	names := map[string]bool{}
 	for _, s := range slicesOf {
 		names[s.Name] = true
@@ -227,7 +226,7 @@ var gpuTracks = []string{"GPU, stream 0", "GPU, stream 1"}
 // within checks that the work of GPUs that do all work when they are given it lies within the slice of the host that
 // gives it, as far as the clocks are known, and that the work in one stream does not overlap. It returns the number of
 // slices of each name, over both streams of a rank.
-func within(t *testing.T, tr traceread.Trace, rank int, hosts map[string][]string) map[string]int {
+func within(t *testing.T, tr viewedTrace, rank int, hosts map[string][]string) map[string]int {
 	t.Helper()
 	i := slices.IndexFunc(tr.About.GPUs, func(g trace.GPUClock) bool { return g.Rank == rank })
 	if i < 0 {
@@ -243,7 +242,7 @@ func within(t *testing.T, tr traceread.Trace, rank int, hosts map[string][]strin
 				t.Errorf("rank %d, %s: %+v begins within the slice before it", rank, track, s)
 			}
 			end = s.Start + s.Took
-			if !slices.ContainsFunc(k.Tracks["solver"], func(h traceread.Slice) bool {
+			if !slices.ContainsFunc(k.Tracks["solver"], func(h tracedSlice) bool {
 				return slices.Contains(hosts[s.Name], h.Name) && h.Args["pass"] == s.Args["pass"] &&
 					s.Start >= h.Start-bound && end <= h.Start+h.Took+bound
 			}) {
@@ -310,7 +309,7 @@ func traceOfEmulatedMultigrid(t *testing.T, env []string) {
 		t.Fatalf("clocks of GPUs %+v of %d ranks", tr.About.GPUs, len(tr.Ranks))
 	}
 	for rank, k := range tr.Ranks {
-		launches := map[string][]traceread.Slice{}
+		launches := map[string][]tracedSlice{}
 		for _, s := range k.Tracks["solver"] {
 			launches[s.Name] = append(launches[s.Name], s)
 		}

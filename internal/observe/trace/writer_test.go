@@ -42,7 +42,7 @@ func twoRanks(t *testing.T) *bytes.Buffer {
 }
 
 func TestWriterText(t *testing.T) {
-	want, err := os.ReadFile("testdata/two_ranks.json") // which traceread reads
+	want, err := os.ReadFile("testdata/two_ranks.json") // which the end-to-end tests read
 	if got := twoRanks(t).String(); err != nil || got != string(want) {
 		t.Errorf("%v, got\n%s", err, got)
 	}

@@ -1,6 +1,4 @@
-// Package traceread reads the traces of runs. It refuses what the Trace Event Format or its viewers do not allow, and
-// whatever a trace of this program does not have.
-package traceread
+package e2e
 
 import (
 	"bytes"
@@ -14,41 +12,42 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"jacobi/internal/observe/trace"
 )
 
-// Trace is a trace as a viewer sees it.
-type Trace struct {
+// viewedTrace is a trace as a viewer sees it.
+type viewedTrace struct {
 	About  trace.About
-	Ranks  []Rank
-	Arrows []Arrow
+	Ranks  []tracedRank
+	Arrows []tracedArrow
 }
 
-// Rank is a process.
-type Rank struct {
+// tracedRank is a process.
+type tracedRank struct {
 	Name   string
-	Tracks map[string][]Slice // by the name of the thread, from the first to the last
+	Tracks map[string][]tracedSlice // by the name of the thread, from the first to the last
 }
 
-// Slice is a complete event. Times are since ts 0.
-type Slice struct {
+// tracedSlice is a complete event. Times are since ts 0.
+type tracedSlice struct {
 	Name, Category string
 	Start, Took    time.Duration
 	Depth          int // slices of the track that enclose it
 	Args           map[string]int64
 }
 
-// Arrow is a flow from the rank and track of a send to those of a receive.
-type Arrow struct {
+// tracedArrow is a flow from the rank and track of a send to those of a receive.
+type tracedArrow struct {
 	FromRank, ToRank   int
 	FromTrack, ToTrack string
-	From, To           Slice
+	From, To           tracedSlice
 }
 
 // Sum adds up the times of a rank's slices by category.
-func (r Rank) Sum() map[string]time.Duration {
+func (r tracedRank) Sum() map[string]time.Duration {
 	sums := map[string]time.Duration{}
 	for _, slices := range r.Tracks {
 		for _, s := range slices {
@@ -58,8 +57,8 @@ func (r Rank) Sum() map[string]time.Duration {
 	return sums
 }
 
-// event is any event; keys says which keys it has.
-type event struct {
+// traceEvent is any event; traceKeys says which keys it has.
+type traceEvent struct {
 	Phase    string          `json:"ph"`
 	PID      int             `json:"pid"`
 	TID      int             `json:"tid"`
@@ -72,40 +71,41 @@ type event struct {
 	Binds    string          `json:"bp"`
 }
 
-// keys are those of events, by ph: of metadata, a slice, and the beginning and the end of an arrow.
-var keys = map[string][]string{
+// traceKeys are those of events, by ph: of metadata, a slice, and the beginning and the end of an arrow.
+var traceKeys = map[string][]string{
 	"M": {"args", "name", "ph", "pid", "tid", "ts"},
 	"X": {"args", "cat", "dur", "name", "ph", "pid", "tid", "ts"},
 	"s": {"cat", "id", "name", "ph", "pid", "tid", "ts"},
 	"f": {"bp", "cat", "id", "name", "ph", "pid", "tid", "ts"},
 }
 
-// file is the object of the Trace Event Format.
-type file struct {
+// traceFile is the object of the Trace Event Format.
+type traceFile struct {
 	Unit   string            `json:"displayTimeUnit"`
 	Events []json.RawMessage `json:"traceEvents"`
 	Other  trace.About       `json:"otherData"`
 }
 
-// Read reads a trace. Its errors name the event.
-func Read(r io.Reader) (Trace, error) {
-	var f file
+// parseTrace reads a trace. It refuses what the Trace Event Format or its viewers do not allow, and whatever a trace of
+// this program does not have. Its errors name the event.
+func parseTrace(r io.Reader) (viewedTrace, error) {
+	var f traceFile
 	if err := strictly(r, &f); err != nil {
-		return Trace{}, err
+		return viewedTrace{}, err
 	}
 	if f.Unit != "ns" { // viewers take shorter slices for parts of those before them
-		return Trace{}, fmt.Errorf("displayTimeUnit %q", f.Unit)
+		return viewedTrace{}, fmt.Errorf("displayTimeUnit %q", f.Unit)
 	}
 	if len(f.Events) == 0 {
-		return Trace{}, errors.New("no events")
+		return viewedTrace{}, errors.New("no events")
 	}
-	b := &builder{threads: map[int]*thread{}, starts: map[uint64]end{}, ends: map[uint64]end{}}
+	b := &traceBuilder{threads: map[int]*traceThread{}, starts: map[uint64]arrowEnd{}, ends: map[uint64]arrowEnd{}}
 	for i, text := range f.Events {
 		if err := b.add(text); err != nil {
-			return Trace{}, fmt.Errorf("event %d, %s: %w", i, text, err)
+			return viewedTrace{}, fmt.Errorf("event %d, %s: %w", i, text, err)
 		}
 	}
-	t := Trace{About: f.Other}
+	t := viewedTrace{About: f.Other}
 	return t, b.finish(&t)
 }
 
@@ -122,32 +122,32 @@ func strictly(r io.Reader, v any) error {
 	return nil
 }
 
-type thread struct {
+type traceThread struct {
 	rank   int
 	name   string
-	slices []Slice
+	slices []tracedSlice
 	open   []time.Duration // ends of the slices that enclose the newest one, and its own
 }
 
-// end is one end of an arrow.
-type end struct {
-	thread *thread
+// arrowEnd is one end of an arrow.
+type arrowEnd struct {
+	thread *traceThread
 	slice  int
 }
 
-type builder struct {
+type traceBuilder struct {
 	names        []string // of ranks
-	threads      map[int]*thread
-	starts, ends map[uint64]end
+	threads      map[int]*traceThread
+	starts, ends map[uint64]arrowEnd
 }
 
-func (b *builder) add(text []byte) error {
-	var e event
+func (b *traceBuilder) add(text []byte) error {
+	var e traceEvent
 	var has map[string]json.RawMessage
 	if err := errors.Join(strictly(bytes.NewReader(text), &e), json.Unmarshal(text, &has)); err != nil {
 		return err
 	}
-	wanted, known := keys[e.Phase]
+	wanted, known := traceKeys[e.Phase]
 	switch {
 	case !known:
 		return errors.New("unknown ph")
@@ -164,7 +164,7 @@ func (b *builder) add(text []byte) error {
 }
 
 // meta takes the name or the place of a process or a thread.
-func (b *builder) meta(e event) error {
+func (b *traceBuilder) meta(e traceEvent) error {
 	var args struct {
 		Name *string `json:"name"`
 		Sort *int    `json:"sort_index"`
@@ -187,7 +187,7 @@ func (b *builder) meta(e event) error {
 		if !known || t != nil || args.Name == nil {
 			return errors.New("the thread has a name, or gets none")
 		}
-		b.threads[e.TID] = &thread{rank: e.PID - 1, name: *args.Name}
+		b.threads[e.TID] = &traceThread{rank: e.PID - 1, name: *args.Name}
 	case "thread_sort_index":
 		if t == nil || args.Sort == nil {
 			return errors.New("no thread, or no index")
@@ -198,11 +198,11 @@ func (b *builder) meta(e event) error {
 	return nil
 }
 
-var microseconds = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
+var traceTime = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
 
-// exactly returns a number of microseconds with three decimals.
-func exactly(n json.Number) (time.Duration, error) {
-	if !microseconds.MatchString(n.String()) {
+// traceTimeOf returns a number of microseconds with three decimals.
+func traceTimeOf(n json.Number) (time.Duration, error) {
+	if !traceTime.MatchString(n.String()) {
 		return 0, fmt.Errorf("%q: must be microseconds with three decimals", n)
 	}
 	ns, err := strconv.ParseInt(strings.Replace(n.String(), ".", "", 1), 10, 64)
@@ -210,7 +210,7 @@ func exactly(n json.Number) (time.Duration, error) {
 }
 
 // threadOf returns the thread of an event.
-func (b *builder) threadOf(e event) (*thread, error) {
+func (b *traceBuilder) threadOf(e traceEvent) (*traceThread, error) {
 	t := b.threads[e.TID]
 	if t == nil || t.rank != e.PID-1 {
 		return nil, errors.New("a thread without a name, or of another process")
@@ -219,16 +219,16 @@ func (b *builder) threadOf(e event) (*thread, error) {
 }
 
 // slice takes a complete event. Slices of a thread come in order, and nest.
-func (b *builder) slice(e event) error {
+func (b *traceBuilder) slice(e traceEvent) error {
 	t, err := b.threadOf(e)
 	if err != nil {
 		return err
 	}
-	s := Slice{Name: e.Name, Category: e.Category}
-	if s.Start, err = exactly(e.Time); err != nil {
+	s := tracedSlice{Name: e.Name, Category: e.Category}
+	if s.Start, err = traceTimeOf(e.Time); err != nil {
 		return err
 	}
-	if s.Took, err = exactly(e.Duration); err != nil {
+	if s.Took, err = traceTimeOf(e.Duration); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(e.Args, &s.Args); err != nil {
@@ -250,12 +250,12 @@ func (b *builder) slice(e event) error {
 }
 
 // arrow takes an end of an arrow, which lies in the newest slice of its thread.
-func (b *builder) arrow(e event, ends map[uint64]end) error {
+func (b *traceBuilder) arrow(e traceEvent, ends map[uint64]arrowEnd) error {
 	t, err := b.threadOf(e)
 	if err != nil {
 		return err
 	}
-	at, err := exactly(e.Time)
+	at, err := traceTimeOf(e.Time)
 	if err != nil {
 		return err
 	}
@@ -267,14 +267,14 @@ func (b *builder) arrow(e event, ends map[uint64]end) error {
 	if twice || e.Name != "rows" || e.Category != "rows" || e.Phase == "f" && e.Binds != "e" {
 		return errors.New("a second arrow of that id, or another name")
 	}
-	ends[e.ID] = end{t, n}
+	ends[e.ID] = arrowEnd{t, n}
 	return nil
 }
 
 // finish pairs the ends of arrows and sorts what was read.
-func (b *builder) finish(t *Trace) error {
+func (b *traceBuilder) finish(t *viewedTrace) error {
 	for _, name := range b.names {
-		t.Ranks = append(t.Ranks, Rank{Name: name, Tracks: map[string][]Slice{}})
+		t.Ranks = append(t.Ranks, tracedRank{Name: name, Tracks: map[string][]tracedSlice{}})
 	}
 	for _, th := range b.threads {
 		tracks := t.Ranks[th.rank].Tracks
@@ -291,12 +291,34 @@ func (b *builder) finish(t *Trace) error {
 		if !ok {
 			return fmt.Errorf("arrow %d has no end", id)
 		}
-		t.Arrows = append(t.Arrows, Arrow{from.thread.rank, to.thread.rank, from.thread.name,
+		t.Arrows = append(t.Arrows, tracedArrow{from.thread.rank, to.thread.rank, from.thread.name,
 			to.thread.name, from.thread.slices[from.slice], to.thread.slices[to.slice]})
 	}
-	slices.SortFunc(t.Arrows, func(a, b Arrow) int {
+	slices.SortFunc(t.Arrows, func(a, b tracedArrow) int {
 		return cmp.Or(cmp.Compare(a.From.Start, b.From.Start), cmp.Compare(a.FromRank, b.FromRank),
 			cmp.Compare(a.FromTrack, b.FromTrack))
 	})
 	return nil
+}
+
+// The reader of the tests refuses what viewers misread.
+func TestTraceReaderRefuses(t *testing.T) {
+	written := readText(t, "../observe/trace/testdata/two_ranks.json")
+	for _, c := range []struct{ old, new, want string }{
+		{`"ts":1.500,"dur":0.100`, `"ts":1.5,"dur":0.100`, "three decimals"},
+		{`"ts":1.600,"dur":0.900`, `"ts":1.550,"dur":0.900`, "ends 850ns after the slice that it begins in"},
+		{`"ts":3.000`, `"ts":0.000`, "out of order"},
+		{`"ts":2.499`, `"ts":2.501`, "not in the slice before it"},
+		{`"id":21,"name":"rows","cat":"rows"}` + "\n]", `"id":22,"name":"rows","cat":"rows"}` + "\n]", "has no end"},
+		{`"pid":2,"tid":21`, `"pid":0,"tid":21`, "gets none"},
+		{`"bp":"e",`, ``, "a key is missing"},
+		{`"exchange":6}}`, `"exchange":6},"x":1}`, "unknown field"},
+		{`"ph":"s"`, `"ph":"t"`, "unknown ph"},
+		{"}}\n", "}}{}\n", "more after the object"},
+	} {
+		_, err := parseTrace(strings.NewReader(strings.Replace(written, c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s for %s: %v, want %s", c.new, c.old, err, c.want)
+		}
+	}
 }
