@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 )
 
 func BenchmarkExchange(b *testing.B) {
@@ -21,7 +20,7 @@ func BenchmarkExchange(b *testing.B) {
 			o.Streams, o.Encrypt, o.Trusted, o.NATS.AskAfter = streams, encrypt, !encrypt, 0
 		})
 	}
-	for _, tr := range []halotest.Transport{
+	for _, tr := range []transport{
 		{Name: TransportMemory, Open: func(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return NewMemory(a, b, timeout)
 		}},
@@ -38,8 +37,8 @@ func BenchmarkExchange(b *testing.B) {
 	} {
 		for _, values := range []int{1, 1 << 10, 16 << 10, 128 << 10, 512 << 10} {
 			b.Run(fmt.Sprintf("%s/%d", tr.Name, 8*values), func(b *testing.B) {
-				e := halotest.FreshEnd(values, 1)
-				x, y := tr.Must(b, e, halotest.Long)
+				e := freshEnd(values, 1)
+				x, y := tr.Must(b, e, long)
 				n := solver.ExchangeNumber(b.N)
 				exchange := func(l Link) {
 					rows := make([]byte, 8*values)

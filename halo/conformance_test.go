@@ -9,17 +9,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/internal/base/pubsub"
 )
 
 func TestConformance(t *testing.T) {
 	for _, tr := range transports(t) {
-		t.Run(tr.Name, func(t *testing.T) { halotest.Run(t, tr) })
+		t.Run(tr.Name, func(t *testing.T) { runSuite(t, tr) })
 	}
 }
 
-func transports(t testing.TB) []halotest.Transport {
+func transports(t testing.TB) []transport {
 	small := serve(t, server.Options{MaxPayload: 1500})
 	normal := serve(t, server.Options{})
 	overNATS := func(s testServer, compress Compress) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
@@ -28,7 +27,7 @@ func transports(t testing.TB) []halotest.Transport {
 			return openNATS(t, a, b, o, s.connect(t), s.connect(t))
 		}
 	}
-	return []halotest.Transport{
+	return []transport{
 		{Name: TransportMemory, Open: func(_ testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
 			return NewMemory(a, b, timeout)
 		}},
@@ -58,7 +57,7 @@ func transports(t testing.TB) []halotest.Transport {
 // overTCP opens links over TCP, whose lost rows go over NATS by the server s.
 func overTCP(s testServer, change func(*DirectOptions)) func(testing.TB, End, End, time.Duration) (Link, Link, error) {
 	return func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-		o := DirectOptions{Listen: ListenAt{Where: "127.0.0.1"}, DialTimeout: halotest.Long,
+		o := DirectOptions{Listen: ListenAt{Where: "127.0.0.1"}, DialTimeout: long,
 			NATS: NATSOptions{Timeout: timeout, AskAfter: 5 * time.Millisecond}}
 		change(&o)
 		return openDirect(t, a, b, o, s.connect(t), s.connect(t))

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -110,7 +109,7 @@ func proposals(t *testing.T, s testServer) (next func()) {
 	}
 	return func() {
 		t.Helper()
-		if _, err := sub.NextMsg(halotest.Long); err != nil {
+		if _, err := sub.NextMsg(long); err != nil {
 			t.Fatal(err)
 		}
 	}

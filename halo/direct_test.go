@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -121,7 +120,7 @@ func offered(t *testing.T, o DirectOptions, e End) (*FramedLink, json.RawMessage
 	if err != nil {
 		t.Fatal(err)
 	}
-	halotest.CloseAfter(t, l)
+	closeAfter(t, l)
 	return l.(*FramedLink), offer
 }
 
@@ -132,7 +131,7 @@ func accepted(t *testing.T, o DirectOptions, e End, offer json.RawMessage) *Fram
 	if err != nil {
 		t.Fatal(err)
 	}
-	halotest.CloseAfter(t, l)
+	closeAfter(t, l)
 	return l.(*FramedLink)
 }
 
@@ -153,7 +152,7 @@ func throughProxy(t *testing.T, s testServer, e End, o DirectOptions) (a, b *Fra
 func until(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	for start := time.Now(); !met(); runtime.Gosched() {
-		if time.Since(start) > halotest.Long {
+		if time.Since(start) > long {
 			t.Fatal(what + ": it does not happen")
 		}
 	}
@@ -168,12 +167,12 @@ func TestDirectBrokenSocket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := directOptions()
-			o.DialTimeout = halotest.Long // an end that gives a handshake up is a stranger to the other one
+			o.DialTimeout = long // an end that gives a handshake up is a stranger to the other one
 			change(&o)
-			e := halotest.FreshEnd(1000, 4)
+			e := freshEnd(1000, 4)
 			a, b, p := throughProxy(t, s, e, o)
 			for round := range solver.ExchangeNumber(4) {
-				halotest.Both(t, a, b, e, 30*round, 30, func(rank int, exchange solver.ExchangeNumber) {
+				both(t, a, b, e, 30*round, 30, func(rank int, exchange solver.ExchangeNumber) {
 					if rank == e.Rank && exchange == 30*round+10 && round < 3 {
 						p.cut()
 					}
@@ -213,12 +212,12 @@ func TestDirectWarnsOfLoss(t *testing.T) {
 			core, logs := observer.New(zap.WarnLevel)
 			o := directOptions()
 			o.NATS.Log = zap.New(core)
-			e := halotest.FreshEnd(8, 8)
+			e := freshEnd(8, 8)
 			a, b, p := throughProxy(t, s, e, o)
-			halotest.Both(t, a, b, e, 0, 3, nil)
+			both(t, a, b, e, 0, 3, nil)
 			c.lose(b, p)
 			until(t, "the sockets break", func() bool { return !a.Live() && !b.Live() })
-			halotest.Both(t, a, b, e, 3, c.more, nil)
+			both(t, a, b, e, 3, c.more, nil)
 			if got := logs.FilterMessageSnippet("lost the socket; rows go over NATS").Len(); got != c.want {
 				t.Errorf("%d warnings, want %d: %v", got, c.want, logs.All())
 			}
@@ -232,11 +231,11 @@ func TestDirectSilentSocket(t *testing.T) {
 	s := serve(t, server.Options{})
 	o := directOptions()
 	o.DialTimeout = 500 * time.Millisecond
-	e := halotest.FreshEnd(100, 4)
+	e := freshEnd(100, 4)
 	a, b, p := throughProxy(t, s, e, o)
-	halotest.Both(t, a, b, e, 0, 5, nil)
+	both(t, a, b, e, 0, 5, nil)
 	p.setSilent(true)
-	halotest.Both(t, a, b, e, 5, 30, nil)
+	both(t, a, b, e, 5, 30, nil)
 	x, y := a.DirectStats(), b.DirectStats()
 	if why := x.Reason + y.Reason; x.OverNATS+y.OverNATS == 0 ||
 		!strings.Contains(why, "the socket is silent, while rows come over NATS") &&
@@ -245,13 +244,13 @@ func TestDirectSilentSocket(t *testing.T) {
 	}
 	p.setSilent(false)
 	until(t, "the sockets come back", func() bool { return a.Live() && b.Live() })
-	halotest.Both(t, a, b, e, 35, 5, nil)
+	both(t, a, b, e, 35, 5, nil)
 }
 
 // TestDirectSlowReader sends to an end that reads nothing. Send must not wait, nor Close.
 func TestDirectSlowReader(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(1<<17, 16) // exchanges of 16 MiB, more than the buffers of a socket
+	e := freshEnd(1<<17, 16) // exchanges of 16 MiB, more than the buffers of a socket
 	o := directOptions()
 	o.NATS.Conn, o.Streams = s.connect(t), 1
 	a, _ := connectByHand(t, o, e)
@@ -285,16 +284,16 @@ func TestDirectSockets(t *testing.T) {
 		4}} {
 		o := directOptions()
 		o.Encrypt, o.NATS.Conn = c.encrypt, s.connect(t)
-		e := halotest.FreshEnd(c.kib<<7, 1)
+		e := freshEnd(c.kib<<7, 1)
 		a, b, err := openDirect(t, e, e.Facing(), o, s.connect(t), s.connect(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		halotest.CloseAfter(t, a, b)
+		closeAfter(t, a, b)
 		if got := a.(*FramedLink).DirectStats().Sockets; got != c.want {
 			t.Errorf("%d KiB, encrypted %t: %d sockets, want %d", c.kib, c.encrypt, got, c.want)
 		}
-		halotest.Both(t, a, b, e, 0, 3, nil)
+		both(t, a, b, e, 0, 3, nil)
 	}
 }
 

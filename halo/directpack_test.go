@@ -6,7 +6,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -31,14 +30,14 @@ func TestDirectPacks(t *testing.T) {
 			o := directOptions()
 			o.NATS.Compress, o.Streams, o.Encrypt = c.mode, c.streams, c.encrypt
 			// Nobody asks but after a loss: rows that are asked for travel plain.
-			o.NATS.AskAfter, o.NATS.MaxAskAfter, o.NATS.Timeout = halotest.Long, halotest.Long, 2*halotest.Long
-			e := halotest.FreshEnd(4096, 2)
+			o.NATS.AskAfter, o.NATS.MaxAskAfter, o.NATS.Timeout = long, long, 2*long
+			e := freshEnd(4096, 2)
 			a, b, p := throughProxy(t, s, e, o)
 			last := solver.ExchangeNumber(count)
 			if c.mode == CompressAuto {
 				last = 8 // later ones depend on how long these take
 			}
-			halotest.Both(t, a, b, e, 0, last/2, nil)
+			both(t, a, b, e, 0, last/2, nil)
 			half := uint64(last/2) * uint64(e.SendBytes()) * min(1, c.packed)
 			if c.mode == CompressAuto {
 				half = 0 // the plain half of the trial
@@ -54,7 +53,7 @@ func TestDirectPacks(t *testing.T) {
 					return a.DirectStats().Lost > 0 && b.DirectStats().Lost > 0
 				})
 			}
-			halotest.Both(t, a, b, e, last/2, last/2, nil)
+			both(t, a, b, e, last/2, last/2, nil)
 			for _, l := range []*FramedLink{a, b} {
 				n := l.DirectStats()
 				if want := c.packed * uint64(e.SendBytes()); n.Plain != want || n.Packed*10 > n.Plain ||

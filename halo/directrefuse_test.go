@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 )
 
 // TestDirectRefusesAccept checks what the second end refuses, and that the first end still takes the right one.
@@ -49,15 +48,15 @@ func TestDirectRefusesAccept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := directOptions()
 			o.Encrypt, o.NATS.Conn = c.encrypt, s.connect(t)
-			e := halotest.FreshEnd(8, 8)
+			e := freshEnd(8, 8)
 			a, offer := offered(t, o, e)
 			if l, err := (Direct{Options: o}).Accept(e.Facing(), changed(t, offer, c.change)); err == nil {
-				halotest.CloseAfter(t, l)
+				closeAfter(t, l)
 				t.Fatal("accepted")
 			} else if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			halotest.Both(t, a, accepted(t, o, e, offer), e, 0, 3, nil)
+			both(t, a, accepted(t, o, e, offer), e, 0, 3, nil)
 		})
 	}
 }
@@ -97,7 +96,7 @@ func TestDirectStrangers(t *testing.T) {
 			o := directOptions()
 			o.DialTimeout = 300 * time.Millisecond
 			o.NATS.Conn, o.NATS.Log = s.connect(t), zap.New(core)
-			e := halotest.FreshEnd(8, 8)
+			e := freshEnd(8, 8)
 			a, raw := offered(t, o, e)
 			var offer DirectOffer
 			if err := json.Unmarshal(raw, &offer); err != nil {
@@ -114,8 +113,8 @@ func TestDirectStrangers(t *testing.T) {
 			if len(entry) != 1 || !strings.Contains(entry[0].ContextMap()["error"].(string), c.want) {
 				t.Errorf("logged %v, want %q", entry, c.want)
 			}
-			o.DialTimeout = halotest.Long
-			halotest.Both(t, a, accepted(t, o, e, raw), e, 0, 3, nil)
+			o.DialTimeout = long
+			both(t, a, accepted(t, o, e, raw), e, 0, 3, nil)
 		})
 	}
 }
@@ -182,7 +181,7 @@ func connectByHand(t *testing.T, o DirectOptions, e End) (*FramedLink, net.Conn)
 // TestDirectRefusesFrames sends a link frames that are not as agreed. They end the session and change nothing.
 func TestDirectRefusesFrames(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(8, 8)
+	e := freshEnd(8, 8)
 	for want, stray := range DirectStrays(e) {
 		t.Run(want, func(t *testing.T) {
 			o := directOptions()

@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -37,7 +36,7 @@ func (p brokenPeer) Accept(end End, offer json.RawMessage) (Link, error) {
 
 func TestConnectFallsBack(t *testing.T) {
 	s := serve(t, server.Options{})
-	shared := SharedMemory{SharedOptions{Timeout: halotest.Long}}
+	shared := SharedMemory{SharedOptions{Timeout: long}}
 	for name, broken := range map[string]brokenPeer{
 		"offer":  {shared, errors.New("no memory"), nil},
 		"accept": {shared, nil, errors.New("no map")},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/solver"
 )
 
@@ -17,8 +16,8 @@ import (
 func TestMeter(t *testing.T) {
 	for _, tr := range transports(t) {
 		t.Run(tr.Name, func(t *testing.T) {
-			e := halotest.FreshEnd(100, 3)
-			a, b := tr.Must(t, e, halotest.Long)
+			e := freshEnd(100, 3)
+			a, b := tr.Must(t, e, long)
 			meters := [2]Meter{NewMeter(a), NewMeter(b)}
 			var observed [2][CallRecv + 1]time.Duration
 			for i, m := range meters {
@@ -65,7 +64,7 @@ func exchangeLent(t *testing.T, l Link, e End, n solver.ExchangeNumber) error {
 		}
 		out = room
 	}
-	halotest.Fill(out, e.Rank, e.Send, e.NX, n)
+	fillRows(out, e.Rank, e.Send, e.NX, n)
 	sent := bytes.Clone(out)
 	if err := l.Send(t.Context(), n, out); err != nil {
 		return err
@@ -82,5 +81,5 @@ func exchangeLent(t *testing.T, l Link, e End, n solver.ExchangeNumber) error {
 	} else if err := l.Recv(t.Context(), n, in); err != nil {
 		return err
 	}
-	return halotest.Verify(in, e.Neighbour, e.Recv, e.NX, n)
+	return verifyRows(in, e.Neighbour, e.Recv, e.NX, n)
 }

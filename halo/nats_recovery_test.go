@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
 	"jacobi/solver"
@@ -17,7 +16,7 @@ import (
 
 // impatient are options for tests in which rows get lost.
 func impatient() NATSOptions {
-	return NATSOptions{Timeout: halotest.Long, AskAfter: time.Millisecond, MaxAskAfter: 2 * time.Millisecond}
+	return NATSOptions{Timeout: long, AskAfter: time.Millisecond, MaxAskAfter: 2 * time.Millisecond}
 }
 
 // faulty opens a link with faults on both ends.
@@ -67,11 +66,11 @@ func TestNATSFaults(t *testing.T) {
 			var sum NATSStats
 			for seed := range uint64(8) {
 				for _, maxFrame := range []int{0, 400} { // one part, five parts
-					e := halotest.FreshEnd(100, 2)
+					e := freshEnd(100, 2)
 					o := impatient()
 					o.MaxFrame = maxFrame
 					a, b := faulty(t, s, e, o, seed, c.faults)
-					halotest.Both(t, a, b, e, 0, 15, nil)
+					both(t, a, b, e, 0, 15, nil)
 					for _, n := range []NATSStats{a.Stats(), b.Stats()} {
 						sum.Asked += n.Asked
 						sum.Resent += n.Resent
@@ -90,14 +89,14 @@ func TestNATSFaults(t *testing.T) {
 // TestNATSRestart restarts the server several times while rows are exchanged, and breaks the connection of one rank.
 func TestNATSRestart(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(1000, 4)
+	e := freshEnd(1000, 4)
 	nc := s.dial(t)
 	a, b, err := openNATS(t, e, e.Facing(), impatient(), s.connect(t), wire.Over(nc))
 	if err != nil {
 		t.Fatal(err)
 	}
-	halotest.CloseAfter(t, a, b)
-	halotest.Both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
+	closeAfter(t, a, b)
+	both(t, a, b, e, 0, 100, func(rank int, exchange solver.ExchangeNumber) {
 		switch {
 		case rank != e.Rank:
 		case exchange%30 == 10:
@@ -114,13 +113,13 @@ func TestNATSRestart(t *testing.T) {
 // meanwhile.
 func TestNATSAsksForPartsMissing(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(100, 2)
+	e := freshEnd(100, 2)
 	o := impatient()
 	o.MaxFrame = HeaderSize + 16 // 100 parts
 	o.AskAfter = 200 * time.Millisecond
 	a, b := faulty(t, s, e, o, 0, rostertest.Faults{CutFrom: 42, CutCount: 1})
 	rows := make([]byte, e.SendBytes())
-	halotest.Fill(rows, e.Rank, e.Send, e.NX, 0)
+	fillRows(rows, e.Rank, e.Send, e.NX, 0)
 	if err := a.Send(t.Context(), 0, rows); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +127,7 @@ func TestNATSAsksForPartsMissing(t *testing.T) {
 	if err := b.Recv(t.Context(), 0, rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := halotest.Verify(rows, e.Rank, e.Send, e.NX, 0); err != nil {
+	if err := verifyRows(rows, e.Rank, e.Send, e.NX, 0); err != nil {
 		t.Error(err)
 	}
 	if n, asked := a.Stats().Resent, b.Stats().Asked; n == 0 || n > asked {
@@ -140,14 +139,14 @@ func TestNATSAsksForPartsMissing(t *testing.T) {
 // and the rank must ask for them again.
 func TestNATSSlowConsumer(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(1000, 4) // exchanges of 32 KB
+	e := freshEnd(1000, 4) // exchanges of 32 KB
 	o := impatient()
 	o.MaxFrame, o.Pending = 1000, 4000
 	a, b := faulty(t, s, e, o, 0, rostertest.Faults{})
 	rows := make([]byte, e.SendBytes())
 	release := HoldFrames(b) // the first frame waits for it, four more may queue
 	for exchange := range solver.ExchangeNumber(2) {
-		halotest.Fill(rows, e.Rank, e.Send, e.NX, exchange)
+		fillRows(rows, e.Rank, e.Send, e.NX, exchange)
 		if err := a.Send(t.Context(), exchange, rows); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +157,7 @@ func TestNATSSlowConsumer(t *testing.T) {
 	release()
 	got := make([]byte, len(rows))
 	for exchange := range solver.ExchangeNumber(2) {
-		halotest.Fill(rows, e.Rank, e.Send, e.NX, exchange)
+		fillRows(rows, e.Rank, e.Send, e.NX, exchange)
 		if err := b.Recv(t.Context(), exchange, got); err != nil || !bytes.Equal(got, rows) {
 			t.Fatalf("exchange %d: %v, or other rows", exchange, err)
 		}

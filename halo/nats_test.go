@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
@@ -32,7 +31,7 @@ func TestNATSTimeoutDetail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := impatient()
 			o.Timeout = time.Second // in which a busy server opens the link, too
-			_, b := faulty(t, s, halotest.FreshEnd(8, 8), o, 0, c.faults)
+			_, b := faulty(t, s, freshEnd(8, 8), o, 0, c.faults)
 			err := b.Recv(t.Context(), 17, make([]byte, 8*8*8))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
@@ -48,7 +47,7 @@ func openEnd(t *testing.T, e End, o NATSOptions) *FramedLink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	halotest.CloseAfter(t, l)
+	closeAfter(t, l)
 	return l
 }
 
@@ -56,7 +55,7 @@ func openEnd(t *testing.T, e End, o NATSOptions) *FramedLink {
 // in the error of a timeout.
 func TestNATSStrayFrames(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(8, 8)
+	e := freshEnd(8, 8)
 	core, logs := observer.New(zap.WarnLevel)
 	o := impatient()
 	o.Timeout = 300 * time.Millisecond
@@ -68,7 +67,7 @@ func TestNATSStrayFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), halotest.Long)
+	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	if err := o.Conn.FlushWithContext(ctx); err != nil { // the server has delivered the messages before it answers
 		t.Fatal(err)
@@ -92,7 +91,7 @@ func TestNATSStrayFrames(t *testing.T) {
 
 func TestNATSConnectionClosed(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(8, 8)
+	e := freshEnd(8, 8)
 	o := impatient()
 	o.Conn = s.connect(t)
 	l := openEnd(t, e, o)
@@ -107,12 +106,12 @@ func TestNATSConnectionClosed(t *testing.T) {
 
 func TestNATSRefusesTinyFrames(t *testing.T) {
 	s := serve(t, server.Options{MaxPayload: HeaderSize})
-	o := NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}
-	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); err == nil ||
+	o := NATSOptions{Conn: s.connect(t), Timeout: long}
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); err == nil ||
 		!strings.Contains(err.Error(), "a header alone takes 76") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), NATSOptions{Timeout: halotest.Long}); err == nil {
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), NATSOptions{Timeout: long}); err == nil {
 		t.Error("a link without a connection was opened")
 	}
 }
@@ -122,9 +121,9 @@ func TestNATSOwnConnection(t *testing.T) {
 	s := serve(t, server.Options{})
 	nc, shared := s.dial(t), s.connect(t)
 	own := wire.Over(nc)
-	o := NATSOptions{Conn: shared, Timeout: halotest.Long,
+	o := NATSOptions{Conn: shared, Timeout: long,
 		Dial: func(context.Context) (OwnConn, error) { return own, nil }}
-	l, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o)
+	l, err := NewNATS(t.Context(), freshEnd(8, 8), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +136,7 @@ func TestNATSOwnConnection(t *testing.T) {
 	}
 
 	own, o.MaxFrame = s.connect(t), HeaderSize
-	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); err == nil ||
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); err == nil ||
 		own.Status() != pubsub.Closed {
 		t.Errorf("frames without room for rows: %v; own connection %v, want %v", err, own.Status(),
 			pubsub.Closed)
@@ -145,7 +144,7 @@ func TestNATSOwnConnection(t *testing.T) {
 
 	refused := errors.New("connection refused")
 	o.Dial = func(context.Context) (OwnConn, error) { return nil, refused }
-	if _, err := NewNATS(t.Context(), halotest.FreshEnd(8, 8), o); !errors.Is(err, refused) {
+	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); !errors.Is(err, refused) {
 		t.Errorf("got %v, want %v", err, refused)
 	}
 }
@@ -169,7 +168,7 @@ func (c *closing) Publish(subject string, data []byte) error {
 // A call that finds its connection closed because another goroutine closes the link reports a closed link.
 func TestNATSCloseDuringCalls(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(8, 8)
+	e := freshEnd(8, 8)
 	recv := func(l *FramedLink) error { return l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())) }
 	send := func(l *FramedLink) error { return l.Send(t.Context(), 0, make([]byte, e.SendBytes())) }
 	const received = "halo: rank 2, bottom side: receive exchange 0, rank 3 over nats: link closed"
@@ -216,7 +215,7 @@ func TestNATSCloseDuringCalls(t *testing.T) {
 // TestLanesShareConnections opens a link that may have four connections at one end, and one at the other.
 func TestLanesShareConnections(t *testing.T) {
 	s := serve(t, server.Options{MaxPayload: 1500})
-	e := halotest.FreshEnd(1000, 2)
+	e := freshEnd(1000, 2)
 	open := func(e End, most int) Link {
 		dialled := 0
 		o := impatient()
@@ -233,7 +232,7 @@ func TestLanesShareConnections(t *testing.T) {
 		}
 		return l
 	}
-	halotest.Both(t, open(e, 4), open(e.Facing(), 1), e, 0, 20, nil)
+	both(t, open(e, 4), open(e.Facing(), 1), e, 0, 20, nil)
 }
 
 // refusing is a connection that sends nothing.
@@ -247,7 +246,7 @@ func (p refusing) Publish(string, []byte) error { return p.err }
 // TestLaneFails has the lanes refuse to publish. Send does not wait for them, and the next call reports the error.
 func TestLaneFails(t *testing.T) {
 	s := serve(t, server.Options{})
-	e := halotest.FreshEnd(8, 8)
+	e := freshEnd(8, 8)
 	o := impatient()
 	o.Conn = refusing{s.connect(t), errors.New("maximum payload exceeded")}
 	l := openEnd(t, e, o)

@@ -19,7 +19,6 @@ import (
 
 	"jacobi/configs"
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/internal/base/ballast"
 	"jacobi/internal/net/natsserver"
 	"jacobi/internal/net/wire"
@@ -113,7 +112,7 @@ func (o *peerOrder) open(conn *wire.Conn) (Link, error) {
 		c, err := net.Dial("tcp", o.Raw)
 		return bareLink{c}, err
 	}
-	n := NATSOptions{Prefix: "jacobi." + benchRun, Conn: conn, Timeout: halotest.Long}
+	n := NATSOptions{Prefix: "jacobi." + benchRun, Conn: conn, Timeout: long}
 	if len(o.Offer) == 0 {
 		n.Dial = func(ctx context.Context) (OwnConn, error) { return o.connect(ctx) }
 		return NewNATS(context.Background(), o.End, n)
@@ -234,7 +233,7 @@ func BenchmarkProcesses(b *testing.B) {
 
 func benchmarkProcesses(b *testing.B, c processCase, values int) {
 	at, server, _ := startPeer(b, peerOrder{})
-	e := halotest.FreshEnd(values, 1)
+	e := freshEnd(values, 1)
 	order := peerOrder{End: e}
 	if err := json.Unmarshal([]byte(at), &order.Server); err != nil {
 		b.Fatal(err)
@@ -259,7 +258,7 @@ func benchmarkProcesses(b *testing.B, c processCase, values int) {
 	default:
 		o := *c.direct
 		o.Listen.Where = "127.0.0.1"
-		o.NATS = NATSOptions{Prefix: "jacobi." + benchRun, Conn: conn, Timeout: halotest.Long}
+		o.NATS = NATSOptions{Prefix: "jacobi." + benchRun, Conn: conn, Timeout: long}
 		order.Encrypt, order.Trusted = o.Encrypt, o.Trusted
 		l, order.Offer, err = Direct{Options: o}.Offer(e)
 	}
@@ -275,7 +274,7 @@ func benchmarkProcesses(b *testing.B, c processCase, values int) {
 		}
 		l = bareLink{accepted}
 	}
-	halotest.CloseAfter(b, l)
+	closeAfter(b, l)
 	next := solver.ExchangeNumber(0)
 	run := func(n int) []time.Duration {
 		tell(fmt.Sprint(n))

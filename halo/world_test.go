@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	. "jacobi/halo"
-	"jacobi/halo/halotest"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
@@ -29,7 +28,7 @@ func newWorld(t testing.TB, s testServer, mode Mode, ranks int, periodic bool) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, run := &world{}, halotest.FreshRun()
+	w, run := &world{}, freshRun()
 	for r := range ranks {
 		ends, members := Ends(run, mesh, stripes, 2, r), [2]Member{}
 		for side, end := range ends {
@@ -39,8 +38,8 @@ func newWorld(t testing.TB, s testServer, mode Mode, ranks int, periodic bool) *
 		}
 		w.opts = append(w.opts, Options{Rank: r, Members: members, Mode: mode,
 			Ends:  ends,
-			Peers: []Peer{SharedMemory{SharedOptions{Timeout: halotest.Long}}},
-			NATS:  NATSOptions{Conn: s.connect(t), Timeout: halotest.Long}})
+			Peers: []Peer{SharedMemory{SharedOptions{Timeout: long}}},
+			NATS:  NATSOptions{Conn: s.connect(t), Timeout: long}})
 	}
 	w.join(t, run)
 	return w
@@ -54,7 +53,7 @@ func (w *world) join(t testing.TB, run RunID) {
 	for r := range w.opts {
 		wg.Go(func() {
 			id := roster.Identity{RunID: run.String(), Rank: r, Size: len(w.opts), LocalSize: 1}
-			comm, err := roster.Join(t.Context(), w.opts[r].NATS.Conn, roster.Member{Identity: id}, halotest.Long)
+			comm, err := roster.Join(t.Context(), w.opts[r].NATS.Conn, roster.Member{Identity: id}, long)
 			if err == nil {
 				w.opts[r].Comm = comm
 				t.Cleanup(comm.Close)
@@ -122,7 +121,7 @@ func (w *world) exchange(t *testing.T, links []*Links) {
 			}
 			if end != nil {
 				wg.Go(func() {
-					if err := halotest.Play(t.Context(), links[r].Link[side], *end, 0, 10, nil); err != nil {
+					if err := play(t.Context(), links[r].Link[side], *end, 0, 10, nil); err != nil {
 						t.Error(err)
 					}
 				})

@@ -61,7 +61,7 @@ var problems = map[string][]string{
 
 // The answer is the same for any number of ranks, transport, depth and kernel: each pair of them is run in each of the
 // four problems, and with BITS=all every combination. That every kernel gives the bits of the reference at every depth,
-// and that every transport delivers what was sent, is proven without processes (solver/backendtest, halo/halotest).
+// and that every transport delivers what was sent, is proven without processes (solver/backendtest, halo).
 func TestSameBits(t *testing.T) {
 	kernels, ranks, depths := kernel.Names(), []int{1, 2, 3, 5, 8}, []int{1, 2, 5, 8}
 	shift := 0
