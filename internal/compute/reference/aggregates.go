@@ -42,23 +42,29 @@ func (m *Weighted) Aggregate(ctx context.Context) (*aggregation.Levels, error) {
 	a := &aggregates{solver: levels.NewSolver(1), x: make([]float64, n), b: make([]float64, n)}
 	a.sets = make([]int32, len(l.field))
 	l.eachUnknown(func(y, x, i int) { a.sets[i] = levels.First[t.TileRow(y)] + part.Sets(y)[x] })
-	m.coarse = a
+	two := *m.plan
+	two.Levels = two.Levels[:2]
+	m.coarse, m.plan = a, &two
 	return levels, nil
 }
 
 // Fault returns what has kept the aggregates from being solved.
 func (m *Weighted) Fault() error { return m.coarse.fault }
 
-// correctByAggregates adds the correction from the aggregates.
-func (m *Weighted) correctByAggregates() {
-	l, a := m.levels[0], m.coarse
+func (a *aggregates) restrict(l *weightedLevel, scaling float64) {
 	clear(a.b)
 	r := l.residual()
-	l.eachUnknown(func(_, _, i int) { a.b[a.sets[i]] += r[i] / m.scaling })
+	l.eachUnknown(func(_, _, i int) { a.b[a.sets[i]] += r[i] / scaling })
+}
+
+func (a *aggregates) solve() {
 	if err := a.solver.Solve(context.Background(), a.x, a.b); err != nil {
 		a.fault = err
 	}
-	l.eachUnknown(func(_, _, i int) { l.field[i] = l.fma(m.scaling, a.x[a.sets[i]], l.field[i]) })
+}
+
+func (a *aggregates) correct(l *weightedLevel, scaling float64) {
+	l.eachUnknown(func(_, _, i int) { l.field[i] = l.fma(scaling, a.x[a.sets[i]], l.field[i]) })
 }
 
 // residual returns the residual of every point by differences.

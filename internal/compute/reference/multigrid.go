@@ -17,6 +17,41 @@ type Multigrid struct {
 	scaling float64 // 2^E
 }
 
+// cycles is what a cycle does on the levels of an operator.
+type cycles interface {
+	// sweep does a weighted sweep and returns d.
+	sweep(level int, w float64) []float64
+	// restrict sets the right-hand side of the next level, and its field to 0.
+	restrict(level int)
+	// solve sets the unknowns of the coarsest level.
+	solve()
+	// correct adds the correction from the next level.
+	correct(level int)
+}
+
+// cycle does the cycle of a level, which begins with its field. It returns d of the first sweep.
+func cycle(p *multigrid.Plan, c cycles, level int) (first []float64) {
+	weights := multigrid.Weights()
+	for i, w := range weights {
+		if d := c.sweep(level, w); i == 0 {
+			first = d
+		}
+	}
+	c.restrict(level)
+	if next := level + 1; next == len(p.Levels)-1 {
+		c.solve()
+	} else {
+		for range p.CycleIndex(next) {
+			cycle(p, c, next)
+		}
+	}
+	c.correct(level)
+	for _, w := range slices.Backward(weights[:]) {
+		c.sweep(level, w)
+	}
+	return first
+}
+
 // NewMultigrid loads the initial field and the source of the finest level.
 func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 	e solver.Magnitude) (*Multigrid, error) {
@@ -51,22 +86,10 @@ func (zeros) Row(_ int, dst []byte) error {
 }
 
 // Cycle does a V-cycle. It returns the sum of squares of d of its first sweep.
-func (m *Multigrid) Cycle() solver.Sum {
-	sum := m.down(0)
-	for l := 1; l < len(m.levels)-1; l++ {
-		m.down(l)
-	}
-	m.solve()
-	for l := len(m.levels) - 2; l >= 0; l-- {
-		m.up(l)
-	}
-	return sum
-}
+func (m *Multigrid) Cycle() solver.Sum { return m.levels[0].sumOf(cycle(m.plan, m, 0)) }
 
-// solve sets the unknowns of the coarsest level.
 func (m *Multigrid) solve() {
 	j := m.levels[len(m.levels)-1]
-	clear(j.field)
 	m.factors.Solve(func(x, y int) float64 { return j.source[y*j.mesh.NX+x] },
 		func(x, y int, u float64) { j.field[y*j.mesh.NX+x] = j.round(u) })
 	j.copyPeriodic(j.field)
@@ -82,27 +105,7 @@ func (m *Multigrid) RightSide(level int, s solver.Stripe) []byte {
 	return j.Rows(s)
 }
 
-// down smooths a level and restricts its defect.
-func (m *Multigrid) down(level int) (sum solver.Sum) {
-	j := m.levels[level]
-	if level > 0 {
-		clear(j.field)
-	}
-	for i, w := range multigrid.Weights() {
-		if d := j.weighted(w); level == 0 && i == 0 {
-			sum = j.sumOf(d)
-		}
-	}
-	defect := j.defect()
-	for i, d := range defect {
-		if level == 0 {
-			d /= m.scaling
-		}
-		defect[i] = float64(float32(d))
-	}
-	m.restrict(level, defect)
-	return sum
-}
+func (m *Multigrid) sweep(level int, w float64) []float64 { return m.levels[level].weighted(w) }
 
 // weighted does one weighted sweep and returns d.
 func (j *Jacobi) weighted(w float64) []float64 {
@@ -135,9 +138,16 @@ func (j *Jacobi) defect() []float64 {
 	return d
 }
 
-// restrict sets the right-hand side of the next level, in the type of that.
-func (m *Multigrid) restrict(level int, defect []float64) {
+func (m *Multigrid) restrict(level int) {
 	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
+	clear(coarse.field)
+	defect := fine.defect()
+	for i, d := range defect {
+		if level == 0 {
+			d /= m.scaling
+		}
+		defect[i] = float64(float32(d))
+	}
 	eachRow(coarse.mesh.NY, func(y int) {
 		for x := range coarse.mesh.NX {
 			if !coarse.interior(y, x) {
@@ -174,8 +184,7 @@ func (j *Jacobi) at(f []float64, y, x int) float64 {
 	return f[y*nx+x]
 }
 
-// up adds the correction from the next level and smooths.
-func (m *Multigrid) up(level int) {
+func (m *Multigrid) correct(level int) {
 	l, fine, coarse := m.plan.Levels[level], m.levels[level], m.levels[level+1]
 	eachRow(fine.mesh.NY, func(y int) {
 		for x := range fine.mesh.NX {
@@ -192,11 +201,6 @@ func (m *Multigrid) up(level int) {
 		}
 	})
 	fine.copyPeriodic(fine.field)
-	w := multigrid.Weights()
-	slices.Reverse(w[:])
-	for _, v := range w {
-		fine.weighted(v)
-	}
 }
 
 // between interpolates the field of j, whose mesh is the next coarser one of level l, at point (y, x) of level l.

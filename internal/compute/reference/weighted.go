@@ -141,43 +141,7 @@ func (l *weightedLevel) transfers(next *weightedLevel, finest bool) {
 }
 
 // Cycle does a cycle. It returns the sum of squares of d of its first sweep.
-func (m *Weighted) Cycle() solver.Sum { return m.cycle(0) }
-
-// cycle does the cycle of a level, which begins with its field. On level 0 it returns the sum of squares.
-func (m *Weighted) cycle(level int) (sum solver.Sum) {
-	l, next := m.levels[level], level+1
-	weights := multigrid.Weights()
-	for i, w := range weights {
-		if d := l.sweep(w); level == 0 && i == 0 {
-			sum = m.finest.sumOf(d)
-		}
-	}
-	if m.coarse != nil {
-		m.correctByAggregates()
-	} else {
-		m.correctBy(next)
-	}
-	slices.Reverse(weights[:])
-	for _, w := range weights {
-		l.sweep(w)
-	}
-	return sum
-}
-
-// correctBy adds the correction from the next level to the level before it.
-func (m *Weighted) correctBy(next int) {
-	m.restrict(next - 1)
-	below := m.levels[next]
-	clear(below.field)
-	if next == len(m.levels)-1 {
-		m.solve(below)
-	} else {
-		for range m.plan.CycleIndex(next) {
-			m.cycle(next)
-		}
-	}
-	m.correct(next - 1)
-}
+func (m *Weighted) Cycle() solver.Sum { return m.finest.sumOf(cycle(m.plan, m, 0)) }
 
 // value returns the value of a point of the field, which may be one of a fixed wall.
 func (l *weightedLevel) value(y, x int) float64 {
@@ -232,9 +196,10 @@ func (m *Weighted) Defect(v []float64, source bool) []float64 {
 	return d
 }
 
-// sweep does one weighted sweep and returns d.
-func (l *weightedLevel) sweep(w float64) []float64 {
-	d, w := l.defect(), l.round(w)
+func (m *Weighted) sweep(level int, w float64) []float64 {
+	l := m.levels[level]
+	d := l.defect()
+	w = l.round(w)
 	l.each(func(y, x int) {
 		if i, _ := l.index(y, x); l.centre[i] > 0 {
 			l.field[i] = l.fma(w, d[i], l.field[i])
@@ -243,9 +208,13 @@ func (l *weightedLevel) sweep(w float64) []float64 {
 	return d
 }
 
-// restrict sets the right-hand side of the next level.
 func (m *Weighted) restrict(level int) {
+	if m.coarse != nil {
+		m.coarse.restrict(m.levels[0], m.scaling)
+		return
+	}
 	l, next := m.levels[level], m.levels[level+1]
+	clear(next.field)
 	d := l.defect()
 	if level == 0 {
 		for i := range d {
@@ -267,8 +236,11 @@ func (m *Weighted) restrict(level int) {
 	})
 }
 
-// correct adds the correction from the next level.
 func (m *Weighted) correct(level int) {
+	if m.coarse != nil {
+		m.coarse.correct(m.levels[0], m.scaling)
+		return
+	}
 	l, next := m.levels[level], m.levels[level+1]
 	l.each(func(y, x int) {
 		i, _ := l.index(y, x)
@@ -297,8 +269,12 @@ func (m *Weighted) correct(level int) {
 	})
 }
 
-// solve sets the unknowns of the coarsest level.
-func (m *Weighted) solve(l *weightedLevel) {
+func (m *Weighted) solve() {
+	if m.coarse != nil {
+		m.coarse.solve()
+		return
+	}
+	l := m.levels[len(m.levels)-1]
 	at := func(x, y int) int {
 		i, _ := l.index(y, x)
 		return i

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"testing"
 
 	"jacobi/internal/compute/reference"
 	"jacobi/solver"
@@ -18,9 +17,11 @@ import (
 // CGFactory opens a device and its CG. The suite closes the device.
 type CGFactory func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error)
 
-// RunCG compares, for weighted operators, the scalar products and the steps of conjugate gradients with the definitions
-// of multigrid.CG, bit by bit.
-func RunCG(t *testing.T, open CGFactory) { runCases(t, open, WeightedCases(), CheckCG) }
+// device opens a device alone.
+func (f CGFactory) device(l multigrid.Layout) (multigrid.Device, error) {
+	d, _, err := f(l)
+	return d, err
+}
 
 // acceleratedRanks returns the ranks of a case with the CG of each.
 func acceleratedRanks(ctx context.Context, c Case, plan *multigrid.Plan, op solver.Operator, v values,
@@ -34,7 +35,8 @@ func acceleratedRanks(ctx context.Context, c Case, plan *multigrid.Plan, op solv
 	return r, accelerators, err
 }
 
-// CheckCG compares the ranks of a case with the definitions.
+// CheckCG compares, for a weighted operator, the scalar products and the steps of conjugate gradients of the ranks of a
+// case with the definitions of multigrid.CG, bit by bit.
 func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 	plan, op, v, err := c.problem()
 	if err != nil {

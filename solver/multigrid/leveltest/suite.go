@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"jacobi/internal/compute/reference"
@@ -107,6 +108,13 @@ const agglomeratedPoints = 500
 
 // Run runs the cases of constant operators.
 func Run(t *testing.T, open Factory) { runCases(t, open, Cases(), Check) }
+
+// RunAll runs the cases of all operators, with conjugate gradients and aggregates where the operator has them.
+func RunAll(t *testing.T, open CGFactory) {
+	runCases(t, Factory(open.device), slices.Concat(Cases(), WeightedCases()), Check)
+	t.Run("conjugate gradients", func(t *testing.T) { runCases(t, open, WeightedCases(), CheckCG) })
+	t.Run("aggregates", func(t *testing.T) { RunAggregates(t, open) })
+}
 
 func runCases[F any](t *testing.T, open F, cases []Case, check func(context.Context, Case, F) error) {
 	for _, c := range Sample(cases) {

@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"testing"
 
 	"jacobi/internal/compute/reference"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
-
-// RunWeighted runs the cases of weighted operators.
-func RunWeighted(t *testing.T, open Factory) { runCases(t, open, WeightedCases(), Check) }
 
 // WeightedCases returns the cases of weighted operators: walls of every kind, even and odd numbers of intervals,
 // directions that are coarsened together, one after the other or not at all, and several ranks.

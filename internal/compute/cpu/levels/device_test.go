@@ -24,35 +24,7 @@ func TestDevice(t *testing.T) {
 	for i, name := range kernel.Names() {
 		t.Run(name, func(t *testing.T) {
 			needThreads(t, i)
-			leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) })
-		})
-	}
-}
-
-// TestAggregates runs the conformance suite of aggregates with all kernels of this machine.
-func TestAggregates(t *testing.T) {
-	for i, name := range kernel.Names() {
-		t.Run(name, func(t *testing.T) {
-			needThreads(t, i)
-			leveltest.RunAggregates(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
-				d, err := New(l, threads(i), name)
-				if err != nil {
-					return nil, nil, err
-				}
-				return d, NewCG(d), nil
-			})
-		})
-	}
-}
-
-// TestWeighted runs the conformance suites of weighted operators with all kernels of this machine.
-func TestWeighted(t *testing.T) {
-	for i, name := range kernel.Names() {
-		t.Run(name, func(t *testing.T) {
-			needThreads(t, i)
-			open := func(l multigrid.Layout) (multigrid.Device, error) { return New(l, threads(i), name) }
-			leveltest.RunWeighted(t, open)
-			leveltest.RunCG(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
+			leveltest.RunAll(t, func(l multigrid.Layout) (multigrid.Device, multigrid.CG, error) {
 				d, err := New(l, threads(i), name)
 				if err != nil {
 					return nil, nil, err
