@@ -34,6 +34,30 @@ func accelerated(d *driver.Driver, o Options) leveltest.CGFactory {
 	}
 }
 
+// checkCG compares the conjugate gradients of every second case with the definitions.
+func checkCG(t *testing.T, open leveltest.CGFactory, cases []leveltest.Case) {
+	for i := 0; i < len(cases); i += 2 {
+		t.Run(cases[i].String(), func(t *testing.T) {
+			if err := leveltest.CheckCG(t.Context(), cases[i], open); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// Conjugate gradients pass the conformance suite, as machine code and as PTX.
+func TestCG(t *testing.T) {
+	d := need(t)
+	for _, ptx := range []bool{false, true} {
+		checkCG(t, accelerated(d, Options{PTX: ptx}), leveltest.WeightedCases())
+	}
+}
+
+// And on the CPU.
+func TestCGOnFibers(t *testing.T) {
+	checkCG(t, accelerated(emulatedAlone(t), Options{}), someWeighted(0))
+}
+
 // The products are exact sums, as machine code and as PTX.
 func TestProducts(t *testing.T) {
 	d := need(t)

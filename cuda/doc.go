@@ -21,6 +21,7 @@
 //	levels.go     the calls of a cycle; level.go: the arrays, walls and transfers of a level
 //	levelexchange.go  rows written into the memory of other ranks: levelwindow.go
 //	levelkernel.go  the passes of a level; leveltail.go: the coarsest levels in one block
+//	coarsest.go   the coarsest level alone, and what is known of it
 //	weightedlevels.go  the levels of a weighted operator; weightedsetup.go, weightedcycles.go: their set-up and cycles
 //	cg.go         its conjugate gradients; aggregates.go: its aggregates
 package cuda

@@ -176,9 +176,9 @@ func tapsOf(a multigrid.Axis, n, m int) []taps {
 	points := make([]taps, m)
 	s := newSpan(n, a.Low, a.High)
 	for i := range points {
-		first, k := a.Around(i)
+		first, end := a.Around(i)
 		points[i].first = int32(first)
-		for j := range k {
+		for j := range end - first {
 			if a.Low == solver.Periodic || inside(s, first+j) {
 				points[i].w[j] = a.Weight(i, first+j)
 			}

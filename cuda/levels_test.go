@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -30,54 +31,64 @@ var wide = []leveltest.Case{
 // newer opens levels: NewLevels or openStreamed.
 type newer func(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error)
 
-// openStreamed opens levels without the kernels in tiles.
+// openStreamed opens levels whose rows stream through blocks, whatever their size.
 func openStreamed(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, error) {
-	return newLevels(d, l, o, levelsCode(false), slices.DeleteFunc(slices.Clone(smoothShapes),
-		func(s smoothShape) bool { return s.rows > 0 }))
+	if !l.Plan.Weighted {
+		return newLevels(d, l, o, levelsCode(false), slices.DeleteFunc(slices.Clone(smoothShapes),
+			func(s smoothShape) bool { return s.rows > 0 }))
+	}
+	v, err := NewLevels(d, l, o)
+	if err != nil {
+		return nil, err
+	}
+	v.weighted.rows = 1
+	for i := 1; i < len(v.levels)-1; i++ {
+		if err := v.weighted.prepareCoarser(i); err != nil {
+			return nil, errors.Join(err, v.Close())
+		}
+	}
+	return v, nil
 }
 
-// checkLevels compares a case with the oracle, and the memory of its devices with LevelsBytes.
-func checkLevels(t *testing.T, d *driver.Driver, open newer, c leveltest.Case) {
+// checkLevels compares cases with the oracle, and the memory of their devices with LevelsBytes.
+func checkLevels(t *testing.T, d *driver.Driver, open newer, o Options, cases []leveltest.Case) {
 	t.Helper()
-	err := leveltest.Check(t.Context(), c, func(l multigrid.Layout) (multigrid.Device, error) {
-		v, err := open(d, l, Options{})
-		if err == nil && v.Bytes() != LevelsBytes(l) {
-			err = fmt.Errorf("%d bytes are used, LevelsBytes is %d", v.Bytes(), LevelsBytes(l))
-		}
-		return v, err
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range cases {
+		t.Run(c.String(), func(t *testing.T) {
+			err := leveltest.Check(t.Context(), c, func(l multigrid.Layout) (multigrid.Device, error) {
+				v, err := open(d, l, o)
+				if err == nil && v.Bytes() != LevelsBytes(l) {
+					err = fmt.Errorf("%d bytes are used, LevelsBytes is %d", v.Bytes(), LevelsBytes(l))
+				}
+				return v, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
 // The device of the multigrid cycles passes the conformance suite, with the machine code for the GPU and with PTX.
 func TestLevels(t *testing.T) {
 	d := need(t)
+	cases := slices.Concat(leveltest.Cases(), wide, leveltest.WeightedCases())
 	for _, ptx := range []bool{false, true} {
 		for _, f := range []newer{NewLevels, openStreamed} {
-			leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return f(d, l, Options{PTX: ptx}) })
+			checkLevels(t, d, f, Options{PTX: ptx}, cases)
 		}
-	}
-	for _, c := range wide {
-		t.Run(c.String(), func(t *testing.T) {
-			checkLevels(t, d, NewLevels, c)
-			checkLevels(t, d, openStreamed, c)
-		})
 	}
 }
 
 // A level with more rows and columns than fit into one turn of all warps.
 func TestLargeLevels(t *testing.T) {
 	d := need(t)
-	for _, c := range []leveltest.Case{
+	checkLevels(t, d, NewLevels, Options{}, []leveltest.Case{
 		{Mesh: solver.Mesh{NX: 4099, NY: 3001, DType: solver.Float64}, Ranks: 1},
 		{Mesh: solver.Mesh{NX: 3002, NY: 4100, DType: solver.Float64, Walls: solver.Walls{Left: solver.Periodic,
 			Right: solver.Periodic, Bottom: solver.Neumann}}, Source: true, Ranks: 2,
 			Operator: solver.Operator{Scale: 0.5, Blend: 0.5}},
-	} {
-		t.Run(c.String(), func(t *testing.T) { checkLevels(t, d, NewLevels, c) })
-	}
+	})
 }
 
 // emulated returns a driver that runs the kernels, compiled from their source, on the CPU.
@@ -107,24 +118,26 @@ func emulatedAlone(t *testing.T) *driver.Driver {
 	return emulated(t)
 }
 
-// The device of the multigrid cycles, with its kernels on the CPU, passes the conformance suite, whether levels are
-// done in tiles or stream.
-func TestLevelsOnFibers(t *testing.T) {
-	d := emulatedAlone(t)
-	for name, f := range map[string]newer{"tiles": NewLevels, "streams": openStreamed} {
-		t.Run(name, func(t *testing.T) {
-			leveltest.Run(t, func(l multigrid.Layout) (multigrid.Device, error) { return f(d, l, Options{}) })
-		})
+// someWeighted returns every fifth case of weighted operators, from the given one on, and those with several strips of
+// columns. Every wall, the directions coarsened and the numbers of ranks are among them.
+func someWeighted(first int) (some []leveltest.Case) {
+	for i, c := range leveltest.WeightedCases() {
+		if i%5 == first || c.Mesh.NX > 900 {
+			some = append(some, c)
+		}
 	}
+	return some
 }
 
-// So it does where strips of columns do not touch the walls.
-func TestWideLevelsOnFibers(t *testing.T) {
+// The device of the multigrid cycles, with its kernels on the CPU, passes the conformance suite, or some of it, whether
+// levels are done in tiles or stream.
+func TestLevelsOnFibers(t *testing.T) {
 	d := emulatedAlone(t)
-	for _, c := range wide {
-		t.Run(c.String(), func(t *testing.T) {
-			checkLevels(t, d, NewLevels, c)
-			checkLevels(t, d, openStreamed, c)
-		})
-	}
+	plain := slices.Concat(leveltest.Cases(), wide)
+	t.Run("tiles", func(t *testing.T) {
+		checkLevels(t, d, NewLevels, Options{}, slices.Concat(plain, someWeighted(0)))
+	})
+	t.Run("streams", func(t *testing.T) {
+		checkLevels(t, d, openStreamed, Options{}, slices.Concat(plain, someWeighted(2)))
+	})
 }

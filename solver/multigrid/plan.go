@@ -49,6 +49,22 @@ type Level struct {
 	Gain float64
 }
 
+// Transfer is one direction of the transfer between a level and the next coarser one: an Axis or a Halving.
+type Transfer interface {
+	// Around returns the fine points that a coarse point reads, [first, end). Some may lie beyond the mesh.
+	Around(coarse int) (first, end int)
+	// From returns the first coarse point that lies on fine point i or behind it.
+	From(i int) int
+}
+
+// Rows returns the transfer between the rows of a level and those of the next one.
+func (l Level) Rows() Transfer {
+	if l.HalveY.Fine > 0 {
+		return l.HalveY
+	}
+	return l.Y
+}
+
 // LeftRows returns the rows that Down leaves for Up on a device that owns the given ones, where a neighbour goes on
 // beyond a side.
 func LeftRows(own solver.Stripe, neighbour [2]bool) solver.Stripe {
@@ -240,16 +256,12 @@ func (p *Plan) CycleIndex(level int) int {
 
 // Below returns the rows of the next coarser level, or its unknowns, that belong to stripes of the given one.
 func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
-	l, below := p.Levels[level], make([]solver.Stripe, len(stripes))
+	below, rows := make([]solver.Stripe, len(stripes)), p.Levels[level].Rows()
 	for r, s := range stripes {
-		switch {
-		case p.Aggregates != nil:
+		below[r] = solver.Stripe{Lo: rows.From(s.Lo), Hi: rows.From(s.Hi)}
+		if p.Aggregates != nil {
 			tiles := p.Tiling.Owned(s)
 			below[r] = solver.Stripe{Lo: int(p.Aggregates.First[tiles.Lo]), Hi: int(p.Aggregates.First[tiles.Hi])}
-		case p.Weighted:
-			below[r] = solver.Stripe{Lo: l.HalveY.From(s.Lo), Hi: l.HalveY.From(s.Hi)}
-		default:
-			below[r] = solver.Stripe{Lo: ceilDiv(s.Lo*l.Y.Coarse, l.Y.Fine), Hi: ceilDiv(s.Hi*l.Y.Coarse, l.Y.Fine)}
 		}
 	}
 	return below
@@ -285,11 +297,13 @@ func (a Axis) Between(i int) (coarse int, weight float32) {
 const Taps = 4
 
 // Around returns the fine points that the restriction to coarse point I reads, those less than one coarse interval away
-// from it: first, first+1, ..., at most Taps; some may lie beyond the mesh.
-func (a Axis) Around(coarse int) (first, n int) {
-	first = solver.FloorDiv((coarse-1)*a.Fine, a.Coarse) + 1
-	return first, ceilDiv((coarse+1)*a.Fine, a.Coarse) - first
+// from it: [first, end), at most Taps; some may lie beyond the mesh.
+func (a Axis) Around(coarse int) (first, end int) {
+	return solver.FloorDiv((coarse-1)*a.Fine, a.Coarse) + 1, ceilDiv((coarse+1)*a.Fine, a.Coarse)
 }
+
+// From returns the first coarse point that lies on fine point i or behind it.
+func (a Axis) From(i int) int { return ceilDiv(i*a.Coarse, a.Fine) }
 
 // Weight returns the weight of fine point i in the restriction to coarse point I: Coarse/Fine times the weight of I in
 // the interpolation at i, and twice that at a coarse point on a Neumann wall unless i lies there too, since such a

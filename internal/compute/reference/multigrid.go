@@ -153,12 +153,12 @@ func (m *Multigrid) restrict(level int) {
 			if !coarse.interior(y, x) {
 				continue
 			}
-			x0, nx := l.X.Around(x)
-			y0, ny := l.Y.Around(y)
+			x0, x1 := l.X.Around(x)
+			y0, y1 := l.Y.Around(y)
 			row := 0.0
-			for i := x0; i < x0+nx; i++ {
+			for i := x0; i < x1; i++ {
 				column := 0.0
-				for k := y0; k < y0+ny; k++ {
+				for k := y0; k < y1; k++ {
 					column = coarse.fma(float64(l.Y.Weight(y, k)), fine.at(defect, k, i), column)
 				}
 				row = coarse.fma(float64(l.X.Weight(x, i)), column, row)

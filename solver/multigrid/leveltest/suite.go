@@ -106,11 +106,8 @@ const cycles = 2
 // agglomeratedPoints makes ranks divide several levels of small meshes.
 const agglomeratedPoints = 500
 
-// Run runs the cases of constant operators.
-func Run(t *testing.T, open Factory) { runCases(t, open, Cases(), Check) }
-
-// RunAll runs the cases of all operators, with conjugate gradients and aggregates where the operator has them.
-func RunAll(t *testing.T, open CGFactory) {
+// Run runs the cases of all operators, with conjugate gradients and aggregates where the operator has them.
+func Run(t *testing.T, open CGFactory) {
 	runCases(t, Factory(open.device), slices.Concat(Cases(), WeightedCases()), Check)
 	t.Run("conjugate gradients", func(t *testing.T) { runCases(t, open, WeightedCases(), CheckCG) })
 	t.Run("aggregates", func(t *testing.T) { RunAggregates(t, open) })

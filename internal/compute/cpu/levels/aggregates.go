@@ -40,12 +40,21 @@ func (d *Device) Aggregate(ctx context.Context, layout multigrid.Layout, part *a
 	}
 	d.layout, d.coarse, d.factors, d.equations = layout, nil, nil, nil
 	l.aggregates, l.halves = a, nil
-	l.rows = &slopes{own: t.Owned(l.own), around: func(tiles int) (first, end int) {
-		s := t.Rows(tiles)
-		return s.Lo, s.Hi
-	}, from: func(y int) int { return t.Owned(solver.Stripe{Lo: y, Hi: y}).Lo }}
+	l.rows = &slopes{tileRows{t}, t.Owned(l.own)}
 	return nil
 }
+
+// tileRows is the transfer between rows and rows of tiles.
+type tileRows struct{ aggregation.Tiling }
+
+// Around implements multigrid.Transfer.
+func (t tileRows) Around(tiles int) (first, end int) {
+	s := t.Rows(tiles)
+	return s.Lo, s.Hi
+}
+
+// From implements multigrid.Transfer.
+func (t tileRows) From(y int) int { return t.Owned(solver.Stripe{Lo: y, Hi: y}).Lo }
 
 // unknowns returns the unknowns of the sets of row y, which count from the first one of the row of tiles.
 func (a *aggregates) unknowns(sets []int32, y int) []int32 {

@@ -47,14 +47,11 @@ func newColumns(a multigrid.Axis, fine, coarse solver.Mesh) *columns {
 	}
 	c.lo, c.hi = coarse.InteriorColumns()
 	for x := c.lo; x < c.hi; x++ {
-		first, n := a.Around(x)
-		end := first + n
+		first, end := a.Around(x)
 		first = max(0, first)
 		c.first[x] = int32(first)
-		for k := range n {
-			if first+k < min(end, fine.NX) {
-				c.taps[k][x] = a.Weight(x, first+k)
-			}
+		for k := range min(end, fine.NX) - first {
+			c.taps[k][x] = a.Weight(x, first+k)
 		}
 	}
 	return c

@@ -284,19 +284,8 @@ func (q *equations) scaling(y int) []float64 {
 
 // slopes is the restriction from the rows of a level to the rows of the next coarser one that the rank owns.
 type slopes struct {
-	own    solver.Stripe                     // coarse rows
-	from   func(y int) int                   // the first coarse row that lies on fine row y or behind it
-	around func(coarse int) (first, end int) // the fine rows that a coarse row reads
-}
-
-func newSlopes(a multigrid.Axis, own solver.Stripe) *slopes {
-	return &slopes{own: own,
-		from: func(y int) int { return (y*a.Coarse + a.Fine - 1) / a.Fine },
-		around: func(coarse int) (first, end int) {
-			first, n := a.Around(coarse)
-			return first, first + n
-		},
-	}
+	multigrid.Transfer
+	own solver.Stripe // coarse rows
 }
 
 // part returns the coarse rows that belong to fine rows s; own are all fine rows of the rank.
@@ -308,7 +297,7 @@ func (r *slopes) part(s, own solver.Stripe) solver.Stripe {
 		case y >= own.Hi:
 			return r.own.Hi
 		}
-		return min(max(r.from(y), r.own.Lo), r.own.Hi)
+		return min(max(r.From(y), r.own.Lo), r.own.Hi)
 	}
 	return solver.Stripe{Lo: at(s.Lo), Hi: at(s.Hi)}
 }
@@ -318,7 +307,7 @@ func (r *slopes) reads(s solver.Stripe) solver.Stripe {
 	if s.Rows() <= 0 {
 		return solver.Stripe{}
 	}
-	lo, _ := r.around(s.Lo)
-	_, hi := r.around(s.Hi - 1)
+	lo, _ := r.Around(s.Lo)
+	_, hi := r.Around(s.Hi - 1)
 	return solver.Stripe{Lo: lo, Hi: hi}
 }

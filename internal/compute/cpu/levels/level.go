@@ -112,11 +112,10 @@ func (l *level[F]) once() solver.Stripe {
 func (l *level[F]) link(coarse solver.Mesh, own solver.Stripe, threads int) {
 	if l.points != nil {
 		l.halves = newHalves(l, coarse)
-		l.rows = &slopes{own: own, from: l.HalveY.From, around: l.HalveY.Around}
 	} else {
 		l.columns = newColumns(l.X, l.Mesh, coarse)
-		l.rows = newSlopes(l.Y, own)
 	}
+	l.rows = &slopes{l.Rows(), own}
 	for range lanesOf(l.own, l.Mesh.NX, threads) {
 		l.pipes = append(l.pipes, newPipe(l, coarse, l.engine))
 	}

@@ -254,11 +254,11 @@ func (p *pipe[F]) restrict(w *pass[F], y int) {
 	axis := l.Y
 	at, _ := axis.Between(y)
 	for coarse := max(at, w.coarse.Lo); coarse <= min(at+1, w.coarse.Hi-1); coarse++ {
-		first, n := axis.Around(coarse)
-		if y < first || y >= first+n {
+		first, end := axis.Around(coarse)
+		if y < first || y >= end {
 			continue
 		}
-		rows := l.reach(solver.Stripe{Lo: first, Hi: first + n})
+		rows := l.reach(solver.Stripe{Lo: first, Hi: end})
 		sums := p.sums[coarse&1]
 		weigh(&p.engine, sums, p.defect, axis.Weight(coarse, y), y == rows.Lo)
 		if y == rows.Hi-1 {
