@@ -34,6 +34,8 @@ var doorProblems = []struct {
 		"problem.bottom=neumann(0)", "problem.screening=1", "problem.source=1"}},
 	{"met", `problem.top "1": the coefficient is 0 along the whole side, so its values have no effect`,
 		[]string{"problem.coefficient=y < 0.3 ? 0 : 1", "problem.top=1"}},
+	{"met", "no side has values, and what flows in", []string{"problem.left=neumann(1)", "problem.right=neumann(0)",
+		"problem.top=neumann(0)", "problem.bottom=neumann(0)"}},
 	{"refused", "no side has values", []string{"problem.left=periodic", "problem.right=periodic",
 		"problem.top=periodic", "problem.bottom=periodic"}},
 	{"refused", "problem.left", []string{"problem.left=periodic"}},
@@ -133,6 +135,15 @@ func TestDoors(t *testing.T) {
 					s.verdict = "met" // as every run with a warning here
 				}
 				return s
+			})
+		}},
+		{"doctor", func(t *testing.T) []said {
+			return each(t, sets, func(dir string, keys []string) said {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				out := finish(t, ctx, plain(command(ctx, dir, "launcher", slices.Concat([]string{"doctor", "--json"},
+					small, keys)...)))
+				return ofDiagnosis(t, out)
 			})
 		}},
 		{"jacobi-rank", func(t *testing.T) []said {
@@ -285,6 +296,23 @@ func ofEvents(t *testing.T, out outcome) said {
 		s.hear(e)
 	}
 	return s
+}
+
+// ofDiagnosis returns what doctor says of a run that would not start, or of which it warns.
+func ofDiagnosis(t *testing.T, out outcome) said {
+	t.Helper()
+	d := parseDiagnosis(t, out)
+	var faults []string
+	for _, f := range d.Faults {
+		faults = append(faults, f.What)
+	}
+	switch {
+	case faults != nil:
+		return said{"refused", strings.Join(faults, "\n"), out.code}
+	case len(d.Warnings) > 0:
+		return said{"met", d.Warnings[0].What, out.code}
+	}
+	return said{}
 }
 
 // hear notes what an event says.

@@ -29,7 +29,7 @@ func StrayVariables(environ []string) []string {
 
 // Warnings returns warnings for the user before ranks start that do not solve, one line each.
 func (p *Plan) Warnings(environ []string) []string {
-	return slices.Concat(p.StartWarnings(environ), p.Notes, p.smallForGPUs())
+	return slices.Concat(p.StartWarnings(environ), p.Remarks())
 }
 
 // StartWarnings returns the warnings about the start of the ranks.
@@ -37,13 +37,18 @@ func (p *Plan) StartWarnings(environ []string) []string {
 	return slices.Concat(StrayVariables(environ), p.busyCores(runtime.NumCPU()))
 }
 
-// JobWarnings returns the warnings about the problem that the ranks solve and about the way to its solution. Some are
-// known after Check alone.
-func (p *Plan) JobWarnings(ctx context.Context) []string {
+// Remarks returns the warnings about the problem that the ranks solve. Some are known after Check alone.
+func (p *Plan) Remarks() []string {
 	list := slices.Concat(p.Notes, p.smallForGPUs())
 	if text := p.taken.Unbalanced(); text != "" {
 		list = append(list, text)
 	}
+	return list
+}
+
+// JobWarnings returns Remarks and the warnings about the way to the solution.
+func (p *Plan) JobWarnings(ctx context.Context) []string {
+	list := p.Remarks()
 	if e := p.Expects(ctx); e.Warning != "" {
 		list = append(list, e.Warning+"; "+e.Do)
 	}

@@ -42,8 +42,12 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 	if p == nil {
 		return diagnosis(faults, warnings), nil
 	}
-	for _, text := range p.Notes {
-		warnings = append(warnings, warning("give another file or grid.dtype if that is not meant", "%s", text))
+	for _, f := range p.Faults(ctx, true) {
+		faults = append(faults, faultsOf(f.Err, f.Do)...)
+	}
+	for _, text := range p.Remarks() { // some follow from the check for faults
+		warnings = append(warnings, warning("change the keys or the file that it is about if that is not meant", "%s",
+			text))
 	}
 	if p.Idle != "" {
 		warnings = append(warnings, warning(fmt.Sprintf("-np %d does the same", len(p.Placements)), "%s", p.Idle))
@@ -56,9 +60,6 @@ func Examine(ctx context.Context, run Run) (Diagnosis, error) {
 	starter, err := run.Starter(p)
 	if err != nil {
 		return planned(append(faults, faultsOf(err, bothBuilt)...), warnings), nil
-	}
-	for _, f := range p.Faults(ctx, true) {
-		faults = append(faults, faultsOf(f.Err, f.Do)...)
 	}
 	expects := p.Expects(ctx)
 	if expects.Warning != "" {
