@@ -117,31 +117,23 @@ func (r Saved) LastSaved(ctx context.Context) (sweep int, ok bool) {
 	if !r.Config.Checkpoint.On() {
 		return 0, false
 	}
-	found, err := list(ctx, r.Config, r.Config.Checkpoint.Place())
-	if err != nil || len(found) == 0 {
-		return 0, false
-	}
-	return found[0].Sweeps - 1, true
+	found, ok := newest(ctx, r.Config, r.Config.Checkpoint.Place())
+	return found.Sweeps - 1, ok
 }
 
-// list returns the checkpoints at a place, the newest first.
-func list(ctx context.Context, c configs.Config, place string) ([]checkpoint.Found, error) {
+// newest returns the newest checkpoint at a place; false if there is none that can be read.
+func newest(ctx context.Context, c configs.Config, place string) (found checkpoint.Found, ok bool) {
 	var conn *nats.Conn
 	if _, bucket := configs.SplitPlace(place); bucket != "" {
 		own, err := wire.Connect(ctx, wire.Options{Server: c.NATS, Name: "jacobi launcher",
 			Timeout: hosts.ConnectTimeout})
 		if err != nil {
-			return nil, err
+			return found, false
 		}
 		defer own.Close()
 		conn = own.Raw()
 	}
-	store, only, err := checkpoint.Open(ctx, place, conn)
-	if err != nil {
-		return nil, err
-	}
-	found, _, err := checkpoint.List(ctx, store, only)
-	return found, err
+	return checkpoint.Newest(ctx, place, conn)
 }
 
 // WithMethod returns c with the method and the type of the checkpoint from which it goes on, if c leaves them open.
@@ -150,8 +142,8 @@ func WithMethod(ctx context.Context, c configs.Config) configs.Config {
 	if c.Checkpoint.Resume == "" || !c.Open() || configs.Validate(c) != nil {
 		return c
 	}
-	if found, err := list(ctx, c, c.Checkpoint.Resume); err == nil && len(found) > 0 {
-		c = found[0].Choose(c)
+	if found, ok := newest(ctx, c, c.Checkpoint.Resume); ok {
+		c = found.Choose(c)
 	}
 	return c
 }

@@ -58,6 +58,19 @@ func noneIntact(faults []string) error {
 	return fmt.Errorf("no checkpoint is intact: %s", strings.Join(faults, "; "))
 }
 
+// Newest returns the newest set at a place, which is that of Open; false if there is none that can be read.
+func Newest(ctx context.Context, place string, conn *nats.Conn) (newest Found, ok bool) {
+	store, only, err := Open(ctx, place, conn)
+	if err != nil {
+		return newest, false
+	}
+	found, _, err := List(ctx, store, only)
+	if err != nil || len(found) == 0 {
+		return newest, false
+	}
+	return found[0], true
+}
+
 // List returns the sets of a place with valid manifests, the newest first, and says of the others why they cannot be
 // used. It looks only at the set called only, unless that is empty.
 func List(ctx context.Context, s Store, only string) (found []Found, faults []string, err error) {

@@ -79,10 +79,8 @@ func (s *session) takeMethod(ctx context.Context) error {
 		return nil
 	}
 	if place := s.Config.Checkpoint.Resume; place != "" {
-		if store, only, err := checkpoint.Open(ctx, place, s.rawConn()); err == nil {
-			if found, _, err := checkpoint.List(ctx, store, only); err == nil && len(found) > 0 {
-				s.Config = found[0].Choose(s.Config)
-			}
+		if found, ok := checkpoint.Newest(ctx, place, s.rawConn()); ok {
+			s.Config = found.Choose(s.Config)
 		}
 	}
 	if s.Origin.Rank == 0 && s.Config.Solver.Chosen() {
