@@ -28,18 +28,6 @@ func (s Solver) Norms() solver.Cadence { return solver.EveryNth(s.NormEvery) }
 // Step returns what the method calls an iteration.
 func (s Solver) Step() string { return s.Entry().Unit }
 
-// HaloDepth returns the rows of a halo, or 0 if the keys leave it to the backends.
-func (c Config) HaloDepth() int {
-	own := c.Solver.Entry().Halo
-	switch {
-	case own == 0:
-		return c.Halo.Depth
-	case c.Working() == 1:
-		return 1
-	}
-	return own
-}
-
 // solver checks the method and when it ends.
 func (v *validator) solver(c Config) {
 	s := c.Solver

@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 
 	"jacobi/configs"
@@ -23,12 +24,16 @@ type Depth struct {
 	Why    string `json:"why"`    // for the report; "" unless links were measured
 }
 
-// DepthOf returns the depth that the keys give, or, as auto reports, the one that all devices prefer, at most the rows
-// of the lowest stripe.
+// DepthOf returns the depth of the method or of halo.depth, or, as auto reports, the one that all devices prefer, at
+// most the rows of the lowest stripe.
 func DepthOf(c configs.Config, mesh solver.Mesh, preferred int) (d Depth, auto bool) {
-	rows := c.HaloDepth()
-	if auto = rows == 0; auto {
-		rows = max(1, min(preferred, solver.MinRows(mesh.Interior(), c.Working())))
+	working, own := c.Working(), c.Solver.Entry().Halo
+	rows := cmp.Or(own, c.Halo.Depth)
+	switch {
+	case own > 0 && working == 1:
+		rows = 1
+	case rows == 0:
+		auto, rows = true, max(1, min(preferred, solver.MinRows(mesh.Interior(), working)))
 	}
 	return Depth{Rows: rows, Sweeps: rows}, auto
 }
