@@ -34,7 +34,7 @@ type device struct {
 	slow      *driver.Stream     // the interior
 	emptied   *driver.Event      // end of the stream that awaitAll waits for
 	staging   *driver.HostMemory // rows between host and device
-	staged    [2]*driver.Event   // ends of the copies from each half of it
+	staged    [4]*driver.Event   // ends of the copies from each quarter of it
 	target    *driver.HostMemory // host memory pinned by Backend.Pin; nil if there is none
 	flags     flags              // none without peers
 	times     *Timeline          // nil unless the work is timed
@@ -90,7 +90,7 @@ func (d *device) openStreams() error {
 		}
 		d.onClose((*s.stream).Close)
 	}
-	return d.newEvents(&d.emptied, &d.staged[0], &d.staged[1])
+	return d.newEvents(&d.emptied, &d.staged[0], &d.staged[1], &d.staged[2], &d.staged[3])
 }
 
 // newEvents creates events.

@@ -78,13 +78,14 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 		return err
 	}
 	d.onClose(v.stream.Close)
-	if err := d.newEvents(&d.emptied, &d.staged[0], &d.staged[1], &v.arrived, &v.busy); err != nil {
+	if err := d.newEvents(&d.emptied, &d.staged[0], &d.staged[1], &d.staged[2], &d.staged[3], &v.arrived,
+		&v.busy); err != nil {
 		return err
 	}
 	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
 	staging := chunkBytes
-	if v.layout.Plan.Weighted { // either half has four values of two rows for each core, which works them out
-		staging = min(16*staging, max(4*staging, 2*4*2*runtime.GOMAXPROCS(0)*width))
+	if v.layout.Plan.Weighted { // each quarter has four values of a row for each core, which works them out
+		staging = min(16*staging, max(4*staging, 4*4*runtime.GOMAXPROCS(0)*width))
 	}
 	if d.staging, err = d.allocHost(max(staging, width)); err != nil {
 		return err

@@ -121,14 +121,15 @@ func newUpload(to field, values solver.ValueRows, k solver.Value) upload {
 	return upload{to, solver.ValuesOf(values, k), k.String()}
 }
 
-// load fills arrays that hold the same rows of a mesh, in a stream. All cores read rows into both halves of the
-// staging memory: those that have no row left in one go on in the other, and a full one travels meanwhile. Of rows that
-// are the same, one travels, and the device copies it.
+// load fills arrays that hold the same rows of a mesh, in a stream. All cores read rows into the quarters of
+// the staging memory: those that have no row left in one go on in the next, and a full one travels meanwhile. Of rows
+// that are the same, one travels, and the device copies it.
 func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arrays ...upload) error {
 	width, staging := m.RowBytes(), len(d.staging.Bytes())
-	halves, slots := 2, staging/2/width/len(arrays) // rows of each array in a half
+	parts := len(d.staged)
+	slots := staging / parts / width / len(arrays) // rows of each array in a part
 	if slots == 0 {
-		halves, slots = 1, staging/width/len(arrays)
+		parts, slots = 1, staging/width/len(arrays)
 	}
 	if slots == 0 {
 		for _, a := range arrays {
@@ -146,7 +147,7 @@ func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arra
 	}()
 	rows := arrays[0].to.rows
 	for i, y := 0, rows.Lo; y < rows.Hi || len(going) > 0; i++ {
-		if len(going) == halves || y == rows.Hi {
+		if len(going) == parts || y == rows.Hi {
 			f := going[0]
 			<-f.done
 			if going = going[1:]; f.err != nil {
@@ -159,16 +160,16 @@ func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arra
 		if y == rows.Hi {
 			continue
 		}
-		half := i % halves
-		if i >= halves {
-			if err := d.await(ctx, d.staged[half]); err != nil {
+		part := i % parts
+		if i >= parts {
+			if err := d.await(ctx, d.staged[part]); err != nil {
 				return err
 			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		f := &filling{runs: nextRuns(m, solver.Stripe{Lo: y, Hi: rows.Hi}, arrays, slots), half: half,
+		f := &filling{runs: nextRuns(m, solver.Stripe{Lo: y, Hi: rows.Hi}, arrays, slots), part: part,
 			array: slots * width, done: make(chan struct{})}
 		going = append(going, f)
 		go func() {
@@ -180,10 +181,10 @@ func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arra
 	return d.awaitAll(ctx, s)
 }
 
-// filling is a half of the staging memory that is filled with rows of each array in turn.
+// filling is a part of the staging memory that is filled with rows of each array in turn.
 type filling struct {
 	runs  []solver.Stripe // of rows that are the same
-	half  int
+	part  int
 	array int // bytes of an array
 	done  chan struct{}
 	err   error
@@ -191,7 +192,7 @@ type filling struct {
 
 // fill reads the rows of a filling.
 func (d *device) fill(m solver.Mesh, f *filling, arrays []upload) error {
-	width, staging := m.RowBytes(), d.staging.Bytes()[f.half*len(arrays)*f.array:]
+	width, staging := m.RowBytes(), d.staging.Bytes()[f.part*len(arrays)*f.array:]
 	return parallel.Each(len(f.runs), func(r int) error {
 		row, ok := m.Canonical(f.runs[r].Lo)
 		if !ok {
@@ -209,11 +210,11 @@ func (d *device) fill(m solver.Mesh, f *filling, arrays []upload) error {
 // putAll copies a filling to the device.
 func (d *device) putAll(s *driver.Stream, m solver.Mesh, f *filling, arrays []upload) error {
 	for k, a := range arrays {
-		if err := d.put(s, a.to, f.runs, (f.half*len(arrays)+k)*f.array, m.RowBytes()); err != nil {
+		if err := d.put(s, a.to, f.runs, (f.part*len(arrays)+k)*f.array, m.RowBytes()); err != nil {
 			return err
 		}
 	}
-	return d.staged[f.half].Record(s)
+	return d.staged[f.part].Record(s)
 }
 
 // failed says which row cannot be read.

@@ -77,9 +77,9 @@ static const char* stream(intptr_t s) {
   return s - firstStream < 2 ? name[s - firstStream] : "other";
 }
 static const char* event(intptr_t e) {
-  static const char* name[] = {"emptied",  "staged0",  "staged1",  "halosIn",  "edgesOut",
-                               "swept", "arrived0", "arrived1", "arrived2", "arrived3"};
-  return e - firstEvent < 10 ? name[e - firstEvent] : "other";
+  static const char* name[] = {"emptied", "staged0", "staged1",  "staged2",  "staged3",  "halosIn",
+                               "edgesOut", "swept",   "arrived0", "arrived1", "arrived2", "arrived3"};
+  return e - firstEvent < 12 ? name[e - firstEvent] : "other";
 }
 
 // whose names the owner of memory: the test maps memory of neighbours at 1 << 32 and at 2 << 32.
