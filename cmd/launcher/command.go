@@ -125,23 +125,13 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd.AddCommand(newBenchCommand(stdout, stderr), newDoctorCommand(stdout, stderr),
 		newProbeCommand(stdout, stderr), newSoakCommand(stdout, stderr), newSpawnCommand(),
 		newStudyCommand(stdout, stderr), newServeCommand(stdout, stderr),
-		newNodeCommand(stderr), newNodesCommand(stdout), newViewCommand(stderr),
-		newRemovedCommand("convert", "docs/outputs.md has lines of Python that write a field for ParaView"))
+		newNodeCommand(stderr), newNodesCommand(stdout), newViewCommand(stderr))
 	cmd.AddCommand(newVersionCommand(), newCompletionCommand(stdout), &cobra.Command{Use: "expressions",
 		Short: "What an expression of the problem may hold", Long: problem.Help()}) // does nothing
 	cmd.SetHelpCommand(newHelpCommand())
 	completeFlags(cmd)
 	fitHelp(cmd)
 	return cmd
-}
-
-// newRemovedCommand refuses a command of earlier versions and says what does its work.
-func newRemovedCommand(name, instead string) *cobra.Command {
-	return &cobra.Command{Use: name, Hidden: true, Long: "removed; " + instead,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
-		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("%s: removed; %s", name, instead)
-		}}
 }
 
 // define defines the flags that all commands which plan a run have.

@@ -236,8 +236,6 @@ func TestClumsyCommandLines(t *testing.T) {
 		{[]string{"benhc"}, `argument "benhc": did you mean bench?`},
 		{[]string{"study", "run.yaml"}, `study: argument "run.yaml" belongs to no flag; see launcher study --help`},
 		{[]string{"doctor", "run.yaml"}, `doctor: argument "run.yaml" is one too many; see launcher doctor --help`},
-		{[]string{"convert", "a.npy", "b.vti", "--spacing", "1"}, "convert: removed; docs/outputs.md has lines of " +
-			"Python that write a field for ParaView"},
 		{[]string{"help", "nx"}, `help "nx": did you mean grid.nx?`},
 		{[]string{"help", "solver.methd"}, `help "solver.methd": did you mean solver.method?`},
 		{[]string{"help", "zzz"}, `help "zzz": no command, key or section of the run file has this name`},
