@@ -3,7 +3,6 @@ package problem
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -13,17 +12,21 @@ import (
 	"jacobi/solver"
 )
 
-// samples is the number of interior rows that Check evaluates.
+// samples is the number of interior rows, and of columns in each row, that Check evaluates.
 const samples = 64
 
-func (p *Problem) sampled() []int { return spread(p.mesh.Interior().Lo, p.mesh.Interior().Hi, samples) }
+// sampled returns the rows and columns of samples.
+func (p *Problem) sampled() (rows, columns []int) {
+	lo, hi := p.mesh.InteriorColumns()
+	return spread(p.mesh.Interior().Lo, p.mesh.Interior().Hi, samples), spread(lo, hi, samples)
+}
 
-// Check evaluates every value of the boundary, and the initial field and the source in 64 rows that include the first
-// and the last ones. It also looks for free points, and for what makes the solution unique, and takes off the source of
-// a loose problem what is over. It finds most bad problems before any rank starts. Row, ValueRow and FixedRow find the
-// others.
+// Check evaluates every value of the boundary, and the initial field and the source at 64 by 64 points that include the
+// corners of the interior. It also looks for free points, and for what makes the solution unique, and takes off the
+// source of a loose problem what is over. It finds most bad problems before any rank starts. Row, ValueRow and FixedRow
+// find the others.
 func (p *Problem) Check(ctx context.Context) error {
-	guess, data, err := p.sampleRows(ctx)
+	guess, data, err := p.sampleField(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (p *Problem) Check(ctx context.Context) error {
 // Largest estimates the largest absolute value of the solution from the walls and, among samples, from the source and
 // the points that problem.fixed fixes.
 func (p *Problem) Largest(ctx context.Context) (float64, error) {
-	_, data, err := p.sampleRows(ctx)
+	_, data, err := p.sampleField(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -65,20 +68,44 @@ func (p *Problem) Largest(ctx context.Context) (float64, error) {
 	return data + float64(p.Driven(source)/2), err
 }
 
-// sampleRows is MaxGuess for the fixed walls and the samples of the interior.
-func (p *Problem) sampleRows(ctx context.Context) (guess, data float64, err error) {
+// sampleField is MaxGuess for the fixed walls and the samples of the interior: whole rows of a file.
+func (p *Problem) sampleField(ctx context.Context) (guess, data float64, err error) {
 	walls, err := p.maxColumns(ctx, 0, p.mesh.NY)
 	if err != nil {
 		return 0, 0, err
 	}
-	rows := p.sampled()
+	var whole []int
 	for _, iy := range [2]int{0, p.mesh.NY - 1} {
 		if p.wallRow(iy) {
-			rows = append(rows, iy)
+			whole = append(whole, iy)
 		}
 	}
-	guess, data, err = p.maxRows(ctx, rows)
-	return guess, max(data, walls), err
+	rows, columns := p.sampled()
+	if p.initial.file != nil {
+		rows, whole = nil, append(rows, whole...)
+	}
+	keeps := make([]bool, p.mesh.NX)
+	for _, iy := range rows {
+		if p.stays() {
+			err = p.FixedRow(iy, keeps)
+		}
+		if err := cmp.Or(ended(ctx), err); err != nil {
+			return 0, 0, err
+		}
+		for _, ix := range columns {
+			v, err := p.value(p.initial, &span{}, iy, ix)
+			switch v = math.Abs(v); {
+			case err != nil:
+				return 0, 0, err
+			case keeps[ix]:
+				data = max(data, v)
+			default:
+				guess = max(guess, v)
+			}
+		}
+	}
+	inRows, fixed, err := p.maxRows(ctx, whole)
+	return max(guess, inRows), max(data, fixed, walls), err
 }
 
 // sampleSource returns the largest absolute value of the source in the samples of the interior and at Neumann walls.
@@ -94,20 +121,41 @@ func (p *Problem) sampleSource(ctx context.Context) (float64, error) {
 		}
 		return s.Source, err
 	}
-	largest, err := p.maxSources(ctx, p.sampled())
-	if err != nil || p.weighted {
-		return largest, err
+	rows, columns := p.sampled()
+	if p.weighted {
+		return p.maxSources(ctx, rows)
+	}
+	var whole []int
+	interior := p.mesh.Interior()
+	for k, iy := range [2]int{interior.Lo, interior.Hi - 1} {
+		if p.sides[north+k].wall == solver.Neumann {
+			whole = append(whole, iy)
+		}
+	}
+	largest, err := p.maxSources(ctx, whole)
+	if err != nil {
+		return 0, err
 	}
 	r := p.take(0)
 	defer p.give(r)
-	for k, ix := range [2]int{0, p.mesh.NX - 1} {
-		interior := p.mesh.Interior()
-		for iy := interior.Lo; iy < interior.Hi && p.onNeumann(k, iy, ix); iy++ {
-			var b [1]float64
-			if err := errors.Join(ended(ctx), r.sourceSpan(iy, ix, b[:])); err != nil {
+	at := func(iy, ix int) error {
+		var b [1]float64
+		err := cmp.Or(ended(ctx), r.sourceSpan(iy, ix, b[:]))
+		largest = max(largest, math.Abs(p.round(b[0])))
+		return err
+	}
+	for _, iy := range rows {
+		for _, ix := range columns {
+			if err := at(iy, ix); err != nil {
 				return 0, err
 			}
-			largest = max(largest, math.Abs(p.round(b[0])))
+		}
+	}
+	for k, ix := range [2]int{0, p.mesh.NX - 1} {
+		for iy := interior.Lo; iy < interior.Hi && p.onNeumann(k, iy, ix); iy++ {
+			if err := at(iy, ix); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return largest, nil
