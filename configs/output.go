@@ -59,7 +59,7 @@ type OutputFile struct {
 }
 
 // FieldEndings returns the endings of the names of fields, each of which stands for a format.
-func FieldEndings() []string { return []string{".npy", ".vti"} }
+func FieldEndings() []string { return []string{".npy", ".vti", ".zarr"} }
 
 // Files returns the files to write, the report last.
 func (o Output) Files() []OutputFile {

@@ -164,7 +164,7 @@ var invalid = []struct {
 		`output.report "report.json": output.trace has this name`},
 	{func(c *Config) { c.Trace.From, c.Trace.To = 10, 10 },
 		`trace.to 10: must be more than trace.from (10), or 0 for the end of the run`},
-	{func(c *Config) { c.Output.Field = "a.txt" }, `output.field "a.txt": the name has to end in .npy or .vti`},
+	{func(c *Config) { c.Output.Field = "a.txt" }, `output.field "a.txt": the name has to end in .npy, .vti or .zarr`},
 	{func(c *Config) { c.Output.History = "npy" },
 		`output.history "npy": the name has to end in .csv, or be "-"`},
 	{func(c *Config) { c.Output.History, c.Output.Report = "-", "-" },

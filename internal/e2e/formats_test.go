@@ -111,6 +111,34 @@ print(image.GetDimensions(), image.GetSpacing(), image.GetPointData().GetScalars
 	saysReportOf(t, filepath.Join(dir, "field.vti"), "field.vti")
 }
 
+// Three ranks write the values of a Zarr group, over the group of an earlier run. A reader of the specification finds
+// those of the .npy file, in chunks, the last with fewer rows.
+func TestFieldAsZarr(t *testing.T) {
+	t.Parallel()
+	python := needPython(t, "numpy")
+	dir := t.TempDir()
+	keys := []string{"grid.nx=2048", "grid.ny=701", "grid.dtype=float64", "grid.width=2047", "grid.height=1398",
+		"solver.max_iterations=3", "output.picture=", "output.field=field.zarr", "output.every=2 sweeps"}
+	mustRun(t, dir, "launcher", onRanks(1, keys...)...)
+	mustRun(t, dir, "launcher", onRanks(3, keys...)...)
+	mustRun(t, dir, "launcher", onRanks(2, with(keys, "output.dir=npy", "output.field=field.npy")...)...)
+	script := readText(t, "testdata/zarr3.py")
+	const about = "(701, 2048) float64 ['y', 'x'] ['x'] ['y'] 2047.0 1400.0 [234, 2048] "
+	want := about + rowsOf(t, filepath.Join(dir, "npy", "field.npy"), 128)
+	if got := pythonSays(t, python, script, filepath.Join(dir, "out/field.zarr")); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	first := pythonSays(t, python, script, filepath.Join(dir, "out/field-000000000.zarr"))
+	if !strings.HasPrefix(first, about) || first == want {
+		t.Errorf("the field before the first sweep: %s", first)
+	}
+	saysReportOf(t, filepath.Join(dir, "out"), "field.zarr/u/c/0/0")
+	entries, err := os.ReadDir(filepath.Join(dir, "out"))
+	if len(entries) != 6 || err != nil { // of three times, the last field, history and report
+		t.Errorf("files %v, %v; want 6", entries, err)
+	}
+}
+
 // The lines of docs/outputs.md that write a field for ParaView write the mesh, its spacings and all values.
 func TestFieldByLinesOfPython(t *testing.T) {
 	t.Parallel()
@@ -239,7 +267,7 @@ func TestGradientIsOfSecondOrder(t *testing.T) {
 // material are marked as hidden.
 func TestArraysHaveTheSameBits(t *testing.T) {
 	t.Parallel()
-	for ending, n := range map[string]int{"npy": 6, "vti": 1} {
+	for ending, n := range map[string]int{"npy": 6, "vti": 1, "zarr": 6} {
 		var want map[string]string
 		for _, np := range []int{1, 3} {
 			dir := arrays(t, np, "grid.nx=40", "grid.ny=31", "problem.left=1", "problem.right=robin(2, y)",
@@ -252,6 +280,9 @@ func TestArraysHaveTheSameBits(t *testing.T) {
 					continue
 				}
 				path := filepath.Join(dir, f.Name)
+				if ending == "zarr" {
+					path = filepath.Join(path, "u/c/0/0")
+				}
 				got[f.Name] = rowsOf(t, path, 0)
 				if ending == "vti" && np == 3 {
 					checkGhosts(t, []byte(readText(t, path)), 40, 31)

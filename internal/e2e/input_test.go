@@ -71,7 +71,7 @@ type refusal struct {
 // proven without processes (configs, internal/compute/problem, internal/run/plan, cmd/launcher). port is taken, wrong
 // the address of a server with a password that is not its own, and write makes a file in dir.
 func badInput(dir, port, wrong string, write func(name, text string) string) []refusal {
-	file := write("file", "")
+	file, group := write("file", ""), write("field.zarr", "")
 	return []refusal{
 		{[]string{"-np", "0"}, "-np 0: must be at least 1"},
 		{set("grid.nxx=5"), "unknown key grid.nxx (--set): did you mean grid.nx?"},
@@ -81,6 +81,7 @@ func badInput(dir, port, wrong string, write func(name, text string) string) []r
 		{set("problem.initial=nope.npy"), `problem.initial "nope.npy": no such file or directory`},
 		{set("output.dir=" + file), `output.dir "` + file + `"`},
 		{set("output.picture=a.gif"), `output.picture "a.gif": the name has to end in .png, .jpg or .jpeg`},
+		{set("output.dir="+filepath.Dir(group), "output.field=field.zarr"), "exists and is no Zarr group of format 3"},
 		{set("nats.url=nats://127.0.0.1:1"), "nats.url: connect to the NATS server at nats://127.0.0.1:1: connection " +
 			"refused"},
 		{set("nats.url=" + wrong), "nats.url: connect to the NATS server at nats://"},

@@ -46,11 +46,15 @@ func CreateField(at Place, name string, m solver.Mesh, format Format) (_ *Field,
 	if err != nil {
 		return nil, err
 	}
-	p, err := at.Create(name, size)
+	file := name
+	if format.Group != nil {
+		file += "/" + ShardFile
+	}
+	p, err := at.Create(file, size)
 	if err != nil {
 		return nil, err
 	}
-	ticket := Ticket{name, size, int64(len(format.Head)), m, format.DType}
+	ticket := Ticket{file, size, int64(len(format.Head)), m, format.DType}
 	ticket.Mesh.DType = format.From
 	f := &Field{[]Ticket{ticket}, at, name, p}
 	_, err = p.WriteAt(format.Head, 0)
@@ -71,6 +75,15 @@ func CreateField(at Place, name string, m solver.Mesh, format Format) (_ *Field,
 			end = []byte{0}
 		}
 		_, err = p.WriteAt(end, size-int64(len(end)))
+	}
+	for part, data := range format.Group {
+		var w File
+		if err == nil {
+			w, err = at.Create(name+"/"+part, 0)
+		}
+		if err == nil {
+			err = write(w, data)
+		}
 	}
 	if err == nil {
 		err = p.Sync() // from here on other nodes see the file on a network file system
@@ -151,9 +164,10 @@ func (w *FieldWriter) Abandon() error { return w.file.Close() }
 // little-endian, in order.
 type Format struct {
 	Head, Tail []byte
-	From       solver.DType // of the values of the field
-	DType      solver.DType // of those in the file: the same, or float32
-	Planes     []Plane      // arrays after the rows of the field
+	From       solver.DType      // of the values of the field
+	DType      solver.DType      // of those in the file: the same, or float32
+	Planes     []Plane           // arrays after the rows of the field
+	Group      map[string][]byte // the other files of a Zarr group, by name; nil for a file alone
 }
 
 // Plane is another array in the file of a field.
@@ -199,11 +213,15 @@ func ArrayFormat(name string, m solver.Mesh, hx, hy float64, mask, narrow bool) 
 // VTI is the ending of the names of files in VTK's format for images.
 const VTI = ".vti"
 
-// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, else NumPy's .npy. hx and hy are the
-// spacings of the mesh. The sizes of the format do not depend on them. The type is that of the mesh.
+// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, the values of a Zarr group for .zarr,
+// else NumPy's .npy. hx and hy are the spacings of the mesh. The sizes of the format do not depend on
+// them. The type is that of the mesh.
 func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
 	if strings.EqualFold(filepath.Ext(name), VTI) {
 		return vtiFormat(m, hx, hy, nil)
+	}
+	if isZarr(name) {
+		return zarrFormat(m, hx, hy)
 	}
 	return Format{Head: npyHead(m), From: m.DType, DType: m.DType}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,10 +76,11 @@ func (h *Held) Stage() string { return h.name }
 
 // check refuses a file that the run does not write.
 func (h *Held) check(name string) error {
-	_, numbered := h.out.InSeries(name)
-	known := numbered || h.OfStudy && IsStudyName(name) || name == h.out.Index() && name != "" ||
-		slices.Contains(h.out.Names(), name)
-	if !known || checkName(name) != nil {
+	whole, part, ofGroup := strings.Cut(name, "/")
+	_, numbered := h.out.InSeries(whole)
+	known := numbered || h.OfStudy && IsStudyName(whole) || whole == h.out.Index() && whole != "" ||
+		slices.Contains(h.out.Names(), whole)
+	if !known || ofGroup && !(isZarr(whole) && isPart(part)) || checkName(whole) != nil {
 		return fmt.Errorf("%q is no file of this run", name)
 	}
 	return nil
@@ -108,10 +108,7 @@ func (h *Held) Remove(name string) error {
 	if err := h.check(name); err != nil {
 		return err
 	}
-	if err := os.Remove(h.path(name)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(h.path(name)) // a Zarr group is a directory
 }
 
 // Put implements Place.
@@ -204,7 +201,7 @@ func (h *Held) Close() error {
 	_ = h.draft.Close() // it may be closed
 	var err error
 	if h.fault == nil {
-		err = h.remove(h.path(""))
+		err = h.discard()
 	}
 	if err := errors.Join(err, h.lock.Release()); err != nil {
 		return fmt.Errorf("output.dir %q: %w", h.dir, err)
@@ -225,7 +222,7 @@ func isOutput(name string) bool {
 // IsStudyName reports whether a run of a study may write a file of this name.
 func IsStudyName(name string) bool {
 	return isOutput(name) && !strings.HasPrefix(name, ".") &&
-		!strings.EqualFold(filepath.Ext(name), ".pvd")
+		!slices.Contains([]string{".zarr", ".pvd"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // Numbered returns the name of a file of one of many runs: field-7.npy for field.npy.

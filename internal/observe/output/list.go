@@ -45,6 +45,14 @@ func (l list) write(s stage, f File) error {
 		if _, err := os.Lstat(s.path(name)); err != nil {
 			return err
 		}
+		if !isZarr(name) {
+			continue
+		}
+		for _, part := range groupDirs {
+			if err := durable.SyncDir(s.path(name + "/" + part)); err != nil {
+				return err
+			}
+		}
 	}
 	b, err := json.Marshal(l)
 	if err == nil {
@@ -68,6 +76,9 @@ func (l list) carryOut(s stage) error {
 	err := l.put(s)
 	if err == nil {
 		err = l.Stale.remove(s)
+	}
+	if err == nil {
+		err = s.remove(s.path(replacedDir))
 	}
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, l.state(s))
@@ -288,6 +299,9 @@ func sameFile(path string, f FileReport, listed bool, reported time.Time) bool {
 	if !listed {
 		return true
 	}
+	if isZarr(path) {
+		path = filepath.Join(path, ShardFile)
+	}
 	r, err := regular.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false
@@ -326,7 +340,7 @@ func (o stale) remove(s stage) error {
 		if unfit(s.final(name)) != nil {
 			continue
 		}
-		if err := s.remove(s.final(name)); err != nil {
+		if err := s.remove(s.final(name)); err != nil { // a Zarr group is a directory
 			return fmt.Errorf("remove a file of the run before: %w", err)
 		}
 	}

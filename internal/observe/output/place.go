@@ -22,7 +22,8 @@ import (
 )
 
 // Place is where the files of a run are staged until they are complete, and then put in place: output.dir, held by this
-// process (Held) or by another one (internal/observe/farfiles). A file has the name that it will have.
+// process (Held) or by another one (internal/observe/farfiles). A file has the name that it will have. Those of a Zarr
+// group are named with a slash, as in u.zarr/zarr.json, and are put in place as a whole.
 type Place interface {
 	// Create creates a file and reserves size bytes for it.
 	Create(name string, size int64) (File, error)
@@ -59,6 +60,9 @@ type local struct {
 
 // createLocal creates a file and reserves size bytes for it on the file system of dir, which is output.dir.
 func createLocal(dir, path string, size int64, unsynced bool) (File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { // within a Zarr group
+		return nil, err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
@@ -240,13 +244,15 @@ func checkTarget(path string) error {
 	return nil
 }
 
-// unfit returns an error if path exists and is no regular file. The error continues a sentence that begins with the
-// path.
+// unfit returns an error if path exists and is not what a run would replace there: a regular file, or a Zarr group. The
+// error continues a sentence that begins with the path, as in "is no regular file".
 func unfit(path string) error {
 	fi, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil
+	case isZarr(path):
+		return unfitGroup(path)
 	case !fi.Mode().IsRegular():
 		return errors.New("is no regular file")
 	}

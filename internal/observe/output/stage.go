@@ -12,6 +12,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
+	"jacobi/internal/base/durable"
 )
 
 // stage is the directory within output.dir where a run has its files until they are put in place: it is on the same
@@ -30,7 +31,11 @@ type disk struct {
 
 var realDisk = disk{os.Rename, os.RemoveAll}
 
-const stagePrefix = ".jacobi-"
+const (
+	stagePrefix = ".jacobi-"
+	// replacedDir has the Zarr groups that the run replaces, within its stage.
+	replacedDir = "replaced"
+)
 
 // newStage makes the directory of a run.
 func newStage(dir, runID string) (stage, error) {
@@ -59,6 +64,14 @@ func (s stage) put(name string) error {
 	}
 	if err := checkTarget(s.final(name)); err != nil {
 		return err
+	}
+	if isZarr(name) && exists(s.final(name)) { // no rename replaces a directory that is not empty
+		if err := os.MkdirAll(s.path(replacedDir), 0o700); err != nil {
+			return err
+		}
+		if err := s.rename(s.final(name), s.path(replacedDir+"/"+name)); err != nil {
+			return err
+		}
 	}
 	return s.rename(s.path(name), s.final(name))
 }
@@ -109,6 +122,23 @@ func (s stage) size() (files int, bytes int64, err error) {
 	return files, bytes, err
 }
 
+// discard removes the stage. A Zarr group that was to be replaced when the run was killed gets its name back.
+func (s stage) discard() error {
+	entries, err := os.ReadDir(s.path(replacedDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for _, e := range entries {
+		if err == nil && !exists(s.final(e.Name())) {
+			err = errors.Join(s.rename(s.path(replacedDir+"/"+e.Name()), s.final(e.Name())), durable.SyncDir(s.dir))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.remove(s.path(""))
+}
+
 // tidy completes what killed runs of the same user have not put in place, and removes what they have left unfinished.
 // The notes say so. No run holds the directory but that of s.
 func (s stage) tidy() (notes []string, err error) {
@@ -134,7 +164,7 @@ func (s stage) tidy() (notes []string, err error) {
 			}
 			files, bytes = files+n, bytes+b
 		}
-		if err := left.remove(left.path("")); err != nil {
+		if err := left.discard(); err != nil {
 			return nil, err
 		}
 	}
@@ -200,7 +230,7 @@ func (h *Held) TrimSeries(sweeps int) error {
 		if n > sweeps && err == nil {
 			path := h.final(h.out.SeriesFile(n))
 			if err = checkTarget(path); err == nil {
-				err = os.Remove(path)
+				err = os.RemoveAll(path) // a Zarr group is a directory
 			}
 		}
 	}
@@ -214,7 +244,7 @@ func (h *Held) TrimSeries(sweeps int) error {
 func (h *Held) series() (sweeps []int, err error) {
 	entries, err := os.ReadDir(h.dir)
 	for _, e := range entries {
-		if n, ok := h.out.InSeries(e.Name()); ok && e.Type().IsRegular() {
+		if n, ok := h.out.InSeries(e.Name()); ok && (e.Type().IsRegular() || e.IsDir() && isZarr(e.Name())) {
 			sweeps = append(sweeps, n)
 		}
 	}

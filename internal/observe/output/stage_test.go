@@ -69,9 +69,10 @@ func failing(n int, fault func() error) disk {
 	}
 }
 
-// replacing are the outputs of a run that replaces those of another one: it writes no picture.
+// replacing are the outputs of a run that replaces those of another one: it writes no picture, and a group of the same
+// name.
 func replacing(dir string) configs.Output {
-	return configs.Output{Dir: dir, Field: "u.npy", History: "history.csv", Report: "report.json"}
+	return configs.Output{Dir: dir, Field: "u.zarr", History: "history.csv", Report: "report.json"}
 }
 
 // runOnce has a run write o. Every file has the run in it.
@@ -83,17 +84,27 @@ func runOnce(o configs.Output, runID string, d disk) error {
 	h.Replace()
 	h.disk = d
 	report := Report{RunID: runID, Dir: o.Dir}
-	names := []string{"history.csv", "u.npy"}
+	names := []string{"history.csv", "u.zarr"}
 	if o.Picture != "" {
 		names = append(names, o.Picture)
 	}
 	for _, name := range names {
-		f, err := h.Create(name, 0)
-		if err == nil {
-			err = write(f, []byte(runID))
+		parts := map[string][]byte{name: []byte(runID)}
+		if isZarr(name) {
+			s := Shard{NX: 3, NY: 3, DType: "float32", HX: 1, HY: 1, Rows: 3}
+			parts = map[string][]byte{name + "/" + ShardFile: []byte(runID)}
+			for part, data := range s.Group() {
+				parts[name+"/"+part] = data
+			}
 		}
-		if err != nil {
-			return err
+		for part, data := range parts {
+			f, err := h.Create(part, 0)
+			if err == nil {
+				err = write(f, data)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		report.Files = append(report.Files, fileOf(name, []byte(runID)))
 	}
@@ -111,7 +122,7 @@ func runOnce(o configs.Output, runID string, d disk) error {
 func runsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, name := range []string{"history.csv", "u.npy", "field.png", "report.json"} {
+	for _, name := range []string{"history.csv", "u.zarr/" + ShardFile, "field.png", "report.json"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			continue
@@ -131,12 +142,15 @@ func oneRun(t *testing.T, dir, when string) string {
 	t.Helper()
 	found := runsIn(t, dir)
 	run := found["report.json"]
-	want := map[string]string{"history.csv": run, "u.npy": run, "report.json": run}
+	want := map[string]string{"history.csv": run, "u.zarr/" + ShardFile: run, "report.json": run}
 	if run == "first" {
 		want["field.png"] = run
 	}
 	if fmt.Sprint(found) != fmt.Sprint(want) || run == "" {
 		t.Errorf("%s: %v, want %v", when, found, want)
+	}
+	if err := unfit(filepath.Join(dir, "u.zarr")); err != nil {
+		t.Errorf("%s: u.zarr %v", when, err)
 	}
 	if names := files(t, dir); len(names) != len(want) {
 		t.Errorf("%s: %q are left", when, names)
@@ -177,7 +191,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		cmd.Env = append(os.Environ(), envDir+"="+dir, envKill+"="+strconv.Itoa(at))
 		out, err := cmd.CombinedOutput()
 		if err == nil {
-			if oneRun(t, dir, "not killed") != "second" || completed < 6 {
+			if oneRun(t, dir, "not killed") != "second" || completed < 8 {
 				t.Errorf("%d steps", at-1)
 			}
 			return
@@ -192,13 +206,13 @@ func TestKilledAtEachStep(t *testing.T) {
 		}
 		release(t, h)
 		const done = "a run did not put all of its outputs in place; that is done now: "
-		want := done + dir + " has history.csv, u.npy, report.json of run second"
+		want := done + dir + " has history.csv, u.zarr, report.json of run second"
 		switch run := oneRun(t, dir, when); {
 		case run == "second":
 			if completed++; len(notes) > 0 && !slices.Equal(notes, []string{want}) {
 				t.Errorf("%s: %q, want %s", when, notes, want)
 			}
-		case completed > 0 || len(notes) != 1 || !strings.HasPrefix(notes[0], dir+": removed 3 unfinished files ("):
+		case completed > 0 || len(notes) != 1 || !strings.HasPrefix(notes[0], dir+": removed 9 unfinished files ("):
 			t.Errorf("%s: run %s, %q", when, run, notes)
 		}
 	}
@@ -222,7 +236,7 @@ func TestErrorAtEachStep(t *testing.T) {
 				text = strings.ReplaceAll(text, filepath.Join(dir, name), "STAGE")
 			}
 		}
-		if text = strings.ReplaceAll(text, dir, "DIR"); at == 4 {
+		if text = strings.ReplaceAll(text, dir, "DIR"); at == 5 {
 			shown = text
 		}
 		if !errors.Is(err, unix.EIO) {
@@ -237,8 +251,8 @@ func TestErrorAtEachStep(t *testing.T) {
 			t.Errorf("%s: the files of the second run are lost", when)
 		}
 	}
-	want := "put the outputs in place: rename STAGE/u.npy DIR/u.npy: input/output error; DIR has history.csv of " +
-		"run second; the rest (u.npy, report.json) is complete and lies in STAGE. The next run in DIR completes that"
+	want := "put the outputs in place: rename STAGE/u.zarr DIR/u.zarr: input/output error; DIR has history.csv of " +
+		"run second; the rest (u.zarr, report.json) is complete and lies in STAGE. The next run in DIR completes that"
 	if shown != want {
 		t.Errorf("%s\nwant\n%s", shown, want)
 	}
@@ -298,6 +312,32 @@ func TestPlantedLists(t *testing.T) {
 		}
 		for _, mine := range []string{"field.npy", "mine.csv", "notes"} {
 			wantText(t, o.Dir, mine, "mine")
+		}
+	}
+}
+
+// A Zarr group of a series that is replaced when its run is killed gets its name back, unless the new one has it.
+func TestReplacedGroupComesBack(t *testing.T) {
+	for _, placed := range []bool{false, true} {
+		dir := first(t)
+		h := hold(t, replacing(dir))
+		must(t, os.Mkdir(h.path(replacedDir), 0o700))
+		must(t, os.Rename(h.final("u.zarr"), h.path(replacedDir+"/u.zarr")))
+		if placed {
+			must(t, os.CopyFS(h.final("u.zarr"), os.DirFS(h.path(replacedDir+"/u.zarr"))))
+			must(t, os.WriteFile(h.final("u.zarr/"+ShardFile), []byte("second"), 0o600))
+		}
+		must(t, h.lock.Release()) // as at the end of its process
+		next, _, err := Hold(replacing(dir), "next")
+		must(t, err)
+		release(t, next)
+		want := "first"
+		if placed {
+			want = "second"
+		}
+		wantText(t, dir, "u.zarr/"+ShardFile, want)
+		if got := files(t, dir); !slices.Equal(got, []string{"field.png", "history.csv", "report.json", "u.zarr"}) {
+			t.Errorf("%q are left", got)
 		}
 	}
 }

@@ -25,13 +25,16 @@ type fieldFile struct {
 	hx, hy float64     // distances between neighbouring points; 0 if the file does not have them
 }
 
-// openField opens a .npy or a .vti file. The name's ending says which.
+// openField opens a .npy or a .vti file, or a Zarr group of the launcher. The name's ending says which.
 func openField(path string) (*fieldFile, error) {
-	read := readNPY
-	if strings.EqualFold(filepath.Ext(path), output.VTI) {
+	read, file := readNPY, path
+	switch strings.ToLower(filepath.Ext(path)) {
+	case output.VTI:
 		read = readVTI
+	case output.Zarr:
+		read, file = readShard, filepath.Join(path, output.ShardFile)
 	}
-	f, err := regular.Open(path)
+	f, err := regular.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +101,16 @@ func readNPY(f *os.File) (*fieldFile, error) {
 		return nil, fmt.Errorf("shape %s; it must have two dimensions", show.Text(h.Shape))
 	}
 	return s, nil
+}
+
+func readShard(f *os.File) (*fieldFile, error) {
+	shard, data, err := output.ReadShard(f)
+	if err != nil {
+		return nil, err
+	}
+	s := &fieldFile{f: f, data: data, hx: shard.HX, hy: shard.HY}
+	s.mesh, err = shard.Mesh()
+	return s, err
 }
 
 // vtiFile is the XML of a .vti file before its appended data.

@@ -234,7 +234,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"empty": {nil, "no report (.json) and no field (.npy, .vti) of a run: there is no such file; " +
+		"empty": {nil, "no report (.json) and no field (.npy, .vti, .zarr) of a run: there is no such file; " +
 			"it must be output.dir of a finished run"},
 		"damaged field": {map[string]string{"field.npy": "junk"}, "field.npy: not a .npy file; it must be " +
 			"output.dir of"},

@@ -260,7 +260,7 @@ func checkKeys(c configs.Config) error {
 	}
 	for _, f := range c.Output.Files() {
 		if !output.IsStudyName(f.Name) {
-			return fmt.Errorf("%s %q: the runs of one start write no hidden files", f.Key, f.Name)
+			return fmt.Errorf("%s %q: the runs of one start write no Zarr groups and no hidden files", f.Key, f.Name)
 		}
 	}
 	return nil
