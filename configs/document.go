@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -61,9 +63,14 @@ func documentOf(s Start, with func(key string) bool) ([]byte, error) {
 		Contents: s.Contents, Task: s.Task}
 	unset := Default()
 	for _, k := range keys() {
-		if text := k.text(s.Config); with(k.name) && text != k.text(unset) {
-			d.Keys[k.name] = text
+		text := k.text(s.Config)
+		if !with(k.name) || text == k.text(unset) {
+			continue
 		}
+		if !utf8.ValidString(text) { // JSON would change it
+			return nil, fmt.Errorf("%s: its content is not text in UTF-8", k.name)
+		}
+		d.Keys[k.name] = text
 	}
 	return json.Marshal(d)
 }
@@ -101,11 +108,25 @@ func read(data []byte, start Config, of func(key string) bool) (Start, error) {
 }
 
 // Variable returns s as NAME=value for FromLauncher, secrets included. A process passes it to another one this way
-// because secrets on a command line would be visible.
+// because secrets on a command line would be visible. It fails for more than Linux passes in a variable.
 func (s Start) Variable() (string, error) {
 	data, err := documentOf(s, func(string) bool { return true })
-	return EnvJob + "=" + string(data), err
+	if err != nil {
+		return "", err
+	}
+	v := EnvJob + "=" + string(data)
+	if len(v) > maxVariable {
+		longest := slices.MaxFunc(keys(), func(a, b key) int {
+			return cmp.Compare(len(a.text(s.Config)), len(b.text(s.Config)))
+		})
+		return "", fmt.Errorf("the keys of a rank take %d bytes and %d are allowed; the longest is %s", len(v),
+			maxVariable, longest.name)
+	}
+	return v, nil
 }
+
+// maxVariable is the most bytes of NAME=value for a process on Linux, MAX_ARG_STRLEN without the zero at its end.
+const maxVariable = 128<<10 - 1
 
 // FromLauncher returns what Start.Variable has put into env.
 func FromLauncher(env []string) (Start, error) {

@@ -71,6 +71,25 @@ func TestAmend(t *testing.T) {
 	}
 }
 
+// What an environment cannot hold, or JSON would change, is refused before a rank starts.
+func TestVariableThatCannotBePassed(t *testing.T) {
+	long, binary := Default(), Default()
+	long.NATS.CA = strings.Repeat("x", 70<<10)
+	long.Problem.Initial = strings.Repeat("1+", 30<<10) + "1"
+	binary.NATS.SecretFile = "inline:\xff"
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{long, "the keys of a rank take 133258 bytes and 131071 are allowed; the longest is nats.ca"},
+		{binary, "nats.secret_file: its content is not text in UTF-8"},
+	} {
+		if _, err := passed(c.config); err == nil || err.Error() != c.want {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}
+
 // The hash changes with each key on which ranks must agree, and with no other.
 func TestHash(t *testing.T) {
 	free := map[string]bool{
