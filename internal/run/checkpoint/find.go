@@ -114,6 +114,9 @@ func (m *Manifest) CheckProblem(p Problem) error {
 		return errors.New("the checkpoint is of a version of the program with other rules for the edges of areas " +
 			"and for fixed points")
 	}
+	if m.Cycles != p.Cycles {
+		return errors.New("the checkpoint is of a version of the program whose cycles give other bits")
+	}
 	return nil
 }
 

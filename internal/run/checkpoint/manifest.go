@@ -13,7 +13,9 @@ import (
 	"math"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/solver"
+	"jacobi/solver/methods"
 )
 
 // Manifest describes a checkpoint. It is written last, after all parts that it names are complete, and so makes the
@@ -55,6 +57,22 @@ type Problem struct {
 	Contents map[string]string `json:"contents,omitempty"`
 	// Areas is the version of the rules for edges of areas and fixed points; 0 without either, and in earlier versions.
 	Areas int `json:"areas,omitempty"`
+	// Cycles is the version of the arithmetic of multigrid; 0 without it, and in earlier versions.
+	Cycles int `json:"cycles,omitempty"`
+}
+
+// cycles is raised when multigrid's fields change in their bits.
+const cycles = 1
+
+// NewProblem returns the problem of a job, whose files have the given contents. areas is the version of the rules for
+// edges of areas and fixed points.
+func NewProblem(c configs.Config, contents map[string]string, areas int) (Problem, error) {
+	fields, err := configs.FieldKeys(c)
+	p := Problem{Fields: fields, Contents: contents, Areas: areas}
+	if c.Solver.Method == methods.Multigrid {
+		p.Cycles = cycles
+	}
+	return p, err
 }
 
 // Part is one file of a checkpoint. For the norms, Lo is 0 and Hi is their number.

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/configs"
 	"jacobi/solver"
+	"jacobi/solver/methods"
 )
 
 // sample returns a valid manifest.
@@ -141,6 +143,22 @@ func TestCheckProblemNamesTheKeyOrTheFile(t *testing.T) {
 	p.Contents[file] = "2"
 	if err := m.CheckProblem(p); err != nil {
 		t.Error(err)
+	}
+	const other = "the checkpoint is of a version of the program whose cycles give other bits"
+	p.Cycles = 1
+	if err := m.CheckProblem(p); err == nil || err.Error() != other {
+		t.Errorf("%v, want %s", err, other)
+	}
+}
+
+// Multigrid's arithmetic has a version, that of sweeps is the same for good.
+func TestProblemHasTheVersionOfItsCycles(t *testing.T) {
+	for method, want := range map[string]int{methods.Jacobi: 0, methods.Multigrid: 1} {
+		c := configs.Default()
+		c.Solver.Method = method
+		if p, err := NewProblem(c, nil, 3); err != nil || p.Cycles != want || p.Areas != 3 {
+			t.Errorf("%s: cycles %d, areas %d (%v), want %d, 3", method, p.Cycles, p.Areas, err, want)
+		}
 	}
 }
 

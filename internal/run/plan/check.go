@@ -99,7 +99,7 @@ func (p *Plan) checkOutput(create bool) error {
 	return p.checkFiles()
 }
 
-// checkFiles checks the names of the outputs and, where output.dir exists, their sizes.
+// checkFiles checks the names of the outputs and their sizes.
 func (p *Plan) checkFiles() error {
 	o := p.Config.Output
 	if len(o.Names()) == 0 {
@@ -150,8 +150,7 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 // identity returns what must be the same in a run that goes on from a checkpoint. Without contents the problem has
 // faults, which checkProblem reports.
 func (p *Plan) identity() (checkpoint.Problem, error) {
-	fields, err := configs.FieldKeys(p.Config)
-	return checkpoint.Problem{Fields: fields, Contents: p.Contents, Areas: p.problem.EdgeRule()}, err
+	return checkpoint.NewProblem(p.Config, p.Contents, p.problem.EdgeRule())
 }
 
 // Prepare is the launch.Prepare of a machine whose launcher is elsewhere. It checks whether the ranks of spec can run

@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/base/version"
 	"jacobi/internal/compute/problem"
@@ -49,12 +48,11 @@ func (r *wired) load(ctx context.Context) (l *loaded, err error) {
 
 // identity returns what must be the same in a run that goes on from a checkpoint.
 func (r *run) identity(ctx context.Context) (checkpoint.Problem, error) {
-	fields, err := configs.FieldKeys(r.Config)
+	contents, err := r.problem.Contents(ctx)
 	if err != nil {
 		return checkpoint.Problem{}, err
 	}
-	contents, err := r.problem.Contents(ctx)
-	return checkpoint.Problem{Fields: fields, Contents: contents, Areas: r.problem.EdgeRule()}, err
+	return checkpoint.NewProblem(r.Config, contents, r.problem.EdgeRule())
 }
 
 // loadField loads the initial field into the backend, or the field of the checkpoint from which the run goes on. It
