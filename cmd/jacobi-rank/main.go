@@ -296,8 +296,13 @@ func (p *probeFlags) define(f *pflag.FlagSet) {
 // read sets what the flags have the ranks of a scheduler measure, and returns what prints it.
 func (p probeFlags) read(task *configs.Task, origin roster.Origin) (out *probe.Printer, err error) {
 	out = &probe.Printer{Out: os.Stdout, JSON: p.json}
-	if p.parts == "" || origin.By == roster.ByLauncher {
+	switch {
+	case p.parts == "" && (p.json || p.expect != ""):
+		return nil, errors.New("--json and --expect go with --probe")
+	case p.parts == "":
 		return out, nil
+	case origin.By == roster.ByLauncher:
+		return nil, errors.New("--probe is for ranks that a scheduler starts; with a launcher: launcher probe")
 	}
 	task.Probe, err = probe.NewRequest(strings.Split(p.parts, ","))
 	if err == nil && p.expect != "" && origin.Rank == 0 {

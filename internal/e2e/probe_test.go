@@ -77,6 +77,26 @@ func TestProbeWithoutGPU(t *testing.T) {
 	}
 }
 
+// The flags of a probe say so if there is none.
+func TestProbeFlagsOfARank(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		env  []string
+		want string
+	}{
+		{[]string{"--expect", "x"}, nil, "jacobi-rank: --json and --expect go with --probe\n"},
+		{[]string{"--json"}, nil, "jacobi-rank: --json and --expect go with --probe\n"},
+		{[]string{"--probe", "copies"}, []string{"JACOBI_RANK=0", "JACOBI_SIZE=1", "JACOBI_LOCAL_RANK=0",
+			"JACOBI_LOCAL_SIZE=1", "JACOBI_RUN_ID=r", "JACOBI_NATS_URL=nats://127.0.0.1:1"},
+			"--probe is for ranks that a scheduler starts; with a launcher: launcher probe\n"},
+	} {
+		if out := runWith(t, c.env, t.TempDir(), "jacobi-rank", c.args...); out.code != 1 ||
+			!strings.HasSuffix(out.stderr, c.want) {
+			t.Errorf("%v: exit code %d\n%s", c.args, out.code, out.stderr)
+		}
+	}
+}
+
 // A figure below its bound, and a bound of a figure that was not measured, make the probe fail. A rank without a
 // launcher measures, too.
 func TestProbeExpects(t *testing.T) {
