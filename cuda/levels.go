@@ -220,7 +220,10 @@ func (v *Levels) Sum(ctx context.Context) (solver.Sum, error) {
 // Agglomerate implements multigrid.Device.
 func (v *Levels) Agglomerate(ctx context.Context) error {
 	if w := v.weighted; w != nil && w.sets != nil {
-		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail}).end()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		defer v.dev.times.begin(v.stream, solver.Work{Kind: solver.WorkTail, Level: v.layout.Agglomerated}).end()
 		return w.sets.solve(ctx)
 	}
 	return v.cycles(ctx, v.layout.Agglomerated)

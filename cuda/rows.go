@@ -126,11 +126,7 @@ func newUpload(to field, values solver.ValueRows, k solver.Value) upload {
 // that are the same, one travels, and the device copies it.
 func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arrays ...upload) error {
 	width, staging := m.RowBytes(), len(d.staging.Bytes())
-	parts := len(d.staged)
-	slots := staging / parts / width / len(arrays) // rows of each array in a part
-	if slots == 0 {
-		parts, slots = 1, staging/width/len(arrays)
-	}
+	slots := staging / width / len(arrays) // rows of each array
 	if slots == 0 {
 		for _, a := range arrays {
 			if err := d.load(ctx, s, m, a); err != nil {
@@ -139,6 +135,8 @@ func (d *device) load(ctx context.Context, s *driver.Stream, m solver.Mesh, arra
 		}
 		return nil
 	}
+	parts := min(len(d.staged), slots)
+	slots /= parts // in a part
 	var going []*filling
 	defer func() {
 		for _, f := range going {
