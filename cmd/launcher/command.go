@@ -229,7 +229,7 @@ func (o *options) decide(c *configs.Config, given func(key string) bool) error {
 // gpus returns the number of GPUs of this machine on which ranks would sweep; 0 if none can be opened.
 func gpus(backend string) int {
 	node, err := device.Open(device.Options{Backend: backend, Select: device.RoundRobin})
-	if err != nil { // the plan says so
+	if err != nil { // what plans a run says so
 		return 0
 	}
 	defer func() { _ = node.Close() }() // only read

@@ -6,7 +6,7 @@ import "jacobi/solver"
 // slots.
 //
 // Where the longer direction is periodic, the last block is the border: it is a neighbour of the first block, too. All
-// blocks before it are the chain, which has the solution p[i] + Ring[i] x[border], with p that for x[border] = 0.
+// blocks before it are the chain, which has the solution p[i] + ring[i] x[border], with p that for x[border] = 0.
 type Blocking struct {
 	Slots, Blocks int
 	Chain         int // blocks that are not the border

@@ -60,7 +60,7 @@ func (e *elimination) eliminate() error {
 	return e.invert(n)
 }
 
-// fillRing computes Ring, column by column.
+// fillRing computes ring, column by column.
 func (e *elimination) fillRing() {
 	n, m := e.Chain, e.Slots
 	x, b := e.x[:n*m], e.b[:n*m]

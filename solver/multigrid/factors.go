@@ -39,7 +39,7 @@ type Factors struct {
 	Values  []float64 // all of the following, one after the other
 	inverse []float64 // S^-1 by block, row by row; of the border's own equations
 	carry   []float64 // G by block; 0 for the first one
-	// With a border alone: Ring by block of the chain, and the couplings of the border to the last and to the first
+	// With a border alone: ring by block of the chain, and the couplings of the border to the last and to the first
 	// block of the chain.
 	ring, last, first []float64
 	in, out           []float64 // In and Out by block and slot; 0 at points that are not unknowns
@@ -117,8 +117,8 @@ func (f *Factors) Solve(r func(x, y int) float64, set func(x, y int, u float64))
 //	y[0] = b[0]                  y[i] = b[i] + G[i] y[i-1]
 //	p[n-1] = S[n-1]^-1 y[n-1]    p[i] = S[i]^-1 y[i] + G[i+1]^T p[i+1]
 //
-// Without a border x is p. With one, its right-hand side becomes b + Last p[n-1] + First p[0], added in this order, the
-// product of its matrix with that is x there, and then x[i] = p[i] + Ring[i] x[border]. A product of a matrix is a
+// Without a border x is p. With one, its right-hand side becomes b + last p[n-1] + first p[0], added in this order, the
+// product of its matrix with that is x there, and then x[i] = p[i] + ring[i] x[border]. A product of a matrix is a
 // chain of fma in the order of slots, which begins with what it is added to, or with +0.
 func (f *Factors) solve(x, b []float64) {
 	f.solveChain(x, b)

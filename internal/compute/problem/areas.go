@@ -286,8 +286,8 @@ func (p *rows) insulated(iy int, marks []bool) error {
 	return nil
 }
 
-// edgeRule is the version of what this file, cuts.go, thin.go and shares.go work out, and of the faces beside fixed
-// points.
+// edgeRule is the version of what this file, cuts.go, thin.go, shares.go and sides.go work out, and of the faces beside
+// fixed points.
 const edgeRule = 3
 
 // EdgeRule returns the version of the rule by which the edges of areas count, and faces beside fixed points, or 0 for a

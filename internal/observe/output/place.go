@@ -190,8 +190,7 @@ func CheckFree(dir string, create bool) error {
 	return nil
 }
 
-// CheckParent reports whether a directory exists. If it does not, the error says why it cannot be created, as that of
-// os.MkdirAll would.
+// CheckParent reports whether a directory exists. If it does not, the error says why it cannot be created.
 func CheckParent(dir string) (exists bool, err error) {
 	at := existing(dir)
 	if at == dir {

@@ -271,8 +271,8 @@ var passed = []string{
 func environ(sent []string, own configs.NATS) ([]string, error) {
 	for _, v := range sent {
 		if name, _, _ := strings.Cut(v, "="); name != configs.EnvJob && !slices.Contains(passed, name) {
-			return nil, fmt.Errorf("variable %s: an agent accepts only the keys of a run file and %s", name,
-				strings.Join(passed, ", "))
+			return nil, fmt.Errorf("variable %s: an agent takes keys from run files and flags, and of variables only "+
+				"%s", name, strings.Join(passed, ", "))
 		}
 	}
 	return configs.Amend(sent, func(s *configs.Start) {

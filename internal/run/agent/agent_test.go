@@ -158,7 +158,7 @@ func TestAgentRefuses(t *testing.T) {
 	}{
 		{4, "GOGC=1", "start ranks 0-3 on node: they need 4 slots, and 3 of 3 are free: none is taken"},
 		{1, "LD_PRELOAD=/evil.so", "start rank 0 on node: variable LD_PRELOAD: " +
-			"an agent accepts only the keys of a run file and CUDA_DEVICE_MAX_CONNECTIONS, " +
+			"an agent takes keys from run files and flags, and of variables only CUDA_DEVICE_MAX_CONNECTIONS, " +
 			"CUDA_DEVICE_ORDER, CUDA_FORCE_PTX_JIT, " +
 			"CUDA_LAUNCH_BLOCKING, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, " +
 			"CUDA_VISIBLE_DEVICES, GOGC, GOMAXPROCS, GOMEMLIMIT"},
@@ -240,7 +240,7 @@ func TestEnviron(t *testing.T) {
 	} {
 		name, _, _ := strings.Cut(v, "=")
 		_, err := environ([]string{configs.EnvJob + "={}", v}, own)
-		want := "variable " + name + ": an agent accepts only the keys of a run file and "
+		want := "variable " + name + ": an agent takes keys from run files and flags, and of variables only "
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: error %v", v, err)
 		}

@@ -54,8 +54,8 @@ const (
 	directShare = 0.4
 )
 
-// Deepening is what the choice of a deeper halo rests on.
-type Deepening struct {
+// deepening is what the choice of a deeper halo rests on.
+type deepening struct {
 	mesh    solver.Mesh
 	minRows int // of the lowest stripe
 	mode    halo.Mode
@@ -65,7 +65,7 @@ type Deepening struct {
 
 // choose returns preferred, or a deeper halo if the estimated time of a sweep is clearly less. Depths are tried that
 // are preferred.Rows times a power of two. Passes keep their sweeps.
-func (d Deepening) choose(preferred setup.Depth) setup.Depth {
+func (d deepening) choose(preferred setup.Depth) setup.Depth {
 	if i := slices.IndexFunc(d.links, func(l linkTime) bool { return l.Fault != "" }); i >= 0 {
 		preferred.Why = "auto: preferred by the backends; " + d.links[i].Fault
 		return preferred
@@ -91,7 +91,7 @@ func (d Deepening) choose(preferred setup.Depth) setup.Depth {
 }
 
 // slowestCPU returns the least rate of the ranks that sweep on CPUs; 0 if all sweep on GPUs.
-func (d Deepening) slowestCPU() (least float64) {
+func (d deepening) slowestCPU() (least float64) {
 	for _, rate := range d.rates {
 		if rate > 0 && (least == 0 || rate < least) {
 			least = rate
@@ -102,7 +102,7 @@ func (d Deepening) slowestCPU() (least float64) {
 
 // pace returns the time of a sweep besides that of its points, and the points that the slowest rank updates in a
 // second.
-func (d Deepening) pace() (fixed, rate float64) {
+func (d deepening) pace() (fixed, rate float64) {
 	if rate := d.slowestCPU(); rate > 0 {
 		return 0, rate
 	}
@@ -110,7 +110,7 @@ func (d Deepening) pace() (fixed, rate float64) {
 }
 
 // oneSweep estimates the time of a sweep without exchanges.
-func (d Deepening) oneSweep(t setup.Depth) float64 {
+func (d deepening) oneSweep(t setup.Depth) float64 {
 	fixed, rate := d.pace()
 	return fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate
 }
@@ -119,7 +119,7 @@ func (d Deepening) oneSweep(t setup.Depth) float64 {
 // its rows and, on the average of the T sweeps between two exchanges, (T-1)/2 rows beyond each end. Once in T sweeps it
 // waits for an exchange. A GPU does a pass beside it. The threads of a CPU leave no core on which an exchange could go
 // on beside them, so it counts as a whole.
-func (d Deepening) sweepSeconds(t setup.Depth) (seconds float64, slowest linkTime) {
+func (d deepening) sweepSeconds(t setup.Depth) (seconds float64, slowest linkTime) {
 	sweep, share, beside := d.oneSweep(t), 1.0, 0.0 // what an exchange may take without cost
 	if d.slowestCPU() == 0 {
 		beside = float64(t.Sweeps) * sweep
@@ -139,10 +139,10 @@ func (d Deepening) sweepSeconds(t setup.Depth) (seconds float64, slowest linkTim
 
 // alone returns a warning if the ranks of one node without the others would clearly be faster than all together; ""
 // otherwise. Of a node with GPUs, which its ranks may share, one GPU counts.
-func (d Deepening) alone(members []roster.Member, t setup.Depth) string {
+func (d deepening) alone(members []roster.Member, t setup.Depth) string {
 	nodes := map[string]float64{} // points a second, by node
 	host := map[string]string{}
-	fixed, gpu := Deepening{mesh: d.mesh}.pace()
+	fixed, gpu := deepening{mesh: d.mesh}.pace()
 	for i, m := range members {
 		node := m.NodeID()
 		if host[node] = m.Host; d.rates[i] > 0 {

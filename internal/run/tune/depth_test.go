@@ -32,7 +32,7 @@ func TestSweepSeconds(t *testing.T) {
 		{32768, halo.ModeAuto, 16, 6516}, {32768, halo.ModeDirect, 16, 9054},
 	} {
 		mesh := solver.Mesh{NX: c.n, NY: c.n, DType: solver.Float32}
-		d := Deepening{mesh: mesh, minRows: solver.MinRows(mesh.Interior(), 4), mode: c.mode,
+		d := deepening{mesh: mesh, minRows: solver.MinRows(mesh.Interior(), 4), mode: c.mode,
 			links: []linkTime{between(174 * time.Microsecond)}}
 		seconds, _ := d.sweepSeconds(setup.Depth{Rows: c.depth, Sweeps: 16})
 		got := float64(c.n) * float64(c.n) / seconds / 1e9
@@ -65,7 +65,7 @@ func TestChooseDepth(t *testing.T) {
 		{1024, solver.Float32, 2, 1, halo.ModeAuto, time.Second, 256},
 	} {
 		mesh := solver.Mesh{NX: c.n, NY: c.n, DType: c.dtype}
-		d := Deepening{mesh: mesh, minRows: solver.MinRows(mesh.Interior(), c.ranks), mode: c.mode,
+		d := deepening{mesh: mesh, minRows: solver.MinRows(mesh.Interior(), c.ranks), mode: c.mode,
 			links: []linkTime{between(c.trip / 10), between(c.trip)}}
 		got := d.choose(setup.Depth{Rows: c.prefers, Sweeps: c.prefers})
 		want := setup.Depth{Rows: c.want, Sweeps: c.prefers, Why: "auto: " + between(c.trip).String()}
@@ -81,7 +81,7 @@ func TestChooseDepth(t *testing.T) {
 // A link without a measurement leaves the depth that the backends prefer.
 func TestNoMeasurementNoDeeperHalo(t *testing.T) {
 	mesh := solver.Mesh{NX: 2048, NY: 2048, DType: solver.Float32}
-	d := Deepening{mesh: mesh, minRows: 1023, links: []linkTime{between(time.Second),
+	d := deepening{mesh: mesh, minRows: 1023, links: []linkTime{between(time.Second),
 		{From: 1, To: 2, Fault: "rank 2 did not answer rank 1 within 2s"}}}
 	want := setup.Depth{Rows: 16, Sweeps: 16,
 		Why: "auto: preferred by the backends; rank 2 did not answer rank 1 within 2s"}
@@ -109,7 +109,7 @@ func TestChooseDepthOnCPUs(t *testing.T) {
 		{16384, halo.ModeAuto, 5 * ms, []float64{1e11, 1e11}, 128},
 	} {
 		mesh := solver.Mesh{NX: c.n, NY: c.n, DType: solver.Float32}
-		d := Deepening{mesh: mesh, minRows: solver.MinRows(mesh.Interior(), 2), mode: c.mode,
+		d := deepening{mesh: mesh, minRows: solver.MinRows(mesh.Interior(), 2), mode: c.mode,
 			links: []linkTime{between(c.trip)}, rates: c.rates}
 		got := d.choose(setup.Depth{Rows: 16, Sweeps: 16})
 		want := setup.Depth{Rows: c.want, Sweeps: 16,
@@ -145,7 +145,7 @@ func TestOneNodeWouldBeFaster(t *testing.T) {
 				"and with the network about 14.9µs"},
 	} {
 		mesh := solver.Mesh{NX: 2048, NY: 2048, DType: solver.Float32}
-		d := Deepening{mesh: mesh, minRows: 680, links: []linkTime{between(c.trip)}, rates: c.rates}
+		d := deepening{mesh: mesh, minRows: 680, links: []linkTime{between(c.trip)}, rates: c.rates}
 		if got := d.alone(c.nodes, setup.Depth{Rows: 128, Sweeps: 16}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

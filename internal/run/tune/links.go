@@ -52,7 +52,7 @@ func (r Ranks) Depth(ctx context.Context) (setup.Depth, error) {
 		return fail(err)
 	}
 	choose := func(links []linkTime, rates []float64) setup.Depth {
-		d := Deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
+		d := deepening{mesh: mesh, minRows: low, mode: mode, links: links, rates: rates}
 		depth := d.choose(preferred)
 		if text := d.alone(r.Comm.Members(), depth); text != "" {
 			r.Log.Warn(text)
@@ -113,7 +113,7 @@ func linksToMeasure(groups []roster.Group, mode halo.Mode, periodic bool) (pairs
 // measured is what a rank has measured.
 type measured struct {
 	Links []linkTime `json:"links"`
-	Rate  float64    `json:"rate"` // see Deepening.rates
+	Rate  float64    `json:"rate"` // see deepening.rates
 }
 
 // agreeOnDepth measures the links of pairs, all at once, and gives all ranks what rank 0 chooses by all measurements.
