@@ -82,8 +82,10 @@ func CheckMany(c Config) error {
 			faults = append(faults, fmt.Errorf("%s %q: %s", k.name, k.text(c), ofAlone))
 		}
 	}
-	if c.Output.ToStdout() {
-		faults = append(faults, errors.New(`output.history, output.report: "-" is of a run that is alone`))
+	for _, f := range c.Output.Files() {
+		if f.stdout && f.Name == Stdout {
+			faults = append(faults, fmt.Errorf("%s %q: standard output is of a run that is alone", f.Key, f.Name))
+		}
 	}
 	return errors.Join(faults...)
 }

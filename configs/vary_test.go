@@ -76,8 +76,15 @@ trace.from (run 7): the key is of a run that is alone`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want\n%s", err, want)
 	}
-	if err := CheckMany(base.Config()); err != nil {
+	c := base.Config()
+	if err := CheckMany(c); err != nil {
 		t.Error(err)
+	}
+	c.Output.History, c.Output.Report = Stdout, Stdout
+	const sole = `output.history "-": standard output is of a run that is alone
+output.report "-": standard output is of a run that is alone`
+	if err := CheckMany(c); err == nil || err.Error() != sole {
+		t.Errorf("%v, want\n%s", err, sole)
 	}
 }
 
