@@ -82,7 +82,7 @@ func (c *Conn) NewInbox() string { return c.nc.NewInbox() }
 // Subscribe implements pubsub.Conn.
 func (c *Conn) Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Subscription, error) {
 	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
-		if c.seal == nil || c.open(m) == nil {
+		if c.seal == nil || !nobodyListens(m) && c.open(m) == nil {
 			handle(message(m))
 		}
 	})
@@ -91,6 +91,9 @@ func (c *Conn) Subscribe(subject string, handle func(pubsub.Message)) (pubsub.Su
 	}
 	return subscription{sub}, nil
 }
+
+// nobodyListens reports whether the server says by m that a request has no responders. It cannot seal that.
+func nobodyListens(m *nats.Msg) bool { return len(m.Data) == 0 && m.Header.Get("Status") == "503" }
 
 func message(m *nats.Msg) pubsub.Message {
 	return pubsub.Message{Subject: m.Subject, Reply: m.Reply, Data: m.Data}

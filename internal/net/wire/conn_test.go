@@ -143,6 +143,11 @@ func TestOnlyTheRunIsHeard(t *testing.T) {
 		c, _ := join(t, s, foreign.run, foreign.secret)
 		publish(t, c, "jacobi.r1.x", "abort")
 	}
+	// The server's answer that nobody listens is none of a stranger.
+	if err := a.PublishRequest("jacobi.r1.nobody", "jacobi.r1.y", nil); err != nil {
+		t.Fatal(err)
+	}
+	flush(t, a)
 	publish(t, b, "jacobi.r1.x", "more")
 	publish(t, b, "jacobi.r1.y", "last")
 	want(t, got, "more")
