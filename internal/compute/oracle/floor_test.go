@@ -3,6 +3,7 @@ package oracle_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"jacobi/configs"
@@ -45,9 +46,10 @@ func TestFloorOfRounding(t *testing.T) {
 }
 
 // Where a norm at the floor of rounding, or of 0, hides the error that rounding has left, the run names what rounding
-// may leave. What it has left depends on the last bits: it is at most 3 times as much, and seldom less than a twelfth.
+// may leave ("up to about"). What it has left depends on the last bits: at most 3 times as much and at least a tenth,
+// but for one run, which ends 25 times as near.
 func TestErrorBehindTheFloor(t *testing.T) {
-	hidden, high := 0, 0
+	hidden, near := 0, []string{}
 	for _, n := range []int{17, 65} {
 		for _, screening := range []float64{1e-6, 1e-5} {
 			for source, f := range map[string]func(x, y float64) float64{
@@ -71,18 +73,19 @@ func TestErrorBehindTheFloor(t *testing.T) {
 				}
 				hidden++
 				worst, about := off(t, got, n, screening, f), *got.Accuracy.Error
-				if worst > 3*about || !got.Accuracy.Rounding {
-					t.Errorf("%d x %d points, f = %s: error %g, norm %g, %+v", n, n, source, worst, *got.Norm,
-						got.Accuracy)
+				name := fmt.Sprintf("%d x %d points, f = %s, screening %g", n, n, source, screening)
+				if worst > 3*about || worst == 0 || !got.Accuracy.Rounding {
+					t.Errorf("%s: error %g, norm %g, %+v", name, worst, *got.Norm, got.Accuracy)
 				}
-				if about > 12*worst {
-					high++
+				if about > 10*worst {
+					near = append(near, name)
 				}
 			}
 		}
 	}
-	if hidden != 11 || high > 2 {
-		t.Errorf("%d norms hide the error, want 11; %d estimates are more than 12 times the error", hidden, high)
+	want := []string{"65 x 65 points, f = 1+sin(2*pi*x), screening 1e-06"}
+	if hidden != 11 || !slices.Equal(near, want) {
+		t.Errorf("%d norms hide the error, want 11; the error is less than a tenth in %q, want %q", hidden, near, want)
 	}
 }
 
