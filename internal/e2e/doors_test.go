@@ -108,25 +108,24 @@ func TestDoors(t *testing.T) {
 		}
 		documents = append(documents, string(document))
 	}
+	launch := func(t *testing.T, dir string, args ...string) outcome {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		return finish(t, ctx, plain(command(ctx, dir, "launcher", args...)))
+	}
 	for _, door := range []struct {
 		name string
 		all  func(t *testing.T) []said
 	}{
 		{"run", func(t *testing.T) []said {
 			return each(t, sets, func(dir string, keys []string) said {
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				out := finish(t, ctx, plain(command(ctx, dir, "launcher", slices.Concat([]string{"--json"}, small,
-					keys)...)))
+				out := launch(t, dir, slices.Concat([]string{"--json"}, small, keys)...)
 				return ofEvents(t, out)
 			})
 		}},
 		{"dry run", func(t *testing.T) []said {
 			return each(t, sets, func(dir string, keys []string) said {
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				out := finish(t, ctx, plain(command(ctx, dir, "launcher", slices.Concat([]string{"--json", "--dry-run"},
-					small, keys)...)))
+				out := launch(t, dir, slices.Concat([]string{"--json", "--dry-run"}, small, keys)...)
 				s := ofEvents(t, out)
 				if s.code == 0 && s.text == "" { // nothing is said of a run that would begin
 					return said{}
@@ -139,10 +138,7 @@ func TestDoors(t *testing.T) {
 		}},
 		{"doctor", func(t *testing.T) []said {
 			return each(t, sets, func(dir string, keys []string) said {
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				out := finish(t, ctx, plain(command(ctx, dir, "launcher", slices.Concat([]string{"doctor", "--json"},
-					small, keys)...)))
+				out := launch(t, dir, slices.Concat([]string{"doctor", "--json"}, small, keys)...)
 				return ofDiagnosis(t, out)
 			})
 		}},
