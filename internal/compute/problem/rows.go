@@ -110,9 +110,9 @@ func (c *recent[T]) at(iy int, all *sharing[T], work func(iy int, to *T) error) 
 	oldest.used = 0
 	of := all.take(iy)
 	of.once.Do(func() { of.err = work(iy, &of.of) })
-	if of.err != nil {
-		all.give(iy, of)
-		return &of.of, of.err
+	if err := of.err; err != nil {
+		all.give(iy, of) // from here on another row may use it
+		return new(T), err
 	}
 	oldest.iy, oldest.used, oldest.of = iy, c.uses, of
 	return &of.of, nil
