@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 
 	"jacobi/solver"
@@ -47,57 +48,68 @@ const (
 	ofRows     = `{"rows":%[3]d}`
 )
 
-// kinds says what viewers call steps, whether these are of a level of multigrid, and which arguments they have.
-var kinds = map[kind]struct {
-	name  string
-	level bool
-	args  string
-}{
-	kind(solver.StepEdges):        {"edges", false, ofSweeps},
-	kind(solver.StepInterior):     {"interior", false, ofSweeps},
-	kind(solver.StepSums):         {"sums", false, ofSweeps},
-	kind(solver.StepPost):         {"send halos", false, ofExchange},
-	kind(solver.StepWait):         {"wait for halos", false, ofExchange},
-	kind(solver.StepPostNorm):     {"send sums", false, ofPass},
-	kind(solver.StepWaitNorm):     {"wait for norm", false, ofPass},
-	kind(solver.StepSave):         {"copy state", false, ofState},
-	kind(solver.StepSample):       {"sample", false, ofState},
-	kind(solver.StepDown):         {"down", true, ""},
-	kind(solver.StepAgglomerated): {"agglomerated", true, ""},
-	kind(solver.StepUp):           {"up", true, ""},
-	kind(solver.StepHalos):        {"halos", true, ""},
-	kind(solver.StepGather):       {"gather", true, ""},
-	kind(solver.StepNorm):         {"sums", false, ""},
-	kind(solver.StepReduce):       {"norm", false, ofSum},
-	kind(solver.StepCG):           {"conjugate gradients", false, ""},
-	kind(solver.StepCycle):        {"cycle", false, ofCycle},
-	kind(solver.StepAggregate):    {"set up aggregates", false, ""},
-	kindPass:                      {"pass", false, ofSweeps},
-	kindSend:                      {"send", false, ofExchange},
-	kindReceive:                   {"receive", false, ofExchange},
-	kindRoom:                      {"room", false, ofExchange},
-	kindCheckpoint:                {"write checkpoint", false, ofState},
-	PhaseRows:                     {"write rows", false, ""},
-	PhaseResults:                  {"results", false, ""},
-	PhaseHash:                     {"hash", false, ""},
-	PhaseReports:                  {"gather reports", false, ""},
-	PhaseHistory:                  {"history", false, ""},
-	PhasePicture:                  {"picture", false, ""},
-	PhaseField:                    {"field", false, ""},
+// The categories of what the report does not count.
+const (
+	inPass      = "pass"
+	inLink      = "link"
+	inOutput    = "output"
+	onGPU       = "gpu_compute"
+	copiedByGPU = "gpu_copy"
+)
 
-	kindWork + kind(solver.WorkStripe):   {"sweep", false, ofSweeps},
-	kindWork + kind(solver.WorkEdges):    {"sweep edges", false, ofSweeps},
-	kindWork + kind(solver.WorkInterior): {"sweep interior", false, ofSweeps},
-	kindWork + kind(solver.WorkDown):     {"down", true, ""},
-	kindWork + kind(solver.WorkTail):     {"tail", true, ""},
-	kindWork + kind(solver.WorkUp):       {"up", true, ""},
-	kindWork + kind(solver.WorkHandOn):   {"hand rows on", false, ofExchange},
-	kindWork + kind(solver.WorkAwait):    {"await rows", false, ofExchange},
-	kindWork + kind(solver.WorkToPeer):   {"rows to neighbour", false, ofExchange},
-	kindWork + kind(solver.WorkToHost):   {"rows to host", false, ofRows},
-	kindWork + kind(solver.WorkFromHost): {"rows from host", false, ofRows},
-	kindWork + kind(solver.WorkSums):     {"sums to host", false, ofSweeps},
-	kindWork + kind(solver.WorkCG):       {"conjugate gradients", false, ""},
+// kinds says what viewers call steps, whether these are of a level of multigrid, which arguments they have, and to
+// which category they belong: "" is that of the solver's share.
+var kinds = map[kind]struct {
+	name     string
+	level    bool
+	args     string
+	category string
+}{
+	kind(solver.StepEdges):        {"edges", false, ofSweeps, ""},
+	kind(solver.StepInterior):     {"interior", false, ofSweeps, ""},
+	kind(solver.StepSums):         {"sums", false, ofSweeps, ""},
+	kind(solver.StepPost):         {"send halos", false, ofExchange, ""},
+	kind(solver.StepWait):         {"wait for halos", false, ofExchange, ""},
+	kind(solver.StepPostNorm):     {"send sums", false, ofPass, ""},
+	kind(solver.StepWaitNorm):     {"wait for norm", false, ofPass, ""},
+	kind(solver.StepSave):         {"copy state", false, ofState, ""},
+	kind(solver.StepSample):       {"sample", false, ofState, ""},
+	kind(solver.StepDown):         {"down", true, "", ""},
+	kind(solver.StepAgglomerated): {"agglomerated", true, "", ""},
+	kind(solver.StepUp):           {"up", true, "", ""},
+	kind(solver.StepHalos):        {"halos", true, "", ""},
+	kind(solver.StepGather):       {"gather", true, "", ""},
+	kind(solver.StepNorm):         {"sums", false, "", ""},
+	kind(solver.StepReduce):       {"norm", false, ofSum, ""},
+	kind(solver.StepCG):           {"conjugate gradients", false, "", ""},
+	kind(solver.StepCycle):        {"cycle", false, ofCycle, ""},
+	kind(solver.StepAggregate):    {"set up aggregates", false, "", ""},
+	kindPass:                      {"pass", false, ofSweeps, inPass},
+	kindSend:                      {"send", false, ofExchange, inLink},
+	kindReceive:                   {"receive", false, ofExchange, inLink},
+	kindRoom:                      {"room", false, ofExchange, inLink},
+	kindCheckpoint:                {"write checkpoint", false, ofState, "checkpoint"},
+	PhaseRows:                     {"write rows", false, "", inOutput},
+	PhaseResults:                  {"results", false, "", inOutput},
+	PhaseHash:                     {"hash", false, "", inOutput},
+	PhaseReports:                  {"gather reports", false, "", inOutput},
+	PhaseHistory:                  {"history", false, "", inOutput},
+	PhasePicture:                  {"picture", false, "", inOutput},
+	PhaseField:                    {"field", false, "", inOutput},
+
+	kindWork + kind(solver.WorkStripe):   {"sweep", false, ofSweeps, onGPU},
+	kindWork + kind(solver.WorkEdges):    {"sweep edges", false, ofSweeps, onGPU},
+	kindWork + kind(solver.WorkInterior): {"sweep interior", false, ofSweeps, onGPU},
+	kindWork + kind(solver.WorkDown):     {"down", true, "", onGPU},
+	kindWork + kind(solver.WorkTail):     {"tail", true, "", onGPU},
+	kindWork + kind(solver.WorkUp):       {"up", true, "", onGPU},
+	kindWork + kind(solver.WorkHandOn):   {"hand rows on", false, ofExchange, copiedByGPU},
+	kindWork + kind(solver.WorkAwait):    {"await rows", false, ofExchange, "gpu_wait"},
+	kindWork + kind(solver.WorkToPeer):   {"rows to neighbour", false, ofExchange, copiedByGPU},
+	kindWork + kind(solver.WorkToHost):   {"rows to host", false, ofRows, copiedByGPU},
+	kindWork + kind(solver.WorkFromHost): {"rows from host", false, ofRows, copiedByGPU},
+	kindWork + kind(solver.WorkSums):     {"sums to host", false, ofSweeps, copiedByGPU},
+	kindWork + kind(solver.WorkCG):       {"conjugate gradients", false, "", onGPU},
 }
 
 // name returns what viewers call a step of this kind.
@@ -118,38 +130,16 @@ func (r record) appendArgs(b []byte) []byte {
 
 // category returns the part of the report that counts the step, or what else it belongs to.
 func (k kind) category() string {
-	switch {
-	case k >= kindWork:
-		return workCategory(k.work())
-	case k == kindSend || k == kindReceive || k == kindRoom:
-		return "link"
-	case k == kindCheckpoint:
-		return "checkpoint"
-	case k > kindCheckpoint:
-		return "output"
-	}
-	return categories[solver.StepKind(k).Share()]
+	return cmp.Or(kinds[k].category, categories[solver.StepKind(k).Share()])
 }
 
 var categories = map[solver.Share]string{
-	solver.ShareNone:     "pass",
+	solver.ShareNone:     inPass,
 	solver.ShareCompute:  "compute",
 	solver.ShareHaloWait: "halo_wait",
 	solver.ShareNormWait: "norm_wait",
 	solver.ShareSave:     "save",
 	solver.ShareSample:   "sample",
-}
-
-// workCategory returns the category of a device's work.
-func workCategory(k solver.WorkKind) string {
-	switch k {
-	case solver.WorkAwait:
-		return "gpu_wait"
-	case solver.WorkHandOn, solver.WorkToPeer, solver.WorkToHost, solver.WorkFromHost,
-		solver.WorkSums:
-		return "gpu_copy"
-	}
-	return "gpu_compute"
 }
 
 // encloses orders kinds whose steps begin and end together.

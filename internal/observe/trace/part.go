@@ -15,31 +15,30 @@ import (
 
 // Part is what one rank has recorded.
 type Part struct {
-	Passes  int   // or cycles, to be recorded
-	Dropped int   // of these, between the first and the last ones
-	Clock   Clock // of the node; only in the part of the rank that has compared its clock
-	// DeviceError bounds the error of the start times of a GPU's work against those of the host, in nanoseconds.
-	DeviceError int64
-
+	partHead
 	tracks [tracks][]record
 }
 
-// partHeader precedes the records of a Part. All numbers are little-endian.
-type partHeader struct {
-	Passes, Dropped uint64
-	Clock           Clock
-	DeviceError     int64
-	Records         [tracks]uint32
+// partHead precedes, encoded, the numbers of records of the tracks, u32 each, and the records. All numbers are
+// little-endian.
+type partHead struct {
+	Passes  int64 // or cycles, to be recorded
+	Dropped int64 // of these, between the first and the last ones
+	Clock   Clock // of the node; only in the part of the rank that has compared its clock
+	// DeviceError bounds the error of the start times of a GPU's work against those of the host, in nanoseconds.
+	DeviceError int64
 }
 
 // Encode returns p for another rank.
 func (p Part) Encode() ([]byte, error) {
-	h := partHeader{Passes: uint64(p.Passes), Dropped: uint64(p.Dropped), Clock: p.Clock,
-		DeviceError: p.DeviceError}
+	var counts [tracks]uint32
 	for i, t := range p.tracks {
-		h.Records[i] = uint32(len(t))
+		counts[i] = uint32(len(t))
 	}
-	b, err := binary.Append(nil, binary.LittleEndian, h)
+	b, err := binary.Append(nil, binary.LittleEndian, p.partHead)
+	if err == nil {
+		b, err = binary.Append(b, binary.LittleEndian, counts)
+	}
 	for _, t := range p.tracks {
 		if err == nil {
 			b, err = binary.Append(b, binary.LittleEndian, t)
@@ -52,15 +51,17 @@ func (p Part) Encode() ([]byte, error) {
 const maxTime = 1 << 60
 
 // Decode returns the Part that Encode encoded, or an error if b is none.
-func Decode(b []byte) (Part, error) {
-	var h partHeader
+func Decode(b []byte) (p Part, err error) {
+	var counts [tracks]uint32
 	r := bytes.NewReader(b)
-	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
+	if err := binary.Read(r, binary.LittleEndian, &p.partHead); err != nil {
 		return Part{}, fmt.Errorf("header: %w", err)
 	}
-	p := Part{Passes: int(h.Passes), Dropped: int(h.Dropped), Clock: h.Clock, DeviceError: h.DeviceError}
+	if err := binary.Read(r, binary.LittleEndian, &counts); err != nil {
+		return Part{}, fmt.Errorf("header: %w", err)
+	}
 	size := binary.Size(record{})
-	for i, n := range h.Records {
+	for i, n := range counts {
 		if int(n) > r.Len()/size {
 			return Part{}, fmt.Errorf("%d records in %d bytes", n, r.Len())
 		}

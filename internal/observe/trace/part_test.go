@@ -11,8 +11,8 @@ import (
 )
 
 func aPart() Part {
-	p := Part{Passes: 7, Dropped: 3, DeviceError: 12, Clock: Clock{Before: Reading{At: 5, Ahead: -1 << 50, Error: 3},
-		After: Reading{At: 9, Ahead: 8, Error: 2}}}
+	p := Part{partHead: partHead{Passes: 7, Dropped: 3, DeviceError: 12, Clock: Clock{
+		Before: Reading{At: 5, Ahead: -1 << 50, Error: 3}, After: Reading{At: 9, Ahead: 8, Error: 2}}}}
 	p.tracks[trackTop] = []record{{Start: 1 << 40, Took: 5, Number: 1 << 33, Unit: 2, Kind: kindSend}}
 	p.tracks[trackSolver] = []record{{Start: -4, Took: 1, First: 3, Sweeps: 8, Kind: kindPass},
 		{Took: 2, Level: 11, Kind: kind(solver.StepUp)}}

@@ -192,7 +192,7 @@ func (r *Recorder) Now() int64 { return r.clock.at(time.Now()) }
 
 // Part returns what was recorded. The run is over.
 func (r *Recorder) Part(ctx context.Context) (Part, error) {
-	p := Part{Passes: int(r.units), Dropped: r.solver.dropped()}
+	p := Part{partHead: partHead{Passes: int64(r.units), Dropped: int64(r.solver.dropped())}}
 	if r.times != nil {
 		bound, err := r.times.End(ctx)
 		if err != nil {

@@ -56,7 +56,7 @@ func TestRecorderKeepsTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		o               Options
 		want, sent      []uint64
-		passes, dropped int
+		passes, dropped int64
 		beginsWithWait  bool
 	}{
 		"all": {Options{Passes: 10}, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, []uint64{1, 2, 3, 4, 5, 6, 7, 8},

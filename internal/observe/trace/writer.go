@@ -17,13 +17,6 @@ import (
 	"jacobi/solver"
 )
 
-// Process is what a trace says about a rank.
-type Process struct {
-	Rank       int
-	Name       string // with the rank, its host and its device
-	Neighbours [2]int // the neighbours, by side; -1 for none
-}
-
 // Writer writes a trace, rank by rank: an object of the Trace Event Format (JSON), with one event a line. Times are in
 // microseconds since zero, to the nanosecond. displayTimeUnit says so: without it, chrome://tracing rounds them to
 // microseconds, and draws a short slice within the one before it. A rank is a process whose pid is its number plus 1,
@@ -59,22 +52,23 @@ func (w *Writer) event() {
 }
 
 // Rank writes the events of a rank on a node with the given clock. It returns the first error of all writes so far.
-func (w *Writer) Rank(about Process, p Part, c Clock) error {
-	pid := about.Rank + 1
-	w.name(pid, pid*10+trackSolver, "process_name", "name", about.Name)
-	w.name(pid, pid*10+trackSolver, "process_sort_index", "sort_index", about.Rank)
+func (w *Writer) Rank(rank int, about Name, p Part, c Clock) error {
+	pid := rank + 1
+	w.name(pid, pid*10+trackSolver, "process_name", "name", fmt.Sprintf("rank %d on %s: %s", rank, about.Host,
+		about.Device))
+	w.name(pid, pid*10+trackSolver, "process_sort_index", "sort_index", rank)
 	for i, records := range p.tracks {
 		if len(records) == 0 {
 			continue
 		}
 		tid := pid*10 + i
-		w.name(pid, tid, "thread_name", "name", threadName(i, about.Neighbours))
+		w.name(pid, tid, "thread_name", "name", w.threadName(i, rank))
 		w.name(pid, tid, "thread_sort_index", "sort_index", i)
 		slices.SortStableFunc(records, func(a, b record) int {
 			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Took, a.Took),
 				cmp.Compare(a.Kind.encloses(), b.Kind.encloses()))
 		})
-		flows := w.flowsOf(i, about, records)
+		flows := w.flowsOf(i, rank, records)
 		for _, r := range records {
 			start, end := c.there(r.Start)-w.zero, c.there(r.Start+r.Took)-w.zero
 			w.slice(pid, tid, start, end, r)
@@ -84,13 +78,16 @@ func (w *Writer) Rank(about Process, p Part, c Clock) error {
 	return w.err
 }
 
-// threadName returns the name of a track.
-func threadName(track int, beside [2]int) string {
+// above returns the rank above another one. The last rank is above the first, as between periodic sides.
+func (w *Writer) above(rank int) int { return (rank - 1 + w.size) % w.size }
+
+// threadName returns the name of a track of a rank.
+func (w *Writer) threadName(track, rank int) string {
 	switch track {
 	case trackTop:
-		return fmt.Sprintf("link to rank %d (top)", beside[solver.Top])
+		return fmt.Sprintf("link to rank %d (top)", w.above(rank))
 	case trackBottom:
-		return fmt.Sprintf("link to rank %d (bottom)", beside[solver.Bottom])
+		return fmt.Sprintf("link to rank %d (bottom)", (rank+1)%w.size)
 	case trackSaver:
 		return "checkpoints"
 	case trackSolver:
@@ -139,11 +136,11 @@ type flows struct {
 
 // flowsOf returns the flows of a track. All ranks keep the same passes, so that the neighbour has both the send and the
 // receive of an exchange if this rank has.
-func (w *Writer) flowsOf(track int, about Process, records []record) flows {
-	f := flows{edge: about.Rank, side: solver.Bottom}
+func (w *Writer) flowsOf(track, rank int, records []record) flows {
+	f := flows{edge: rank, side: solver.Bottom}
 	switch track {
 	case trackTop:
-		f.side, f.edge = solver.Top, about.Neighbours[solver.Top]
+		f.side, f.edge = solver.Top, w.above(rank)
 	case trackBottom:
 	default:
 		return f
@@ -323,7 +320,7 @@ func (g *Gathering) Write(ctx context.Context, file io.Writer, about About, name
 	if err != nil {
 		return 0, 0, err
 	}
-	about.Begin, about.Passes, about.Dropped = g.at.Format(time.RFC3339Nano), own.Passes, own.Dropped
+	about.Begin, about.Passes, about.Dropped = g.at.Format(time.RFC3339Nano), int(own.Passes), int(own.Dropped)
 	w, of := NewWriter(file, g.zero, len(names)), clockOf(g.comm.Members())
 	nodes := map[int]int{} // index in about.Clocks of the node whose clock a rank has compared
 	for rank, by := range of {
@@ -344,14 +341,14 @@ func (g *Gathering) Write(ctx context.Context, file io.Writer, about About, name
 		}
 		node := &about.Clocks[nodes[by]]
 		node.Ranks = append(node.Ranks, rank)
-		if writeErr := w.Rank(process(rank, names), part, node.Clock); err == nil {
+		if writeErr := w.Rank(rank, names[rank], part, node.Clock); err == nil {
 			err = writeErr
 		}
 	}
 	if err != nil {
-		return own.Passes, own.Dropped, err
+		return about.Passes, about.Dropped, err
 	}
-	return own.Passes, own.Dropped, w.Close(about)
+	return about.Passes, about.Dropped, w.Close(about)
 }
 
 func (g *Gathering) receive(ctx context.Context, rank int) (Part, error) {
@@ -364,10 +361,3 @@ func (g *Gathering) receive(ctx context.Context, rank int) (Part, error) {
 
 // Name says what a rank is.
 type Name struct{ Host, Device string }
-
-// process returns what the trace says about a rank.
-func process(rank int, names []Name) Process {
-	n, size := names[rank], len(names)
-	return Process{Rank: rank, Name: fmt.Sprintf("rank %d on %s: %s", rank, n.Host, n.Device),
-		Neighbours: [2]int{solver.Top: (rank - 1 + size) % size, solver.Bottom: (rank + 1) % size}}
-}

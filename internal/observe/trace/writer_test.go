@@ -33,8 +33,8 @@ func twoRanks(t *testing.T) *bytes.Buffer {
 		{Start: 1002700, Took: 300, Number: 5, Kind: kindSend}, {Start: 1003100, Took: 1, Number: 5, Kind: kindReceive},
 	}
 	far := Clock{Before: Reading{Ahead: 1000000, Error: 10}, After: Reading{Ahead: 1000005, Error: 20}}
-	must(t, w.Rank(Process{0, `rank 0 on "<a>"`, [2]int{1, 1}}, above, Clock{}))
-	must(t, w.Rank(Process{1, "rank 1 on b", [2]int{0, 0}}, below, far))
+	must(t, w.Rank(0, Name{`"<a>"`, "x"}, above, Clock{}))
+	must(t, w.Rank(1, Name{"b", "y"}, below, far))
 	err := w.Close(About{Program: "p", RunID: "id", Begin: "now", Method: "jacobi", Passes: 5, Dropped: 1,
 		Clocks: []NodeClock{{Host: "a", Ranks: []int{0}}, {Host: "b", Ranks: []int{1}, Clock: far}}})
 	must(t, err)
@@ -60,7 +60,7 @@ func TestWriterErrors(t *testing.T) {
 	w := NewWriter(full{}, 0, 1)
 	part := Part{}
 	part.tracks[trackSolver] = make([]record, 20000)
-	if err := w.Rank(Process{}, part, Clock{}); !errors.Is(err, errFull) {
+	if err := w.Rank(0, Name{}, part, Clock{}); !errors.Is(err, errFull) {
 		t.Errorf("Rank: %v", err)
 	}
 	if err := NewWriter(full{}, 0, 1).Close(About{}); !errors.Is(err, errFull) {
