@@ -6,7 +6,6 @@ import (
 	"image/color"
 	"image/png"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,12 +125,12 @@ func TestTitleFits(t *testing.T) {
 	face := faces.title
 	for _, s := range []string{"", "short", strings.Repeat("wide ", 10000), strings.Repeat("i", 300)} {
 		for _, pixels := range []int{0, 10, 300, 1200} {
-			got := face.Fit(s, pixels)
+			got := face.fit(s, pixels)
 			kept := strings.TrimSuffix(got, "…")
-			if !strings.HasPrefix(s, kept) || got != s && kept != "" && face.Width(got) > pixels {
+			if !strings.HasPrefix(s, kept) || got != s && kept != "" && face.width(got) > pixels {
 				t.Fatalf("%d characters in %d pixels: %q", len(s), pixels, got)
 			}
-			if got != s && face.Width(s[:len(kept)+1]+"…") <= pixels {
+			if got != s && face.width(s[:len(kept)+1]+"…") <= pixels {
 				t.Errorf("%d characters in %d pixels: %q, and one more fits", len(s), pixels, got)
 			}
 		}
@@ -171,33 +170,6 @@ func TestPictureSaysHowTheRunEnded(t *testing.T) {
 		if parts := th.captionParts(Caption{Title: "t", Stalled: want}, &colours{}, contours{}); slices.Contains(parts,
 			"stalled") != want {
 			t.Errorf("stalled %v: %q", want, parts)
-		}
-	}
-}
-
-// A picture has the same pixels after it was written.
-func TestWritePNG(t *testing.T) {
-	for _, size := range []image.Point{{1, 1}, {3, 64}, {200, 65}, {70, 191}} {
-		r := rand.New(rand.NewPCG(uint64(size.X), uint64(size.Y)))
-		img := image.NewRGBA(image.Rectangle{Max: size})
-		for i := range img.Pix {
-			switch y := i / img.Stride; {
-			case i%4 == 3:
-				img.Pix[i] = 0xff
-			case y%3 > 0:
-				img.Pix[i] = img.Pix[i-img.Stride]
-			default:
-				img.Pix[i] = uint8(r.Uint32())
-			}
-		}
-		var b bytes.Buffer
-		must(t, writePNG(&b, img))
-		got, err := png.Decode(&b)
-		if err != nil {
-			t.Fatalf("%v: %v", size, err)
-		}
-		if read, ok := got.(*image.RGBA); !ok || !bytes.Equal(read.Pix, img.Pix) || read.Rect != img.Rect {
-			t.Errorf("%v: other pixels", size)
 		}
 	}
 }

@@ -27,9 +27,6 @@ func (a axis) cells(n int) int { return (n + a.points - 1) / a.points }
 // length returns the length in pixels of a side of n points.
 func (a axis) length(n int) int { return int(math.Round(float64(a.cells(n)) * a.pixels)) }
 
-// cell returns the cell, of n, in which the middle of a pixel lies.
-func (a axis) cell(pixel, n int) int { return min(int((float64(pixel)+0.5)/a.pixels), n-1) }
-
 // perPoint returns the pixels from one point to the next.
 func (a axis) perPoint() float64 { return a.pixels / float64(a.points) }
 
