@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func sweepSourceAVX2F32(r *byte)
+// func sweepSourceAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3, MMX+
 TEXT ·sweepSourceAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -46,7 +46,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func pairSourceAVX2F32(r *byte)
+// func pairSourceAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3, MMX+
 TEXT ·pairSourceAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -103,7 +103,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func defectsSourceAVX2F32(r *byte)
+// func defectsSourceAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·defectsSourceAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -142,7 +142,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepPointsAVX2F32(r *byte)
+// func sweepPointsAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·sweepPointsAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -193,7 +193,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func defectPointsAVX2F32(r *byte)
+// func defectPointsAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·defectPointsAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -242,7 +242,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addAVX2F32(r *byte)
+// func addAVX2F32(r *rowArgs)
 // Requires: AVX
 TEXT ·addAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -269,7 +269,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleAVX2F32(r *byte)
+// func scaleAVX2F32(r *rowArgs)
 // Requires: AVX
 TEXT ·scaleAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -295,7 +295,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func addScaledAVX2F32(r *byte)
+// func addScaledAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·addScaledAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -322,7 +322,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func blendAVX2F32(r *byte)
+// func blendAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·blendAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -352,7 +352,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func gatherAVX2F32(r *byte)
+// func gatherAVX2F32(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·gatherAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -410,7 +410,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func betweenAVX2F32(r *byte)
+// func betweenAVX2F32(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·betweenAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -448,7 +448,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func spreadOneAVX2F32(r *byte)
+// func spreadOneAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·spreadOneAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -485,7 +485,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func spreadTwoAVX2F32(r *byte)
+// func spreadTwoAVX2F32(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·spreadTwoAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -531,7 +531,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func collectAVX2F32(r *byte)
+// func collectAVX2F32(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·collectAVX2F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -572,7 +572,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepAVX2F64(r *byte)
+// func sweepAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·sweepAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -614,7 +614,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func pairAVX2F64(r *byte)
+// func pairAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·pairAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -670,7 +670,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func defectsAVX2F64(r *byte)
+// func defectsAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·defectsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -709,7 +709,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepSourceAVX2F64(r *byte)
+// func sweepSourceAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3, MMX+
 TEXT ·sweepSourceAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -751,7 +751,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func pairSourceAVX2F64(r *byte)
+// func pairSourceAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3, MMX+
 TEXT ·pairSourceAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -808,7 +808,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func defectsSourceAVX2F64(r *byte)
+// func defectsSourceAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·defectsSourceAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -847,7 +847,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepPointsAVX2F64(r *byte)
+// func sweepPointsAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·sweepPointsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -884,7 +884,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func defectPointsAVX2F64(r *byte)
+// func defectPointsAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·defectPointsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -919,7 +919,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addAVX2F64(r *byte)
+// func addAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·addAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -947,7 +947,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyAVX2F64(r *byte)
+// func multiplyAVX2F64(r *rowArgs)
 // Requires: AVX
 TEXT ·multiplyAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -974,7 +974,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func squaresAVX2F64(r *byte)
+// func squaresAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·squaresAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1007,7 +1007,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func narrowAVX2F64(r *byte)
+// func narrowAVX2F64(r *rowArgs)
 // Requires: AVX
 TEXT ·narrowAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1034,7 +1034,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func subtractAVX2F64(r *byte)
+// func subtractAVX2F64(r *rowArgs)
 // Requires: AVX
 TEXT ·subtractAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1061,7 +1061,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func productsAVX2F64(r *byte)
+// func productsAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·productsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1097,7 +1097,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func stepAVX2F64(r *byte)
+// func stepAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·stepAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1131,7 +1131,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepKeepPointsAVX2F64(r *byte)
+// func sweepKeepPointsAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3, MMX+
 TEXT ·sweepKeepPointsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1175,7 +1175,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func pointProductsAVX2F64(r *byte)
+// func pointProductsAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·pointProductsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1294,7 +1294,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func timesPOwnAVX2F64(r *byte)
+// func timesPOwnAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·timesPOwnAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1363,7 +1363,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func timesPBesideAVX2F64(r *byte)
+// func timesPBesideAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·timesPBesideAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1432,7 +1432,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func timesPStraightAVX2F64(r *byte)
+// func timesPStraightAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·timesPStraightAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1469,7 +1469,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addAPAVX2F64(r *byte)
+// func addAPAVX2F64(r *rowArgs)
 // Requires: AVX, FMA3
 TEXT ·addAPAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1532,7 +1532,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func splitAVX2F64(r *byte)
+// func splitAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2
 TEXT ·splitAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1557,7 +1557,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func excessAVX2F64(r *byte)
+// func excessAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2
 TEXT ·excessAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1596,7 +1596,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func interpolateAlongAVX2F64(r *byte)
+// func interpolateAlongAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2
 TEXT ·interpolateAlongAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1680,7 +1680,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func interpolateAcrossAVX2F64(r *byte)
+// func interpolateAcrossAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2
 TEXT ·interpolateAcrossAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1754,7 +1754,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func interpolateBothAVX2F64(r *byte)
+// func interpolateBothAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·interpolateBothAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1881,7 +1881,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func residualsAVX2F64(r *byte)
+// func residualsAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2
 TEXT ·residualsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1939,7 +1939,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func rootsAVX2F64(r *byte)
+// func rootsAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2
 TEXT ·rootsAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1965,7 +1965,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func scalingAVX2F64(r *byte)
+// func scalingAVX2F64(r *rowArgs)
 // Requires: AVX, AVX2, FMA3
 TEXT ·scalingAVX2F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX

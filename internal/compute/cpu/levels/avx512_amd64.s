@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func sweepSourceAVX512F32(r *byte)
+// func sweepSourceAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepSourceAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -46,7 +46,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func pairSourceAVX512F32(r *byte)
+// func pairSourceAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·pairSourceAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -103,7 +103,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func defectsSourceAVX512F32(r *byte)
+// func defectsSourceAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·defectsSourceAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -142,7 +142,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepPointsAVX512F32(r *byte)
+// func sweepPointsAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·sweepPointsAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -221,7 +221,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func defectPointsAVX512F32(r *byte)
+// func defectPointsAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·defectPointsAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ    r+0(FP), AX
@@ -298,7 +298,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addAVX512F32(r *byte)
+// func addAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·addAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -325,7 +325,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleAVX512F32(r *byte)
+// func scaleAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·scaleAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -351,7 +351,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func addScaledAVX512F32(r *byte)
+// func addScaledAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·addScaledAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -378,7 +378,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func blendAVX512F32(r *byte)
+// func blendAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·blendAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -408,7 +408,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func gatherAVX512F32(r *byte)
+// func gatherAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·gatherAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -457,7 +457,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func betweenAVX512F32(r *byte)
+// func betweenAVX512F32(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·betweenAVX512F32(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -495,7 +495,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepAVX512F64(r *byte)
+// func sweepAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -537,7 +537,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func pairAVX512F64(r *byte)
+// func pairAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·pairAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -593,7 +593,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func defectsAVX512F64(r *byte)
+// func defectsAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·defectsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -632,7 +632,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepSourceAVX512F64(r *byte)
+// func sweepSourceAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepSourceAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -674,7 +674,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func pairSourceAVX512F64(r *byte)
+// func pairSourceAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·pairSourceAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -731,7 +731,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func defectsSourceAVX512F64(r *byte)
+// func defectsSourceAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·defectsSourceAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -770,7 +770,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepPointsAVX512F64(r *byte)
+// func sweepPointsAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·sweepPointsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -815,7 +815,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func defectPointsAVX512F64(r *byte)
+// func defectPointsAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·defectPointsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ    r+0(FP), AX
@@ -858,7 +858,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addAVX512F64(r *byte)
+// func addAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·addAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -886,7 +886,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyAVX512F64(r *byte)
+// func multiplyAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·multiplyAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -913,7 +913,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func squaresAVX512F64(r *byte)
+// func squaresAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·squaresAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -946,7 +946,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func narrowAVX512F64(r *byte)
+// func narrowAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·narrowAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -973,7 +973,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func subtractAVX512F64(r *byte)
+// func subtractAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·subtractAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1000,7 +1000,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func productsAVX512F64(r *byte)
+// func productsAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·productsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1036,7 +1036,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func stepAVX512F64(r *byte)
+// func stepAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·stepAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1070,7 +1070,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func sweepKeepPointsAVX512F64(r *byte)
+// func sweepKeepPointsAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sweepKeepPointsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
@@ -1122,7 +1122,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func pointProductsAVX512F64(r *byte)
+// func pointProductsAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·pointProductsAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1241,7 +1241,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func timesPOwnAVX512F64(r *byte)
+// func timesPOwnAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·timesPOwnAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1310,7 +1310,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func timesPBesideAVX512F64(r *byte)
+// func timesPBesideAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·timesPBesideAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1379,7 +1379,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func timesPStraightAVX512F64(r *byte)
+// func timesPStraightAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·timesPStraightAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX
@@ -1416,7 +1416,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addAPAVX512F64(r *byte)
+// func addAPAVX512F64(r *rowArgs)
 // Requires: AVX, AVX512F
 TEXT ·addAPAVX512F64(SB), NOSPLIT, $0-8
 	MOVQ r+0(FP), AX

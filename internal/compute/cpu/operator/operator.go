@@ -3,9 +3,10 @@
 package operator
 
 import (
-	"fmt"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 
-	"jacobi/internal/compute/cpu/kernel"
+	"jacobi/internal/compute/cpu/assembly"
 	"jacobi/solver"
 )
 
@@ -21,49 +22,52 @@ const Quarter = 0.25
 //	s = west + east    t = north + south    new = fma(h, fma(q, t - s, s), b)
 //
 // in steps, which a machine places where its registers allow. The order of the operations is fixed, and each one rounds
-// once: see docs/numerics.md. R is a register or several, and M an operand that may lie in memory. Operands are in the
-// order of the assembler's instructions, the result last. Blend and Scale return the register of their result, which is
-// n or that of the addend, and may overwrite both.
-type Operator[M, R any] struct {
-	Add      func(a M, b, to R)       // to = a + b
-	Subtract func(a, b, to R)         // to = b - a
-	Quarter  func(x, to R, tiny bool) // to = Quarter * x; with tiny it is fast for denormal results too
-	Blend    func(s, n R) R           // fma(q, n, s)
-	Scale    func(b M, n R) R         // fma(h, n, b)
+// once: see docs/numerics.md. Operands are in the order of the assembler's instructions, the result last.
+type Operator struct {
+	Add, Subtract func(...operand.Op) // to = a + b, and to = b - a
+	// Quarter sets to = Quarter * x. With tiny it is fast for denormal results too.
+	Quarter func(x, to reg.VecPhysical, tiny bool)
+	Blend   func(s, n reg.VecPhysical)            // n = fma(q, n, s)
+	Scale   func(b operand.Op, n reg.VecPhysical) // n = fma(h, n, b)
+}
+
+// New returns the operator with h and q in registers, without Quarter.
+func New(m *assembly.Machine, h, q reg.VecPhysical) Operator {
+	return Operator{
+		Add: m.Add, Subtract: m.Sub,
+		Blend: func(s, n reg.VecPhysical) { m.FMA213(s, q, n) },
+		Scale: func(b operand.Op, n reg.VecPhysical) { m.FMA213(b, h, n) },
+	}
 }
 
 // Neighbours adds two opposite neighbours: west and east, or north and south.
-func (o Operator[M, R]) Neighbours(a M, b, to R) { o.Add(a, b, to) }
+func (o Operator) Neighbours(a operand.Op, b, to reg.VecPhysical) { o.Add(a, b, to) }
 
 // Sum adds the two sums of neighbours.
-func (o Operator[M, R]) Sum(a M, b, to R) { o.Add(a, b, to) }
+func (o Operator) Sum(a operand.Op, b, to reg.VecPhysical) { o.Add(a, b, to) }
 
 // Average computes the new value from the sum of all four neighbours.
-func (o Operator[M, R]) Average(sum, to R, tiny bool) { o.Quarter(sum, to, tiny) }
+func (o Operator) Average(sum, to reg.VecPhysical, tiny bool) { o.Quarter(sum, to, tiny) }
 
-// General returns the register of the new value by the general operator. n holds t, and is overwritten.
-func (o Operator[M, R]) General(s, n R, b M) R {
+// General makes n, which holds t, the new value by the general operator.
+func (o Operator) General(s, n reg.VecPhysical, b operand.Op) {
 	o.Subtract(s, n, n)
-	return o.Scale(b, o.Blend(s, n))
+	o.Blend(s, n)
+	o.Scale(b, n)
 }
 
-// Terms writes the updates that add products of neighbours and weights to the source, both values of the point: the
+// Terms writes the update that adds products of neighbours and weights to the source, both values of the point: the
 // weighted operator
 //
 //	new = fma(w, west, fma(e, east, fma(n, north, fma(s, south, b))))
-//
-// R and M are as for Operator.
-type Terms[M, R any] struct {
-	Load func(v M) R // the first sum
+type Terms struct {
+	Load func(v operand.Op) reg.VecPhysical // the first sum
 	// Fma and Into return the register of fma(weight, value, sum). Fma may overwrite the sum, Into the value.
-	Fma, Into func(weight M, value, sum R) R
+	Fma, Into func(weight operand.Op, value, sum reg.VecPhysical) reg.VecPhysical
 }
 
-// Update returns the register of the new value of a point by o, whose values are v. The northern value is overwritten.
-func (t Terms[M, R]) Update(o kernel.Operator, v []M, west, east, north, south R) R {
-	if o != kernel.Weighted {
-		panic(fmt.Sprintf("operator %d has no terms", o))
-	}
+// Update returns the register of the new value of a point, whose values are v. The northern value is overwritten.
+func (t Terms) Update(v []operand.Op, west, east, north, south reg.VecPhysical) reg.VecPhysical {
 	sum := t.Load(v[solver.Source])
 	sum = t.Fma(v[solver.South], south, sum)
 	sum = t.Into(v[solver.North], north, sum)

@@ -8,86 +8,52 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"jacobi/internal/compute/cpu/assembly"
 	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/internal/compute/cpu/operator"
-	"jacobi/solver"
 )
 
 // avx2 writes for 16 registers of 32 bytes: three rows of a block are in 0-11, temporaries in 12-13, sums in 14, and in
 // 15 h of the general operator, or the sum of the terms of a point. Other constants are in memory.
 type avx2 struct {
 	*generator
-	t       solver.DType
-	ymm     [16]reg.VecPhysical
 	acc     reg.VecPhysical
 	quarter operand.Mem
 	h       reg.VecPhysical // weights of the general operator
 	q       operand.Mem
 	sum     reg.VecPhysical // of terms
-	add     func(...operand.Op)
-	sub     func(...operand.Op)
-	mul     func(...operand.Op)
-	fma     func(...operand.Op)
-
-	fmaStart func(...operand.Op)
-	fmaBlend func(...operand.Op) // the product has the memory operand
 }
 
-func newAVX2(t solver.DType) machine {
-	m := &avx2{t: t}
-	m.ymm = [16]reg.VecPhysical{
-		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12,
-		reg.Y13, reg.Y14, reg.Y15,
-	}
-	m.acc, m.h, m.sum = m.ymm[14], m.ymm[15], m.ymm[15]
-	return m
+func newAVX2(g *generator) machine {
+	return &avx2{generator: g, acc: g.V[14], h: g.V[15], sum: g.V[15]}
 }
 
-func (m *avx2) use(g *generator) {
-	m.generator = g
-	if m.t == solver.Float32 {
-		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPS, g.VSUBPS, g.VMULPS, g.VFMADD231PS, g.VFMADD213PS
-		m.fmaBlend = g.VFMADD132PS
-	} else {
-		m.add, m.sub, m.mul, m.fma, m.fmaStart = g.VADDPD, g.VSUBPD, g.VMULPD, g.VFMADD231PD, g.VFMADD213PD
-		m.fmaBlend = g.VFMADD132PD
-	}
-}
-
-func (m *avx2) suffix() string   { return fmt.Sprintf("AVX2F%d", 8*m.t.Size()) }
-func (m *avx2) vectorBytes() int { return 32 }
-func (m *avx2) lanes() int       { return 32 / m.t.Size() }
-
-func (m *avx2) line(i int) blockRegs { return blockRegs(m.ymm[i%3*4 : i%3*4+4]) }
+func (m *avx2) line(i int) blockRegs { return blockRegs(m.V[i%3*4 : i%3*4+4]) }
 
 // spread declares a vector whose lanes all hold v.
 func (m *avx2) spread(name string, v operand.Constant) operand.Mem {
-	return m.constant(name, 32/m.t.Size(), v)
+	return m.constant(name, 32/m.Size, v)
 }
 
 // greater sets r = a > b for signed integers: all bits set for true.
 func (m *avx2) greater(a reg.VecPhysical, b operand.Op, r reg.VecPhysical) {
-	if m.t == solver.Float32 {
-		m.VPCMPGTD(b, a, r)
-	} else {
-		m.VPCMPGTQ(b, a, r)
-	}
+	assembly.Of(m.Machine, m.VPCMPGTD, m.VPCMPGTQ)(b, a, r)
 }
 
 func (m *avx2) prologue(v variant, weights reg.Register) {
 	switch v.operator {
 	case kernel.General:
 		m.VMOVUPS(operand.Mem{Base: weights}, m.h)
-		m.q = operand.Mem{Base: weights, Disp: m.vectorBytes()}
+		m.q = operand.Mem{Base: weights, Disp: m.Bytes()}
 	case kernel.Plain:
-		m.quarter = m.spread("quarter", float(m.t.Size(), operator.Quarter))
+		m.quarter = m.spread("quarter", m.float(operator.Quarter))
 	}
 }
 
 func (m *avx2) load(r reg.VecPhysical, p operand.Mem) { m.VMOVUPS(p, r) }
 
 func (m *avx2) loadAcc(acc operand.Mem, restart reg.GPVirtual) {
-	g, t := m.generator, m.ymm[12]
+	g, t := m.generator, m.V[12]
 	keep := g.GP64()
 	g.LEAQ(operand.Mem{Base: restart, Disp: -1}, keep) // all bits set, or none to restart
 	g.VMOVQ(keep, t.AsX())
@@ -101,19 +67,16 @@ func (m *avx2) clearAcc() { m.VXORPS(m.acc, m.acc, m.acc) }
 
 // magnitude returns a mask of all bits except the sign.
 func (m *avx2) magnitude() operand.Mem {
-	if m.t == solver.Float32 {
-		return m.spread("magnitude", operand.U32(1<<31-1))
-	}
-	return m.spread("magnitude", operand.U64(1<<63-1))
+	return m.spread("magnitude", m.integer(1<<(8*m.Size-1)-1))
 }
 
 func (m *avx2) ifTiny(sample operand.Mem, label operand.LabelRef) {
-	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
+	g, t, u := m.generator, m.V[12], m.V[13]
 	g.VMOVUPS(sample, t)
 	g.VANDPS(m.magnitude(), t, t)
-	g.VMOVUPS(m.spread("tiny", float(size, power(tinyExponent[size]))), u)
+	g.VMOVUPS(m.spread("tiny", m.float(power(m.tiny()))), u)
 	m.greater(u, t, u)
-	m.greater(t, m.spread("zero", float(size, 0)), t)
+	m.greater(t, m.spread("zero", m.float(0)), t)
 	g.VPTEST(t, u)
 	g.JNE(label)
 }
@@ -123,58 +86,52 @@ func (m *avx2) quarterOf(x, n reg.VecPhysical, tiny bool) {
 	if tiny {
 		m.scaleTiny(x)
 	} else {
-		m.mul(m.quarter, x, n)
+		m.Mul(m.quarter, x, n)
 	}
 }
 
 // scaleTiny sets x = x * quarter by operations that are fast for every x, as for AVX-512.
 func (m *avx2) scaleTiny(x reg.VecPhysical) {
-	g, t, u, size := m.generator, m.ymm[12], m.ymm[13], m.t.Size()
-	sign := m.spread("sign", bits(size, math.Copysign(0, -1)))
+	g, t, u := m.generator, m.V[12], m.V[13]
+	sign := m.spread("sign", m.integer(m.bits(math.Copysign(0, -1))))
 	g.VANDPS(sign, x, t)
-	g.VORPS(m.spread("small", float(size, 4*smallest(size))), t, u)
-	m.add(x, u, u)
-	m.mul(m.quarter, u, u)
-	g.VORPS(m.spread("smallest", float(size, smallest(size))), t, t)
-	if m.t == solver.Float32 {
-		g.VPSUBD(t, u, u)
-	} else {
-		g.VPSUBQ(t, u, u)
-	}
+	g.VORPS(m.spread("small", m.float(4*m.smallest())), t, u)
+	m.Add(x, u, u)
+	m.Mul(m.quarter, u, u)
+	g.VORPS(m.spread("smallest", m.float(m.smallest())), t, t)
+	assembly.Of(g.Machine, g.VPSUBD, g.VPSUBQ)(t, u, u)
 	g.VANDPS(sign, x, t)
 	g.VORPS(t, u, u)
 	g.VANDPS(m.magnitude(), x, t)
-	m.atLeast(math.Ilogb(4*smallest(size)), t)
+	m.atLeast(math.Ilogb(4*m.smallest()), t)
 	g.VANDPS(t, x, x)
-	m.mul(m.quarter, x, x)
+	m.Mul(m.quarter, x, x)
 	g.VANDNPS(u, t, u)
 	g.VORPS(u, x, x)
 }
 
 // atLeast sets r, which is not negative, to all bits where it is 2^n or more.
 func (m *avx2) atLeast(n int, r reg.VecPhysical) {
-	var below operand.Constant = operand.U32(math.Float32bits(float32(power(n))) - 1)
-	if m.t == solver.Float64 {
-		below = operand.U64(math.Float64bits(power(n)) - 1)
-	}
-	m.greater(r, m.spread(fmt.Sprintf("below%d_", -n), below), r)
+	m.greater(r, m.spread(fmt.Sprintf("below%d_", -n), m.integer(m.bits(power(n))-1)), r)
 }
 
 // subtractTiny sets n = n - c, or 0 where both are so small that the square of the difference is far below the last
 // place of any sum but the difference may be denormal.
 func (m *avx2) subtractTiny(n, c reg.VecPhysical) {
-	t, u := m.ymm[12], m.ymm[13]
+	t, u := m.V[12], m.V[13]
 	m.VORPS(n, c, t)
 	m.VANDPS(m.magnitude(), t, t)
-	m.atLeast(tinyExponent[m.t.Size()], t)
+	m.atLeast(m.tiny(), t)
 	m.VANDPS(t, n, n)
 	m.VANDPS(t, c, u)
-	m.sub(u, n, n)
+	m.Sub(u, n, n)
 }
 
 func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
-	g, t, w := m.generator, m.ymm[12], m.ymm[13]
-	u := m.operator()
+	g, t, w := m.generator, m.V[12], m.V[13]
+	u := operator.New(m.Machine, m.h, nil)
+	u.Quarter = m.quarterOf
+	u.Blend = func(s, n reg.VecPhysical) { m.FMA132(m.q, s, n) } // q is in memory
 	if !v.termed() {
 		for j := range n {
 			u.Neighbours(s[j], n[j], n[j])
@@ -186,12 +143,11 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 		combine = func(sum reg.VecPhysical, j int) { u.General(sum, n[j], mem.values[0][j]) }
 	}
 	// West and east neighbours of vector j: vectors j-1 and j+1, at the ends shifted by a lane.
-	size := m.t.Size()
 	g.VPERM2F128(operand.U8(0x03), mem.carry, c[3], t) // upper half of carry, lower half of c[3]
-	g.VPALIGNR(operand.U8(16-size), t, c[3], t)
+	g.VPALIGNR(operand.U8(16-m.Size), t, c[3], t)
 	g.VMOVUPS(c[3], mem.carry)
 	g.VPERM2F128(operand.U8(0x21), mem.east, c[0], w) // upper half of c[0], lower half of east
-	g.VPALIGNR(operand.U8(size), c[0], w, w)
+	g.VPALIGNR(operand.U8(m.Size), c[0], w, w)
 	if v.termed() {
 		m.terms(n, c, s, t, w, mem, v)
 	} else {
@@ -225,86 +181,62 @@ func (m *avx2) row(n, c, s blockRegs, mem rowMem, v variant) {
 		if v.tiny {
 			m.subtractTiny(n[j], c[j])
 		} else {
-			m.sub(c[j], n[j], n[j])
+			m.Sub(c[j], n[j], n[j])
 		}
 	}
 	// Pairs of squares, from the smallest normal number on: no result is denormal.
-	start := m.spread("smallest", float(size, smallest(size)))
-	m.fmaStart(start, n[0], n[0])
-	m.fmaStart(start, n[2], n[2])
-	m.fma(n[1], n[1], n[0])
-	m.fma(n[3], n[3], n[2])
-	m.add(n[2], n[0], n[0])
-	m.add(n[0], m.acc, m.acc)
+	start := m.spread("smallest", m.float(m.smallest()))
+	m.FMA213(start, n[0], n[0])
+	m.FMA213(start, n[2], n[2])
+	m.FMA231(n[1], n[1], n[0])
+	m.FMA231(n[3], n[3], n[2])
+	m.Add(n[2], n[0], n[0])
+	m.Add(n[0], m.acc, m.acc)
 }
 
 // terms leaves the new values by an operator of terms in n. west and east are the neighbours of the first and of the
 // last vector.
 func (m *avx2) terms(n, c, s blockRegs, west, east reg.VecPhysical, mem rowMem, v variant) {
-	u := operator.Terms[operand.Op, reg.VecPhysical]{
+	u := operator.Terms{
 		Load: func(b operand.Op) reg.VecPhysical {
 			m.VMOVUPS(b, m.sum)
 			return m.sum
 		},
 		Fma: func(weight operand.Op, value, sum reg.VecPhysical) reg.VecPhysical {
-			m.fma(weight, value, sum)
+			m.FMA231(weight, value, sum)
 			return sum
 		},
 		Into: func(weight operand.Op, value, sum reg.VecPhysical) reg.VecPhysical {
-			m.fmaBlend(weight, sum, value)
+			m.FMA132(weight, sum, value)
 			return value
 		},
 	}
 	west4, east4 := [4]reg.VecPhysical{west, c[0], c[1], c[2]}, [4]reg.VecPhysical{c[1], c[2], c[3], east}
 	for j := range n {
-		u.Update(v.operator, mem.vector(j), west4[j], east4[j], n[j], s[j])
-	}
-}
-
-func (m *avx2) operator() operator.Operator[operand.Op, reg.VecPhysical] {
-	return operator.Operator[operand.Op, reg.VecPhysical]{
-		Add:      func(a operand.Op, b, to reg.VecPhysical) { m.add(a, b, to) },
-		Subtract: func(a, b, to reg.VecPhysical) { m.sub(a, b, to) },
-		Quarter:  m.quarterOf,
-		Blend: func(s, n reg.VecPhysical) reg.VecPhysical {
-			m.fmaBlend(m.q, s, n)
-			return n
-		},
-		Scale: func(b operand.Op, n reg.VecPhysical) reg.VecPhysical {
-			m.fmaStart(b, m.h, n)
-			return n
-		},
+		u.Update(mem.vector(j), west4[j], east4[j], n[j], s[j])
 	}
 }
 
 // expand sets each lane of t to all bits where its bit of the mask is set, and clears it elsewhere.
 func (m *avx2) expand(mask operand.Mem, t reg.VecPhysical) {
 	var bit []operand.Constant
-	for lane := range m.lanes() {
-		if m.t == solver.Float32 {
-			bit = append(bit, operand.U32(1<<lane))
-		} else {
-			bit = append(bit, operand.U64(1<<lane))
-		}
+	for lane := range m.Lanes() {
+		bit = append(bit, m.integer(1<<lane))
 	}
 	lanes := m.table("lanes", bit)
 	m.VPBROADCASTB(mask, t)
 	m.VPAND(lanes, t, t)
-	if m.t == solver.Float32 {
-		m.VPCMPEQD(lanes, t, t)
-	} else {
-		m.VPCMPEQQ(lanes, t, t)
-	}
+	assembly.Of(m.Machine, m.VPCMPEQD, m.VPCMPEQQ)(lanes, t, t)
 }
 
 // collect writes the function that adds group sums to the limbs of a Collector.
 func (m *avx2) collect() {
 	var c kernel.Collector
 	g := m.generator
-	g.function("collect", "collect", "collect")
+	g.Begin("collect", "collect", collectSignature)
 	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
-	limb := m.ymm[0:3]
-	bias, good, scale, less := m.ymm[3], m.ymm[4], m.ymm[5], m.ymm[6]
+	limb := m.V[0:3]
+	bias, good, scale, less := m.V[3], m.V[4], m.V[5], m.V[6]
 	g.VBROADCASTSD(g.constant("bias", 1, operand.F64(1<<52)), bias)
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
@@ -319,12 +251,8 @@ func (m *avx2) collect() {
 		inverse[i] = g.constant(fmt.Sprintf("inverse%d", i), 4, operand.F64(power(-48*i)))
 	}
 	g.Label("loop")
-	x, q, t := m.ymm[7], m.ymm[9], m.ymm[10]
-	if m.t == solver.Float32 {
-		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
-	} else {
-		g.VMOVUPD(operand.Mem{Base: acc}, x)
-	}
+	x, q, t := m.V[7], m.V[9], m.V[10]
+	assembly.Of(g.Machine, g.VCVTPS2PD, g.VMOVUPD)(operand.Mem{Base: acc}, x)
 	g.VFMSUB213PD(less, scale, x)         // x*scale - less
 	g.VCMPPD(operand.U8(17), bound, x, t) // x < bound; not so for NaN
 	g.VANDPD(t, good, good)
@@ -336,7 +264,7 @@ func (m *avx2) collect() {
 	}
 	g.VROUNDPD(operand.U8(1), x, q)
 	g.VADDPD(q, limb[0], limb[0])
-	g.ADDQ(operand.Imm(uint64(4*m.t.Size())), acc)
+	g.ADDQ(operand.Imm(uint64(4*m.Size)), acc)
 	g.SUBQ(operand.Imm(4), n)
 	g.JNZ(operand.LabelRef("loop"))
 	g.VMOVMSKPD(good, n.As32())

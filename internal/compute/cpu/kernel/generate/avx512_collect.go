@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
+	"jacobi/internal/compute/cpu/assembly"
 	"jacobi/internal/compute/cpu/kernel"
-	"jacobi/solver"
 )
 
 // collect writes the function that adds group sums to the limbs of a Collector. Adding to a biased limb toward minus
@@ -16,27 +16,23 @@ import (
 func (m *avx512) collect() {
 	var c kernel.Collector
 	g := m.generator
-	g.function("collect", "collect", "collect")
+	g.Begin("collect", "collect", collectSignature)
 	p, acc, n := g.param("c"), g.param("acc"), g.param("n")
-	scale, less, bound := m.zmm[6], m.zmm[7], m.zmm[8]
+	scale, less, bound := m.V[6], m.V[7], m.V[8]
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Scale)), scale)
 	g.VBROADCASTSD(field(p, unsafe.Offsetof(c.Bias)), less)
 	g.VBROADCASTSD(g.constant("bound", 1, operand.F64(kernel.Bound)), bound)
 	var limb, bias [3]reg.VecPhysical
 	for i := range limb {
-		limb[i], bias[i] = m.zmm[i], m.zmm[3+i]
+		limb[i], bias[i] = m.V[i], m.V[3+i]
 		g.VBROADCASTSD(g.constant(fmt.Sprintf("bias%d", i), 1, operand.F64(power(52+48*i))), bias[i])
 		g.VMOVAPD(bias[i], limb[i])
 	}
 	g.KXNORW(reg.K1, reg.K1, reg.K1)
 	g.Label("loop")
-	x := m.zmm[9]
-	if m.t == solver.Float32 {
-		g.VCVTPS2PD(operand.Mem{Base: acc}, x)
-	} else {
-		g.VMOVUPD(operand.Mem{Base: acc}, x)
-	}
-	sum, h := m.zmm[10], m.zmm[11]
+	x := m.V[9]
+	assembly.Of(g.Machine, g.VCVTPS2PD, g.VMOVUPD)(operand.Mem{Base: acc}, x)
+	sum, h := m.V[10], m.V[11]
 	g.VFMSUB213PD(less, scale, x)                      // x*scale - less
 	g.VCMPPD(operand.U8(17), bound, x, reg.K1, reg.K1) // x < bound; not so for NaN
 	for i := 2; i > 0; i-- {
@@ -46,7 +42,7 @@ func (m *avx512) collect() {
 		g.VSUBPD(h, x, x)
 	}
 	g.VADDPD_RD_SAE(x, limb[0], limb[0])
-	g.ADDQ(operand.Imm(uint64(8*m.t.Size())), acc)
+	g.ADDQ(operand.Imm(uint64(8*m.Size)), acc)
 	g.SUBQ(operand.Imm(8), n)
 	g.JNZ(operand.LabelRef("loop"))
 	g.KMOVW(reg.K1, n.As32())

@@ -4,56 +4,60 @@
 package main
 
 import (
-	"flag"
-	"fmt"
-	"os"
-	"strings"
-
-	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 
-	"jacobi/internal/compute/cpu/declare"
-	"jacobi/solver"
+	"jacobi/internal/compute/cpu/assembly"
+	"jacobi/internal/compute/cpu/kernel"
 )
 
-// command returns the command that runs.
-func command() string { return "go run main.go " + strings.Join(os.Args[1:], " ") }
-
 func main() {
-	set := flag.NewFlagSet("generate", flag.ExitOnError)
-	isa := set.String("isa", "avx512", "avx512 or avx2")
-	flags := build.NewFlags(set)
-	_ = set.Parse(os.Args[1:]) // exits on error
-	out := func() string { return set.Lookup("out").Value.String() }
-	machines := map[string]func(solver.DType) machine{"avx512": newAVX512, "avx2": newAVX2}
-	newMachine, ok := machines[*isa]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "generate: isa %q: allowed are avx512 and avx2\n", *isa)
-		os.Exit(2)
-	}
-	signatures, err := parseDeclarations()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-	context := build.NewContext()
-	context.ConstraintExpr("amd64")
-	var tables []declare.Table
-	for _, t := range []solver.DType{solver.Float32, solver.Float64} {
-		m := newMachine(t)
-		g := &generator{Context: context, machine: m, signatures: signatures, tables: map[string]operand.Mem{},
-			declared: table(m.suffix(), m.lanes())}
-		m.use(g)
+	p := assembly.Package{Name: "kernel", Types: []string{"Span", "Collector"}, Result: "Kernel", Table: "kernel",
+		Value: "Kernel{Lanes: %d}"}
+	assembly.Main(p, func(m *assembly.Machine) {
+		g := &generator{Machine: m, tables: map[string]operand.Mem{}}
+		if m.Wide {
+			g.machine = newAVX512(g)
+		} else {
+			g.machine = newAVX2(g)
+		}
 		for _, s := range sweeps {
 			g.sweep(s.name, s.field, s.variant)
 		}
-		m.collect()
-		m.transposes()
-		tables = append(tables, g.declared)
-	}
-	if err := declare.Write(out(), command(), "kernel", tables...); err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-	os.Exit(build.Main(flags.Config(), context))
+		g.collect()
+		g.transposes()
+	})
+}
+
+// The signatures of the functions.
+const (
+	sweepSignature     = "(s *Span)"
+	collectSignature   = "(c *Collector, acc unsafe.Pointer, n int) bool"
+	transposeSignature = "(dst, src unsafe.Pointer, blocks int)"
+)
+
+// sweeps are the functions that sweep, and their fields in kernel.Kernel.
+var sweeps = []struct {
+	name, field string
+	variant
+}{
+	{"sweep", "Sweeps[Plain].Whole.Sweep", variant{}},
+	{"stream", "Sweeps[Plain].Whole.Stream", variant{stream: true}},
+	{"fixed", "Sweeps[Plain].Masked.Sweep", variant{swept: true}},
+	{"streamFixed", "Sweeps[Plain].Masked.Stream", variant{swept: true, stream: true}},
+	{"whole", "Sweeps[General].Whole.Sweep", variant{operator: kernel.General}},
+	{"streamWhole", "Sweeps[General].Whole.Stream", variant{operator: kernel.General, stream: true}},
+	{"general", "Sweeps[General].Masked.Sweep", variant{operator: kernel.General, swept: true}},
+	{"streamGeneral", "Sweeps[General].Masked.Stream", variant{operator: kernel.General, swept: true, stream: true}},
+	{"bare", "Sweeps[Plain].Bare.Sweep", variant{bare: true}},
+	{"streamBare", "Sweeps[Plain].Bare.Stream", variant{bare: true, stream: true}},
+	{"bareWhole", "Sweeps[General].Bare.Sweep", variant{operator: kernel.General, bare: true}},
+	{"streamBareWhole", "Sweeps[General].Bare.Stream", variant{operator: kernel.General, bare: true, stream: true}},
+	{"weighted", "Sweeps[Weighted].Whole.Sweep", variant{operator: kernel.Weighted}},
+	{"streamWeighted", "Sweeps[Weighted].Whole.Stream", variant{operator: kernel.Weighted, stream: true}},
+	{"maskedWeighted", "Sweeps[Weighted].Masked.Sweep", variant{operator: kernel.Weighted, swept: true}},
+	{"streamMaskedWeighted", "Sweeps[Weighted].Masked.Stream",
+		variant{operator: kernel.Weighted, swept: true, stream: true}},
+	{"bareWeighted", "Sweeps[Weighted].Bare.Sweep", variant{operator: kernel.Weighted, bare: true}},
+	{"streamBareWeighted", "Sweeps[Weighted].Bare.Stream",
+		variant{operator: kernel.Weighted, bare: true, stream: true}},
 }

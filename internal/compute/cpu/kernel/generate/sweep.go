@@ -6,12 +6,10 @@ import (
 	"unsafe"
 
 	"github.com/mmcloughlin/avo/attr"
-	"github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/gotypes"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
-	"jacobi/internal/compute/cpu/declare"
+	"jacobi/internal/compute/cpu/assembly"
 	"jacobi/internal/compute/cpu/kernel"
 )
 
@@ -23,10 +21,6 @@ type (
 
 // machine writes the parts that differ between instruction sets and types of value.
 type machine interface {
-	use(g *generator)
-	suffix() string   // of the names of functions
-	vectorBytes() int // of a vector
-	lanes() int       // values in a vector
 	// line returns the registers of one of the three rows that are live at a time: above, current and below.
 	line(i int) blockRegs
 	// prologue loads constants. weights is the address of those of the general operator.
@@ -71,26 +65,16 @@ func (m rowMem) vector(j int) (values []operand.Op) {
 	return values
 }
 
-// tinyExponent is the exponent, by the size of a value in bytes, below which a value counts as tiny. The difference of
-// two values is normal or 0 if at least one of them is not tiny. The biased exponents of tiny values are below a power
-// of two, so the bitwise or of two values is tiny if and only if both are.
-var tinyExponent = map[int]int{4: 32 - 127, 8: 64 - 1023}
+// tiny returns the exponent below which a value counts as tiny. The difference of two values is normal or 0 if at least
+// one of them is not tiny. The biased exponents of tiny values are below a power of two, so the bitwise or of two
+// values is tiny if and only if both are.
+func (g *generator) tiny() int { return assembly.Of(g.Machine, 32-127, 64-1023) }
 
 // generator writes functions for one machine.
 type generator struct {
-	*build.Context
+	*assembly.Machine
 	machine
-	signatures map[string]*gotypes.Signature // by declaration
-	tables     map[string]operand.Mem        // read-only data by name
-	declared   declare.Table
-}
-
-// function begins a function with the signature of a declaration, which is a field of kernel.Kernel.
-func (g *generator) function(name, field, declaration string) {
-	add(&g.declared, name, g.suffix(), field, declaration)
-	g.Function(name + g.suffix())
-	g.Attributes(attr.NOSPLIT)
-	g.Signature(g.signatures[declaration])
+	tables map[string]operand.Mem // read-only data by name
 }
 
 // field returns a field of a Span that s points to.
@@ -119,7 +103,7 @@ func (g *generator) param(name string) reg.GPVirtual {
 func (g *generator) block(base, index reg.Register) blockMem {
 	var m blockMem
 	for j := range m {
-		m[j] = operand.Mem{Base: base, Index: index, Scale: 1, Disp: j * g.vectorBytes()}
+		m[j] = operand.Mem{Base: base, Index: index, Scale: 1, Disp: j * g.Bytes()}
 	}
 	return m
 }
@@ -134,7 +118,7 @@ func (g *generator) block(base, index reg.Register) blockMem {
 // values have the first body alone.
 func (g *generator) sweep(name, to string, v variant) {
 	var span kernel.Span
-	g.function(name, to, "sweep")
+	g.Begin(name, to, sweepSignature)
 	s := g.param("s")
 	p := pass{variant: v, span: s}
 	p.off = g.loadField(s, unsafe.Offsetof(span.Off))
@@ -170,10 +154,10 @@ func (g *generator) sweep(name, to string, v variant) {
 	if !v.bare {
 		g.storeAcc(operand.Mem{Base: p.groups})
 	}
-	g.ADDQ(operand.U32(g.vectorBytes()), p.acc)
-	g.ADDQ(operand.U32(4*g.vectorBytes()), p.off)
+	g.ADDQ(operand.U32(g.Bytes()), p.acc)
+	g.ADDQ(operand.U32(4*g.Bytes()), p.off)
 	if v.swept {
-		g.ADDQ(operand.U8(4*kernel.MaskBytes(g.lanes())), p.sweptOff)
+		g.ADDQ(operand.U8(4*kernel.MaskBytes(g.Lanes())), p.sweptOff)
 	}
 	g.DECQ(blocks)
 	g.JNZ(operand.LabelRef("block"))
@@ -254,15 +238,15 @@ func (g *generator) rows(p pass) reg.Register {
 			g.load(g.line(k + 2)[j], m)
 		}
 		m := rowMem{
-			carry: operand.Mem{Base: carry, Index: row, Scale: uint8(g.vectorBytes() / 8)},
-			east:  operand.Mem{Base: at[(k+1)%unrolled], Index: p.off, Scale: 1, Disp: 4 * g.vectorBytes()},
+			carry: operand.Mem{Base: carry, Index: row, Scale: uint8(g.Bytes() / 8)},
+			east:  operand.Mem{Base: at[(k+1)%unrolled], Index: p.off, Scale: 1, Disp: 4 * g.Bytes()},
 			dst:   g.block(g.loadOfRow(p, row, unsafe.Offsetof(span.Dst)), p.off),
 		}
 		if p.swept {
 			swept := g.loadOfRow(p, row, unsafe.Offsetof(span.Swept))
 			for j := range m.swept {
 				m.swept[j] = operand.Mem{Base: swept, Index: p.sweptOff, Scale: 1,
-					Disp: j * kernel.MaskBytes(g.lanes())}
+					Disp: j * kernel.MaskBytes(g.Lanes())}
 			}
 		}
 		m.values = g.values(p, row)
@@ -313,36 +297,30 @@ func (g *generator) values(p pass, row reg.Register) (values []blockMem) {
 	for k := range n {
 		var block blockMem
 		for j := range block {
-			block[j] = operand.Mem{Base: terms, Disp: (4*k + j) * g.vectorBytes()}
+			block[j] = operand.Mem{Base: terms, Disp: (4*k + j) * g.Bytes()}
 		}
 		values = append(values, block)
 	}
 	return values
 }
 
-// bits returns the bits of v in the type of the given size.
-func bits(size int, v float64) operand.Constant {
-	if size == 4 {
-		return operand.U32(math.Float32bits(float32(v)))
-	}
-	return operand.U64(math.Float64bits(v))
+// bits returns the bits of v in the type.
+func (g *generator) bits(v float64) uint64 {
+	return assembly.Of(g.Machine, uint64(math.Float32bits(float32(v))), math.Float64bits(v))
 }
 
-// float returns v in the type of the given size.
-func float(size int, v float64) operand.Constant {
-	if size == 4 {
-		return operand.F32(v)
-	}
-	return operand.F64(v)
+// integer returns n in as many bits as the type has.
+func (g *generator) integer(n uint64) operand.Constant {
+	return assembly.Of[operand.Constant](g.Machine, operand.U32(n), operand.U64(n))
 }
 
-// smallest returns the smallest normal number of the type of the given size.
-func smallest(size int) float64 {
-	if size == 4 {
-		return power(-126)
-	}
-	return power(-1022)
+// float returns v in the type.
+func (g *generator) float(v float64) operand.Constant {
+	return assembly.Of[operand.Constant](g.Machine, operand.F32(v), operand.F64(v))
 }
+
+// smallest returns the smallest normal number of the type.
+func (g *generator) smallest() float64 { return assembly.Of(g.Machine, power(-126), power(-1022)) }
 
 // power returns 2^n.
 func power(n int) float64 { return math.Ldexp(1, n) }
@@ -376,7 +354,7 @@ func (g *generator) table(name string, values []operand.Constant) operand.Mem {
 	if m, ok := g.tables[name]; ok {
 		return m
 	}
-	m := g.StaticGlobal(fmt.Sprintf("%s%s", name, g.suffix()))
+	m := g.StaticGlobal(fmt.Sprintf("%s%s", name, g.Suffix()))
 	g.DataAttributes(attr.RODATA | attr.NOPTR)
 	for _, v := range values {
 		g.AppendDatum(v)

@@ -16,18 +16,18 @@ func (g *generator) row(i, shift int) operand.Mem {
 func (g *generator) split() {
 	g.function("split")
 	on, between, a := g.pointer(argDst), g.pointer(argDst2), g.pointer(argA)
-	first, second, low, high := g.v[0], g.v[1], g.v[2], g.v[3]
+	first, second, low, high := g.V[0], g.V[1], g.V[2], g.V[3]
 	g.loopOver(func() {}, func() {
 		twice := g.GP64()
 		g.LEAQ(operand.Mem{Base: g.i, Index: g.i, Scale: 1}, twice)
-		g.mov(operand.Mem{Base: a, Index: twice, Scale: 8}, first)
-		g.mov(operand.Mem{Base: a, Index: twice, Scale: 8, Disp: g.bytes}, second)
+		g.Mov(operand.Mem{Base: a, Index: twice, Scale: 8}, first)
+		g.Mov(operand.Mem{Base: a, Index: twice, Scale: 8, Disp: g.Bytes()}, second)
 		g.VUNPCKLPD(second, first, low)
 		g.VUNPCKHPD(second, first, high)
 		g.VPERMPD(operand.U8(0xd8), low, low)
 		g.VPERMPD(operand.U8(0xd8), high, high)
-		g.mov(low, g.at(on, 0))
-		g.mov(high, g.at(between, 0))
+		g.Mov(low, g.at(on, 0))
+		g.Mov(high, g.at(between, 0))
 	})
 }
 
@@ -39,10 +39,10 @@ func (g *generator) split() {
 func (g *generator) timesP(name string, own, diagonals bool) {
 	g.function(name)
 	const west, centre, east, between, p0, p0Between, p1Between, ap = 0, 1, 2, 3, 6, 7, 8, 9
-	sums := g.v[:5]
+	sums := g.V[:5]
 	add := func(sum int, coupling, p operand.Mem, plus bool) {
-		k := g.v[5]
-		g.mov(coupling, k)
+		k := g.V[5]
+		g.Mov(coupling, k)
 		if plus {
 			g.VFMADD231PD(p, k, sums[sum])
 		} else {
@@ -55,7 +55,7 @@ func (g *generator) timesP(name string, own, diagonals bool) {
 	}
 	g.loopOver(func() {}, func() {
 		for _, i := range used {
-			g.mov(g.row(ap+i, 0), sums[i])
+			g.Mov(g.row(ap+i, 0), sums[i])
 		}
 		if diagonals {
 			add(0, g.row(west, 0), g.row(p0Between, -1), false)
@@ -73,7 +73,7 @@ func (g *generator) timesP(name string, own, diagonals bool) {
 			add(4, g.row(between+east, 0), g.row(p0, 1), false)
 		}
 		for _, i := range used {
-			g.mov(sums[i], g.row(ap+i, 0))
+			g.Mov(sums[i], g.row(ap+i, 0))
 		}
 	})
 }
@@ -84,30 +84,30 @@ func (g *generator) timesP(name string, own, diagonals bool) {
 func (g *generator) addAP() {
 	g.function("addAP")
 	const ownOn, ownBetween, nextOn, nextBetween, stencil = 3, 5, 7, 10, 12
-	sums := g.v[:5]
-	p := g.v[5]
+	sums := g.V[:5]
+	p := g.V[5]
 	add := func(sum int, ap operand.Mem) { g.VFMADD231PD(ap, p, sums[sum]) }
 	g.loopOver(func() {}, func() {
 		for i, sum := range sums {
-			g.mov(g.row(stencil+i, 0), sum)
+			g.Mov(g.row(stencil+i, 0), sum)
 		}
-		g.mov(g.row(0, -1), p)
+		g.Mov(g.row(0, -1), p)
 		add(0, g.row(ownBetween+1, -1))
 		add(2, g.row(nextBetween+1, -1))
 		add(4, g.row(nextBetween, -1))
-		g.mov(g.row(1, 0), p)
+		g.Mov(g.row(1, 0), p)
 		add(0, g.row(ownOn, 0))
 		add(2, g.row(nextOn+1, 0))
 		add(4, g.row(nextOn, 0))
 		add(1, g.row(ownOn+1, 0))
 		add(3, g.row(nextOn+2, 0))
-		g.mov(g.row(2, 0), p)
+		g.Mov(g.row(2, 0), p)
 		add(0, g.row(ownBetween, 0))
 		add(2, g.row(nextBetween, 0))
 		add(1, g.row(ownBetween+1, 0))
 		add(3, g.row(nextBetween+1, 0))
 		for i, sum := range sums {
-			g.mov(sum, g.row(stencil+i, 0))
+			g.Mov(sum, g.row(stencil+i, 0))
 		}
 	})
 }

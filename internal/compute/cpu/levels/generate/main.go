@@ -3,36 +3,14 @@
 //	go run ./generate -isa avx512 -pkg levels -out avx512_amd64.s
 package main
 
-import (
-	"flag"
-	"fmt"
-	"os"
-	"strings"
-
-	"github.com/mmcloughlin/avo/build"
-
-	"jacobi/internal/compute/cpu/declare"
-)
-
-// command returns the command that runs.
-func command() string { return "go run main.go " + strings.Join(os.Args[1:], " ") }
+import "jacobi/internal/compute/cpu/assembly"
 
 func main() {
-	set := flag.NewFlagSet("generate", flag.ExitOnError)
-	isa := set.String("isa", "avx512", "avx512 or avx2")
-	flags := build.NewFlags(set)
-	_ = set.Parse(os.Args[1:]) // exits on error
-	out := func() string { return set.Lookup("out").Value.String() }
-	if *isa != "avx512" && *isa != "avx2" {
-		fmt.Fprintf(os.Stderr, "generate: isa %q: allowed are avx512 and avx2\n", *isa)
-		os.Exit(2)
-	}
-	context := build.NewContext()
-	context.ConstraintExpr("amd64")
-	var tables []declare.Table
-	for _, size := range []int{4, 8} {
-		g := newGenerator(context, *isa == "avx512", size)
-		if size == 8 { // coarser levels have a source
+	p := assembly.Package{Name: "levels", Types: []string{"rowArgs"}, Result: "*functions", Table: "functions",
+		Value: "&functions{lanes: %d}"}
+	assembly.Main(p, func(m *assembly.Machine) {
+		g := &generator{Machine: m}
+		if m.Size == 8 { // coarser levels have a source
 			g.sweep("sweep", false)
 			g.pair("pair", false)
 			g.defects("defects", false)
@@ -43,7 +21,7 @@ func main() {
 		g.points("sweepPoints", true, false)
 		g.points("defectPoints", false, false)
 		g.add()
-		if size == 8 {
+		if m.Size == 8 {
 			g.multiply()
 			g.squares()
 			g.narrow()
@@ -56,7 +34,7 @@ func main() {
 			g.timesP("timesPBeside", false, true)
 			g.timesP("timesPStraight", false, false)
 			g.addAP()
-			if !g.wide { // their masks are values; the kernel for AVX-512 calls them, too
+			if !m.Wide { // their masks are values; the kernel for AVX-512 calls them, too
 				g.split()
 				g.excess()
 				g.interpolateAlong()
@@ -72,17 +50,11 @@ func main() {
 			g.blend()
 			g.gather()
 			g.between()
-			if !g.wide { // functions for AVX-512 would not be faster
+			if !m.Wide { // functions for AVX-512 would not be faster
 				g.spread("spreadOne", false)
 				g.spread("spreadTwo", true)
 				g.collect()
 			}
 		}
-		tables = append(tables, g.declared)
-	}
-	if err := declare.Write(out(), command(), "levels", tables...); err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-	os.Exit(build.Main(flags.Config(), context))
+	})
 }

@@ -44,9 +44,9 @@ const (
 
 // sum sets t to the sum of rows, each with a shift: the first two and then each further one.
 func (g *generator) sum(t reg.VecPhysical, rows ...[2]int) {
-	g.mov(g.row(rows[0][0], rows[0][1]), t)
+	g.Mov(g.row(rows[0][0], rows[0][1]), t)
 	for _, r := range rows[1:] {
-		g.plus(g.row(r[0], r[1]), t, t)
+		g.Add(g.row(r[0], r[1]), t, t)
 	}
 }
 
@@ -60,24 +60,14 @@ func (g *generator) magnitude(t, s reg.VecPhysical) {
 func (g *generator) bits(v uint64, t reg.VecPhysical) {
 	r := g.GP64()
 	g.MOVQ(operand.Imm(v), r)
-	g.VMOVQ(r, g.low(t))
-	g.VPBROADCASTQ(g.low(t), t)
-}
-
-// low returns the lowest lanes of one of v.
-func (g *generator) low(t reg.VecPhysical) reg.VecPhysical {
-	for i, v := range g.v[:16] {
-		if v == t {
-			return g.half[i]
-		}
-	}
-	panic("no such register")
+	g.VMOVQ(r, t.AsX())
+	g.VPBROADCASTQ(t.AsX(), t)
 }
 
 // positive sets t to ones in all bits where a row is above 0. It uses s.
 func (g *generator) positive(row, shift int, t, s reg.VecPhysical) {
 	g.zero(s)
-	g.mov(g.row(row, shift), t)
+	g.Mov(g.row(row, shift), t)
 	g.VCMPPD(above, s, t, t)
 }
 
@@ -85,20 +75,20 @@ func (g *generator) positive(row, shift int, t, s reg.VecPhysical) {
 func (g *generator) excess() {
 	g.function("excess")
 	dst := g.pointer(argDst)
-	s, r, t := g.v[0], g.v[1], g.v[2]
+	s, r, t := g.V[0], g.V[1], g.V[2]
 	g.loopOver(func() {}, func() {
 		g.sum(s, [2]int{rowE, -1}, [2]int{rowE, 0})
 		g.sum(r, [2]int{rowNorthS, 0}, [2]int{rowS, 0})
-		g.plus(r, s, s)
+		g.Add(r, s, s)
 		g.sum(r, [2]int{rowNorthSE, -1}, [2]int{rowNorthSW, 1})
 		g.sum(t, [2]int{rowSW, 0}, [2]int{rowSE, 0})
-		g.plus(t, r, r)
-		g.plus(r, s, s)
-		g.mov(g.row(rowC, 0), r)
-		g.minus(s, r, s)
+		g.Add(t, r, r)
+		g.Add(r, s, s)
+		g.Mov(g.row(rowC, 0), r)
+		g.Sub(s, r, s)
 		g.zero(r)
 		g.VMAXPD(r, s, s)
-		g.mov(s, g.at(dst, 0))
+		g.Mov(s, g.at(dst, 0))
 	})
 }
 
@@ -106,14 +96,14 @@ func (g *generator) excess() {
 // be divided by and C is above 0. The excesses are those of the point and of its neighbours before and after. It uses s
 // and r.
 func (g *generator) total(t, valid, a, b, s, r reg.VecPhysical, own, before, after [2]int) {
-	g.mov(g.row(before[0], before[1]), s)
+	g.Mov(g.row(before[0], before[1]), s)
 	g.VMINPD(g.row(after[0], after[1]), s, s)
-	g.mov(g.row(own[0], own[1]), r)
-	g.minus(s, r, s)
+	g.Mov(g.row(own[0], own[1]), r)
+	g.Sub(s, r, s)
 	g.zero(r)
 	g.VMAXPD(r, s, s)
-	g.plus(b, a, t)
-	g.plus(s, t, t)
+	g.Add(b, a, t)
+	g.Add(s, t, t)
 	g.VCMPPD(notEqual, r, t, s)
 	g.positive(rowC, 0, valid, r)
 	g.VANDPD(s, valid, valid)
@@ -133,7 +123,7 @@ func (g *generator) share(v, total, valid reg.VecPhysical, c, shift int, s, r re
 func (g *generator) interpolateAlong() {
 	g.function("interpolateAlong")
 	dst, dst2 := g.pointer(argDst), g.pointer(argDst2)
-	left, right, total, valid, s, r := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4], g.v[5]
+	left, right, total, valid, s, r := g.V[0], g.V[1], g.V[2], g.V[3], g.V[4], g.V[5]
 	g.loopOver(func() {}, func() {
 		g.sum(left, [2]int{rowNorthSE, -1}, [2]int{rowE, -1}, [2]int{rowSW, 0})
 		g.magnitude(left, s)
@@ -147,11 +137,11 @@ func (g *generator) interpolateAlong() {
 		g.positive(rowC, 0, s, r) // 1 on coarse columns
 		g.bits(math.Float64bits(1), r)
 		g.VANDPD(s, r, r)
-		g.mov(g.row(rowBetween, 0), s)
+		g.Mov(g.row(rowBetween, 0), s)
 		g.VANDNPD(r, s, r)
 		g.VORPD(r, left, left)
-		g.mov(left, g.at(dst, 0))
-		g.mov(right, g.at(dst2, 0))
+		g.Mov(left, g.at(dst, 0))
+		g.Mov(right, g.at(dst2, 0))
 	})
 }
 
@@ -160,7 +150,7 @@ func (g *generator) interpolateAlong() {
 func (g *generator) interpolateAcross() {
 	g.function("interpolateAcross")
 	dst := g.pointer(argDst)
-	north, south, total, valid, s, r := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4], g.v[5]
+	north, south, total, valid, s, r := g.V[0], g.V[1], g.V[2], g.V[3], g.V[4], g.V[5]
 	g.loopOver(func() {}, func() {
 		g.sum(north, [2]int{rowNorthSE, -1}, [2]int{rowNorthS, 0}, [2]int{rowNorthSW, 1})
 		g.magnitude(north, s)
@@ -170,11 +160,11 @@ func (g *generator) interpolateAcross() {
 			[2]int{rowSouthExcess, 0})
 		for i, v := range []reg.VecPhysical{north, south} {
 			g.share(v, total, valid, rowNorthC+i, 0, s, r)
-			g.mov(g.row(rowBetween, 0), s)
+			g.Mov(g.row(rowBetween, 0), s)
 			g.VANDNPD(v, s, v)
 		}
-		g.mov(north, g.at(dst, 0))
-		g.mov(south, g.row(rowTo, 0))
+		g.Mov(north, g.at(dst, 0))
+		g.Mov(south, g.row(rowTo, 0))
 	})
 }
 
@@ -183,23 +173,23 @@ func (g *generator) interpolateAcross() {
 func (g *generator) interpolateBoth() {
 	g.function("interpolateBoth")
 	dst, dst2 := g.pointer(argDst), g.pointer(argDst2)
-	v, k, s, r, between := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4]
+	v, k, s, r, between := g.V[0], g.V[1], g.V[2], g.V[3], g.V[4]
 	corner := func(vertical, p int, diagonal [2]int, horizontal, neighbour operand.Mem, c [2]int, to operand.Mem) {
-		g.mov(g.row(vertical, 0), k)
-		g.mov(g.row(diagonal[0], diagonal[1]), v)
+		g.Mov(g.row(vertical, 0), k)
+		g.Mov(g.row(diagonal[0], diagonal[1]), v)
 		g.VFMADD231PD(g.row(p, 0), k, v)
-		g.mov(horizontal, k)
+		g.Mov(horizontal, k)
 		g.VFMADD231PD(neighbour, k, v)
 		g.VDIVPD(g.row(rowC, 0), v, v)
 		g.positive(c[0], c[1], s, r)
 		g.VANDPD(s, v, v)
 		g.positive(rowC, 0, s, r)
 		g.VANDPD(s, v, v)
-		g.mov(g.row(rowBetween, 0), between)
+		g.Mov(g.row(rowBetween, 0), between)
 		g.VANDPD(between, v, v)
 		g.VANDNPD(to, between, k)
 		g.VORPD(k, v, v)
-		g.mov(v, to)
+		g.Mov(v, to)
 	}
 	g.loopOver(func() {}, func() {
 		corner(rowNorthS, rowAbove, [2]int{rowNorthSE, -1}, g.row(rowE, -1), g.at(dst, -1), [2]int{rowNorthC, -1},
@@ -217,14 +207,14 @@ func (g *generator) interpolateBoth() {
 func (g *generator) roots() {
 	g.function("roots")
 	dst := g.pointer(argDst)
-	valid, root, one := g.v[0], g.v[1], g.v[2]
+	valid, root, one := g.V[0], g.V[1], g.V[2]
 	g.loopOver(func() {}, func() {
 		g.positive(rowC, 0, valid, one)
 		g.VSQRTPD(g.row(rowC, 0), root)
 		g.bits(math.Float64bits(1), one)
 		g.VDIVPD(root, one, root)
 		g.VANDPD(valid, root, root)
-		g.mov(root, g.at(dst, 0))
+		g.Mov(root, g.at(dst, 0))
 	})
 }
 
@@ -234,27 +224,27 @@ func (g *generator) scaling() {
 	g.function("scaling")
 	const own, north, south = rowAbove, rowAbove1, rowBelow
 	dst, dst2 := g.pointer(argDst), g.pointer(argDst2)
-	sum, root, k, t, sign, one := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4], g.v[5]
+	sum, root, k, t, sign, one := g.V[0], g.V[1], g.V[2], g.V[3], g.V[4], g.V[5]
 	g.loopOver(func() {}, func() {
 		g.zero(sum)
 		g.bits(1<<63-1, sign)
-		g.mov(g.row(own, 0), root)
+		g.Mov(g.row(own, 0), root)
 		for _, c := range []struct{ row, shift, neighbour, at int }{{rowE, -1, own, -1}, {rowE, 0, own, 1},
 			{rowNorthS, 0, north, 0}, {rowS, 0, south, 0}, {rowNorthSE, -1, north, -1}, {rowNorthSW, 1, north, 1},
 			{rowSW, 0, south, -1}, {rowSE, 0, south, 1}} {
-			g.times(g.row(c.neighbour, c.at), root, t)
+			g.Mul(g.row(c.neighbour, c.at), root, t)
 			g.VANDPD(g.row(c.row, c.shift), sign, k)
 			g.VFMADD231PD(t, k, sum)
 		}
 		g.bits(math.Float64bits(1), one)
 		g.VMAXPD(one, sum, sum)
-		g.times(g.row(rowC, 0), sum, sum)
+		g.Mul(g.row(rowC, 0), sum, sum)
 		g.VSQRTPD(sum, sum)
 		g.positive(rowC, 0, k, t)
 		g.VDIVPD(sum, one, t)
 		g.VANDPD(k, t, t)
-		g.mov(t, g.at(dst, 0))
+		g.Mov(t, g.at(dst, 0))
 		g.VANDPD(k, sum, sum)
-		g.mov(sum, g.at(dst2, 0))
+		g.Mov(sum, g.at(dst2, 0))
 	})
 }

@@ -8,18 +8,18 @@ import (
 func (g *generator) add() {
 	g.function("add")
 	dst, a, e := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
-	if g.size == 8 {
-		g.constant(argX, g.v[0])
+	if g.Size == 8 {
+		g.constant(argX, g.V[0])
 	}
 	g.loop(func() {
-		if g.size == 4 {
-			g.mov(g.at(a, 0), g.v[1])
-			g.plus(g.at(e, 0), g.v[1], g.v[1])
+		if g.Size == 4 {
+			g.Mov(g.at(a, 0), g.V[1])
+			g.Add(g.at(e, 0), g.V[1], g.V[1])
 		} else {
-			g.VCVTPS2PD(g.sized(e, 0, 4), g.v[1])
-			g.fma(g.at(a, 0), g.v[0], g.v[1])
+			g.VCVTPS2PD(g.sized(e, 0, 4), g.V[1])
+			g.FMA213(g.at(a, 0), g.V[0], g.V[1])
 		}
-		g.mov(g.v[1], g.at(dst, 0))
+		g.Mov(g.V[1], g.at(dst, 0))
 	})
 }
 
@@ -27,15 +27,17 @@ func (g *generator) add() {
 func (g *generator) narrow() {
 	g.function("narrow")
 	dst, a := g.pointer(argDst), g.pointer(argA)
-	g.constant(argX, g.v[0])
+	g.constant(argX, g.V[0])
 	g.loop(func() {
-		g.times(g.at(a, 0), g.v[0], g.v[1])
-		if g.wide {
-			g.VCVTPD2PS(g.v[1], g.half[1])
+		g.Mul(g.at(a, 0), g.V[0], g.V[1])
+		var half operand.Op = g.V[1].AsX()
+		if g.Wide {
+			half = g.V[1].AsY()
+			g.VCVTPD2PS(g.V[1], half)
 		} else {
-			g.VCVTPD2PSY(g.v[1], g.half[1])
+			g.VCVTPD2PSY(g.V[1], half)
 		}
-		g.VMOVUPS(g.half[1], g.sized(dst, 0, 4))
+		g.VMOVUPS(half, g.sized(dst, 0, 4))
 	})
 }
 
@@ -44,23 +46,23 @@ func (g *generator) narrow() {
 func (g *generator) squares() {
 	g.function("squares")
 	dst, a := g.pointer(argDst), g.pointer(argA)
-	least, d, even, odd := g.v[0], g.v[1], g.v[2], g.v[3]
+	least, d, even, odd := g.V[0], g.V[1], g.V[2], g.V[3]
 	g.constant(argX, least)
 	g.loop(func() {
-		g.mov(g.at(a, 0), d)
-		if g.wide {
+		g.Mov(g.at(a, 0), d)
+		if g.Wide {
 			g.VPERMILPD(operand.U8(0), d, even)
 			g.VPERMILPD(operand.U8(0xff), d, odd)
 		} else {
 			g.VPERMILPD(operand.U8(0), d, even)
 			g.VPERMILPD(operand.U8(0xf), d, odd)
 		}
-		g.fma(least, even, even)
+		g.FMA213(least, even, even)
 		g.VFMADD231PD(odd, odd, even)
 		g.VPERMPD(operand.U8(0x4e), even, odd) // the other pair of the group
-		g.plus(odd, even, even)
-		g.plus(g.at(dst, 0), even, even)
-		g.mov(even, g.at(dst, 0))
+		g.Add(odd, even, even)
+		g.Add(g.at(dst, 0), even, even)
+		g.Mov(even, g.at(dst, 0))
 	})
 }
 
@@ -69,24 +71,24 @@ func (g *generator) squares() {
 func (g *generator) products() {
 	g.function("products")
 	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
-	v, w, even, odd, left, right := g.v[0], g.v[1], g.v[2], g.v[3], g.v[4], g.v[5]
+	v, w, even, odd, left, right := g.V[0], g.V[1], g.V[2], g.V[3], g.V[4], g.V[5]
 	first, second := operand.U8(0), operand.U8(0xf)
-	if g.wide {
+	if g.Wide {
 		second = operand.U8(0xff)
 	}
 	g.loop(func() {
-		g.mov(g.at(a, 0), v)
-		g.mov(g.at(b, 0), w)
+		g.Mov(g.at(a, 0), v)
+		g.Mov(g.at(b, 0), w)
 		g.VPERMILPD(first, v, even)
 		g.VPERMILPD(first, w, left)
 		g.VPERMILPD(second, v, odd)
 		g.VPERMILPD(second, w, right)
-		g.times(left, even, even)
+		g.Mul(left, even, even)
 		g.VFMADD231PD(right, odd, even)
 		g.VPERMPD(operand.U8(0x4e), even, odd) // the other pair of the group
-		g.plus(odd, even, even)
-		g.plus(g.at(dst, 0), even, even)
-		g.mov(even, g.at(dst, 0))
+		g.Add(odd, even, even)
+		g.Add(g.at(dst, 0), even, even)
+		g.Mov(even, g.at(dst, 0))
 	})
 }
 
@@ -95,9 +97,9 @@ func (g *generator) subtract() {
 	g.function("subtract")
 	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
 	g.loop(func() {
-		g.mov(g.at(a, 0), g.v[0])
-		g.minus(g.at(b, 0), g.v[0], g.v[0])
-		g.mov(g.v[0], g.at(dst, 0))
+		g.Mov(g.at(a, 0), g.V[0])
+		g.Sub(g.at(b, 0), g.V[0], g.V[0])
+		g.Mov(g.V[0], g.at(dst, 0))
 	})
 }
 
@@ -106,17 +108,17 @@ func (g *generator) subtract() {
 func (g *generator) step() {
 	g.function("step")
 	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
-	g.constant(argX, g.v[0])
-	g.constant(argY, g.v[1])
+	g.constant(argX, g.V[0])
+	g.constant(argY, g.V[1])
 	g.loop(func() {
-		g.mov(g.at(b, 0), g.v[2])
-		g.mov(g.at(dst, 0), g.v[3])
-		g.minus(g.v[2], g.v[3], g.v[3])
-		g.times(g.at(a, 0), g.v[1], g.v[4])
-		g.fma(g.v[4], g.v[0], g.v[3])
-		g.mov(g.v[3], g.at(a, 0))
-		g.plus(g.v[2], g.v[3], g.v[3])
-		g.mov(g.v[3], g.at(dst, 0))
+		g.Mov(g.at(b, 0), g.V[2])
+		g.Mov(g.at(dst, 0), g.V[3])
+		g.Sub(g.V[2], g.V[3], g.V[3])
+		g.Mul(g.at(a, 0), g.V[1], g.V[4])
+		g.FMA213(g.V[4], g.V[0], g.V[3])
+		g.Mov(g.V[3], g.at(a, 0))
+		g.Add(g.V[2], g.V[3], g.V[3])
+		g.Mov(g.V[3], g.at(dst, 0))
 	})
 }
 
@@ -124,10 +126,10 @@ func (g *generator) step() {
 func (g *generator) scale() {
 	g.function("scale")
 	dst, a := g.pointer(argDst), g.pointer(argA)
-	g.constant(argX, g.v[0])
+	g.constant(argX, g.V[0])
 	g.loop(func() {
-		g.times(g.at(a, 0), g.v[0], g.v[1])
-		g.mov(g.v[1], g.at(dst, 0))
+		g.Mul(g.at(a, 0), g.V[0], g.V[1])
+		g.Mov(g.V[1], g.at(dst, 0))
 	})
 }
 
@@ -135,10 +137,10 @@ func (g *generator) scale() {
 func (g *generator) addScaled() {
 	g.function("addScaled")
 	dst, a := g.pointer(argDst), g.pointer(argA)
-	g.constant(argX, g.v[0])
+	g.constant(argX, g.V[0])
 	g.loop(func() {
-		g.mov(g.at(a, 0), g.v[1])
-		g.fma(g.at(dst, 0), g.v[0], g.v[1])
-		g.mov(g.v[1], g.at(dst, 0))
+		g.Mov(g.at(a, 0), g.V[1])
+		g.FMA213(g.at(dst, 0), g.V[0], g.V[1])
+		g.Mov(g.V[1], g.at(dst, 0))
 	})
 }

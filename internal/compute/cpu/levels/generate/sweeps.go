@@ -16,10 +16,10 @@ func (g *generator) sweep(name string, source bool) {
 	g.coefficients(source, &r)
 	g.loop(func() {
 		g.PREFETCHT1(g.at(ahead, 0))
-		c := g.v[4]
-		g.mov(g.at(north, 0), g.v[6])
-		g.mov(g.at(r.u, 0), c)
-		g.update(&r, c, g.v[6], g.at(south, 0))
+		c := g.V[4]
+		g.Mov(g.at(north, 0), g.V[6])
+		g.Mov(g.at(r.u, 0), c)
+		g.update(&r, c, g.V[6], g.at(south, 0))
 	})
 }
 
@@ -38,11 +38,11 @@ func (g *generator) pair(name string, source bool) {
 	g.loop(func() {
 		g.PREFETCHT1(g.at(ahead, 0))
 		g.PREFETCHT1(g.at(ahead2, 0))
-		c, d := g.v[4], g.v[5]
-		g.mov(g.at(north, 0), g.v[6])
-		g.mov(g.at(upper.u, 0), c)
-		g.mov(g.at(lower.u, 0), d)
-		g.update(&upper, c, g.v[6], d)
+		c, d := g.V[4], g.V[5]
+		g.Mov(g.at(north, 0), g.V[6])
+		g.Mov(g.at(upper.u, 0), c)
+		g.Mov(g.at(lower.u, 0), d)
+		g.update(&upper, c, g.V[6], d)
 		g.update(&lower, d, c, g.at(south, 0))
 	})
 }
@@ -54,10 +54,10 @@ func (g *generator) defects(name string, source bool) {
 	north, south := g.pointer(argB), g.pointer(argC)
 	g.coefficients(source, &r)
 	g.loop(func() {
-		g.mov(g.at(north, 0), g.v[6])
-		g.mov(g.at(r.u, 0), g.v[4])
-		g.defect(&r, g.v[4], g.v[6], g.at(south, 0), g.v[7])
-		g.mov(g.v[7], g.at(r.dst, 0))
+		g.Mov(g.at(north, 0), g.V[6])
+		g.Mov(g.at(r.u, 0), g.V[4])
+		g.defect(&r, g.V[4], g.V[6], g.at(south, 0), g.V[7])
+		g.Mov(g.V[7], g.at(r.dst, 0))
 	})
 }
 
@@ -67,48 +67,33 @@ type row struct{ u, b, dst reg.GPVirtual }
 // coefficients loads h, q and w into v[0], v[1] and v[2], and the source of r, or else 0 into v[3].
 func (g *generator) coefficients(source bool, r *row) {
 	for k, arg := range []int{argX, argY, argZ} {
-		g.constant(arg, g.v[k])
+		g.constant(arg, g.V[k])
 	}
 	if source {
 		r.b = g.pointer(argD)
 	} else {
-		g.zero(g.v[3])
+		g.zero(g.V[3])
 	}
 }
 
 // update writes u + w d of row r, whose value is c, with the values above and below. It uses v[7] and v[8].
 func (g *generator) update(r *row, c, north reg.VecPhysical, south operand.Op) {
-	t := g.v[7]
+	t := g.V[7]
 	g.defect(r, c, north, south, t)
-	g.fma(c, g.v[2], t)
-	g.mov(t, g.at(r.dst, 0))
+	g.FMA213(c, g.V[2], t)
+	g.Mov(t, g.at(r.dst, 0))
 }
 
 // defect sets t to d of row r, whose value is c, with the values above and below. It uses v[8].
 func (g *generator) defect(r *row, c, north reg.VecPhysical, south operand.Op, t reg.VecPhysical) {
-	o, s := g.operator(), g.v[8]
-	g.mov(g.at(r.u, -1), s)
+	o, s := operator.New(g.Machine, g.V[0], g.V[1]), g.V[8]
+	g.Mov(g.at(r.u, -1), s)
 	o.Neighbours(g.at(r.u, 1), s, s)
 	o.Neighbours(south, north, t)
-	var b operand.Op = g.v[3]
+	var b operand.Op = g.V[3]
 	if r.b != nil {
 		b = g.at(r.b, 0)
 	}
-	g.minus(c, o.General(s, t, b), t)
-}
-
-// operator returns the general operator with h and q in v[0] and v[1].
-func (g *generator) operator() operator.Operator[operand.Op, reg.VecPhysical] {
-	return operator.Operator[operand.Op, reg.VecPhysical]{
-		Add:      func(a operand.Op, b, to reg.VecPhysical) { g.plus(a, b, to) },
-		Subtract: func(a, b, to reg.VecPhysical) { g.minus(a, b, to) },
-		Blend: func(s, n reg.VecPhysical) reg.VecPhysical {
-			g.fma(s, g.v[1], n)
-			return n
-		},
-		Scale: func(b operand.Op, n reg.VecPhysical) reg.VecPhysical {
-			g.fma(b, g.v[0], n)
-			return n
-		},
-	}
+	o.General(s, t, b)
+	g.Sub(c, t, t)
 }

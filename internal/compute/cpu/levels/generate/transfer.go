@@ -9,13 +9,13 @@ import (
 func (g *generator) blend() {
 	g.function("blend")
 	dst, a, b := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
-	g.constant(argX, g.v[0])
+	g.constant(argX, g.V[0])
 	g.loop(func() {
-		g.mov(g.at(a, 0), g.v[1])
-		g.mov(g.at(b, 0), g.v[2])
-		g.minus(g.v[1], g.v[2], g.v[2])
-		g.fma(g.v[1], g.v[0], g.v[2])
-		g.mov(g.v[2], g.at(dst, 0))
+		g.Mov(g.at(a, 0), g.V[1])
+		g.Mov(g.at(b, 0), g.V[2])
+		g.Sub(g.V[1], g.V[2], g.V[2])
+		g.FMA213(g.V[1], g.V[0], g.V[2])
+		g.Mov(g.V[2], g.at(dst, 0))
 	})
 }
 
@@ -25,9 +25,9 @@ func (g *generator) window(base, index reg.GPVirtual) reg.GPVirtual {
 	first, p := g.GP64(), g.GP64()
 	g.MOVL(g.at(index, 0), first.As32())
 	g.LEAQ(operand.Mem{Base: base, Index: first, Scale: 4}, p)
-	g.VPBROADCASTD(g.at(index, 0), g.v[14])
-	g.VMOVUPS(g.at(index, 0), g.v[15])
-	g.VPSUBD(g.v[14], g.v[15], g.v[15])
+	g.VPBROADCASTD(g.at(index, 0), g.V[14])
+	g.VMOVUPS(g.at(index, 0), g.V[15])
+	g.VPSUBD(g.V[14], g.V[15], g.V[15])
 	return p
 }
 
@@ -35,21 +35,21 @@ func (g *generator) window(base, index reg.GPVirtual) reg.GPVirtual {
 // a vector. All of the vector at p is read, so memory must go on behind the last value that is used.
 func (g *generator) pick(p reg.GPVirtual, shift int, t reg.VecPhysical) {
 	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, t)
-	g.VPERMPS(t, g.v[15], t)
+	g.VPERMPS(t, g.V[15], t)
 }
 
 // pickWide is pick for indices less than the lanes of two vectors. With AVX2 the sign of v[14] is bit 3 of the index.
 // It uses v[13].
 func (g *generator) pickWide(p reg.GPVirtual, shift int, t reg.VecPhysical) {
 	g.VMOVUPS(operand.Mem{Base: p, Disp: 4 * shift}, t)
-	second := operand.Mem{Base: p, Disp: 4*shift + g.bytes}
-	if g.wide {
-		g.VPERMT2PS(second, g.v[15], t)
+	second := operand.Mem{Base: p, Disp: 4*shift + g.Bytes()}
+	if g.Wide {
+		g.VPERMT2PS(second, g.V[15], t)
 		return
 	}
-	g.VPERMPS(t, g.v[15], t)
-	g.VPERMPS(second, g.v[15], g.v[13])
-	g.VBLENDVPS(g.v[14], g.v[13], t, t)
+	g.VPERMPS(t, g.V[15], t)
+	g.VPERMPS(second, g.V[15], g.V[13])
+	g.VBLENDVPS(g.V[14], g.V[13], t, t)
 }
 
 // gather writes the function of columns.gather: A is t, B the indices, which grow by 2 at most from one to the next, C
@@ -58,24 +58,24 @@ func (g *generator) gather() {
 	g.function("gather")
 	dst, t, index := g.pointer(argDst), g.pointer(argA), g.pointer(argB)
 	weights := [4]reg.GPVirtual{g.pointer(argC), g.pointer(argD), g.pointer(argE), g.pointer(argF)}
-	g.constant(argX, g.v[0])
+	g.constant(argX, g.V[0])
 	g.loop(func() {
 		p := g.window(t, index)
-		if !g.wide {
-			g.VPSLLD(operand.U8(28), g.v[15], g.v[14])
+		if !g.Wide {
+			g.VPSLLD(operand.U8(28), g.V[15], g.V[14])
 		}
 		for k, w := range weights {
-			to := g.v[2+k]
+			to := g.V[2+k]
 			g.pickWide(p, k, to)
 			if k == 0 {
-				g.times(g.at(w, 0), to, g.v[1])
+				g.Mul(g.at(w, 0), to, g.V[1])
 			} else {
-				g.VFMADD231PS(g.at(w, 0), to, g.v[1])
+				g.VFMADD231PS(g.at(w, 0), to, g.V[1])
 			}
 		}
-		g.zero(g.v[2])
-		g.fma(g.v[2], g.v[0], g.v[1])
-		g.mov(g.v[1], g.at(dst, 0))
+		g.zero(g.V[2])
+		g.FMA213(g.V[2], g.V[0], g.V[1])
+		g.Mov(g.V[1], g.at(dst, 0))
 	})
 }
 
@@ -86,11 +86,11 @@ func (g *generator) between() {
 	dst, t, index, weight := g.pointer(argDst), g.pointer(argA), g.pointer(argB), g.pointer(argC)
 	g.loop(func() {
 		p := g.window(t, index)
-		g.pick(p, 0, g.v[1])
-		g.pick(p, 1, g.v[2])
-		g.minus(g.v[1], g.v[2], g.v[2])
-		g.mov(g.at(weight, 0), g.v[3])
-		g.fma(g.v[1], g.v[3], g.v[2])
-		g.mov(g.v[2], g.at(dst, 0))
+		g.pick(p, 0, g.V[1])
+		g.pick(p, 1, g.V[2])
+		g.Sub(g.V[1], g.V[2], g.V[2])
+		g.Mov(g.at(weight, 0), g.V[3])
+		g.FMA213(g.V[1], g.V[3], g.V[2])
+		g.Mov(g.V[2], g.at(dst, 0))
 	})
 }
