@@ -17,10 +17,21 @@
 // Special cases (NaN, infinities, zeros) give the results of package math.
 package elementary
 
-import "math"
+import (
+	"math"
+	"math/big"
+)
 
 // errPair bounds the relative error of pairs. The tests measure errors below a quarter of it.
 const errPair = 0x1p-71
+
+// nearest returns the float64 nearest to p * 2^exp, which f computes in any precision; p is as rounded wants it.
+func (p pair) nearest(exp int, f func(w working) *big.Float) float64 {
+	if v, certain := p.rounded(exp, errPair); certain {
+		return v
+	}
+	return exactly(f)
+}
 
 // rounded returns the float64 nearest to p * 2^exp, and whether it is certain given a relative error of p up to err.
 // |p| must lie between 2^-500 and 2^500, and p must be positive if the result may be denormal.

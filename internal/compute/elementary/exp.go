@@ -71,10 +71,7 @@ func Exp(x float64) float64 {
 		return 1
 	}
 	p, k := expPair(pair{x, 0})
-	if v, ok := p.rounded(k, errPair); ok {
-		return v
-	}
-	return exactly(func(w working) *big.Float { return w.exp(w.float(x)) })
+	return p.nearest(k, func(w working) *big.Float { return w.exp(w.float(x)) })
 }
 
 // Sinh returns the hyperbolic sine of x.
@@ -87,10 +84,7 @@ func Sinh(x float64) float64 {
 		return math.Copysign(math.Inf(1), x)
 	}
 	p, k := sinhPair(a)
-	v, ok := p.rounded(k-1, errPair)
-	if !ok {
-		v = exactly(func(w working) *big.Float { return w.sinh(w.float(a)) })
-	}
+	v := p.nearest(k-1, func(w working) *big.Float { return w.sinh(w.float(a)) })
 	return math.Copysign(v, x)
 }
 
@@ -122,10 +116,7 @@ func Cosh(x float64) float64 {
 	if a <= 40 {
 		p = p.add(pair{1, 0}.div(p).scaled(-2 * k))
 	}
-	if v, ok := p.rounded(k-1, errPair); ok {
-		return v
-	}
-	return exactly(func(w working) *big.Float { return w.cosh(w.float(a)) })
+	return p.nearest(k-1, func(w working) *big.Float { return w.cosh(w.float(a)) })
 }
 
 // Tanh returns the hyperbolic tangent of x.
@@ -144,9 +135,6 @@ func Tanh(x float64) float64 {
 		p, k := expPair(pair{2 * a, 0})
 		u = p.scaled(k).addFloat(-1)
 	}
-	v, ok := u.div(u.addFloat(2)).rounded(0, errPair)
-	if !ok {
-		v = exactly(func(w working) *big.Float { return w.tanh(w.float(a)) })
-	}
+	v := u.div(u.addFloat(2)).nearest(0, func(w working) *big.Float { return w.tanh(w.float(a)) })
 	return math.Copysign(v, x)
 }

@@ -28,10 +28,7 @@ func Asin(x float64) float64 {
 	} else {
 		p = halfPi.sub(acosNear1(a))
 	}
-	v, ok := p.rounded(0, errPair)
-	if !ok {
-		v = exactly(func(w working) *big.Float { return w.asin(w.float(a)) })
-	}
+	v := p.nearest(0, func(w working) *big.Float { return w.asin(w.float(a)) })
 	return math.Copysign(v, x)
 }
 
@@ -65,10 +62,7 @@ func Acos(x float64) float64 {
 	default:
 		p = halfPi.add(asinSmall(a))
 	}
-	if v, ok := p.rounded(0, errPair); ok {
-		return v
-	}
-	return exactly(func(w working) *big.Float { return w.acos(w.float(x)) })
+	return p.nearest(0, func(w working) *big.Float { return w.acos(w.float(x)) })
 }
 
 // asinSmall returns the arc sine of a, 2^-70 < a <= 0.5.

@@ -32,10 +32,7 @@ func Log(x float64) float64 {
 	if special, v := logSpecial(x); special {
 		return v
 	}
-	if v, ok := logPair(x).rounded(0, errPair); ok {
-		return v
-	}
-	return exactly(func(w working) *big.Float { return w.log(w.float(x)) })
+	return logPair(x).nearest(0, func(w working) *big.Float { return w.log(w.float(x)) })
 }
 
 // Log10 returns the decimal logarithm of x.
@@ -43,10 +40,7 @@ func Log10(x float64) float64 {
 	if special, v := logSpecial(x); special {
 		return v
 	}
-	if v, ok := logPair(x).mul(perLn10).rounded(0, errPair); ok {
-		return v
-	}
-	return exactly(func(w working) *big.Float { return w.log10(w.float(x)) })
+	return logPair(x).mul(perLn10).nearest(0, func(w working) *big.Float { return w.log10(w.float(x)) })
 }
 
 func logSpecial(x float64) (special bool, v float64) {

@@ -99,10 +99,8 @@ func Cbrt(x float64) float64 {
 	}
 	y := math.Cbrt(m)
 	d := pair{m, 0}.sub(twoProduct(y, y).mulFloat(y))
-	v, ok := quickTwoSum(y, d.hi/(3*float64(y*y))).rounded(e/3, errPair)
-	if !ok {
-		v = exactly(func(w working) *big.Float { return w.cbrt(w.float(math.Abs(x))) })
-	}
+	p := quickTwoSum(y, d.hi/(3*float64(y*y)))
+	v := p.nearest(e/3, func(w working) *big.Float { return w.cbrt(w.float(math.Abs(x))) })
 	return math.Copysign(v, x)
 }
 

@@ -153,10 +153,7 @@ func sineAfter(a float64, quarter uint64) float64 {
 	if k&2 != 0 {
 		p = p.neg()
 	}
-	if v, ok := p.rounded(0, errPair); ok {
-		return v
-	}
-	return exactly(func(w working) *big.Float {
+	return p.nearest(0, func(w working) *big.Float {
 		s, c := w.sinCos(w.float(a))
 		if quarter == 0 {
 			return s
@@ -179,13 +176,10 @@ func Tan(x float64) float64 {
 	if k&1 != 0 {
 		p = cosPair(r).div(sinPair(r)).neg()
 	}
-	v, ok := p.rounded(0, errPair)
-	if !ok {
-		v = exactly(func(w working) *big.Float {
-			s, c := w.sinCos(w.float(a))
-			return w.div(s, c)
-		})
-	}
+	v := p.nearest(0, func(w working) *big.Float {
+		s, c := w.sinCos(w.float(a))
+		return w.div(s, c)
+	})
 	if x < 0 {
 		return -v
 	}
