@@ -2,11 +2,10 @@ package multigrid
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -24,22 +23,18 @@ func FixedPoints(m solver.Mesh, rows solver.FixedRows) (FixedRuns, error) {
 
 // Read reads rows [s.Lo, s.Hi) of the fixed points of a mesh into f, on all cores.
 func (f FixedRuns) Read(m solver.Mesh, rows solver.FixedRows, s solver.Stripe) error {
-	threads := runtime.GOMAXPROCS(0)
-	errs := make([]error, threads)
-	var work sync.WaitGroup
-	for k := range threads {
-		work.Go(func() {
-			points := make([]bool, m.NX)
-			for y := s.Lo + k; y < s.Hi && errs[k] == nil; y += threads {
-				if err := rows.FixedRow(y, points); err != nil {
-					errs[k] = fmt.Errorf("fixed points of row %d: %w", y, err)
-				}
-				f[y] = runs(points, m)
-			}
-		})
-	}
-	work.Wait()
-	return errors.Join(errs...)
+	points := make([][]bool, runtime.GOMAXPROCS(0))
+	return parallel.On(len(points), s.Rows(), func(k, i int) error {
+		y := s.Lo + i
+		if points[k] == nil {
+			points[k] = make([]bool, m.NX)
+		}
+		if err := rows.FixedRow(y, points[k]); err != nil {
+			return fmt.Errorf("fixed points of row %d: %w", y, err)
+		}
+		f[y] = runs(points[k], m)
+		return nil
+	})
 }
 
 // Encode returns rows [s.Lo, s.Hi) as unsigned varints, at least one a row: the number of runs, and for each of them

@@ -35,15 +35,12 @@ func ofRows[T any](mesh solver.Mesh, rows solver.Stripe, read reader, f func(val
 		work.Wait()
 		data[0], data[1] = data[1], data[0]
 		work.Go(func() {
-			parts := min(s.Rows(), len(decoded))
-			_ = parallel.Each(parts, func(k int) error { // never fails
+			_ = parallel.On(len(decoded), s.Rows(), func(k, i int) error { // never fails
 				if decoded[k] == nil {
 					decoded[k] = make([]float64, mesh.NX)
 				}
-				for i := s.Rows() * k / parts; i < s.Rows()*(k+1)/parts; i++ {
-					mesh.DType.Decode(decoded[k], from[i*size:][:size])
-					made[s.Lo+i-rows.Lo] = f(decoded[k])
-				}
+				mesh.DType.Decode(decoded[k], from[i*size:][:size])
+				made[s.Lo+i-rows.Lo] = f(decoded[k])
 				return nil
 			})
 		})

@@ -11,14 +11,19 @@ import (
 // few numbers in a row at a time: neighbouring rows need the same rows beside them, which each core works out. It
 // returns the error of the lowest number that fails, as a loop would; of the numbers above that, some are left out.
 func Each(n int, do func(i int) error) error {
+	return On(runtime.GOMAXPROCS(0), n, func(_, i int) error { return do(i) })
+}
+
+// On is Each on so many threads. do gets the number of the one on which it runs, for the memory that this one has.
+func On(threads, n int, do func(thread, i int) error) error {
 	var next, failed atomic.Int64
 	failed.Store(int64(n))
-	errs := make([]error, min(n, runtime.GOMAXPROCS(0)))
+	errs := make([]error, min(n, threads))
 	at := make([]int64, len(errs)) // the number whose error is in errs
-	few := int64(min(16, max(1, n/(2*runtime.GOMAXPROCS(0)))))
+	few := int64(min(16, max(1, n/(2*threads))))
 	work := func(w int, lo, hi int64) bool {
 		for i := lo; i < min(hi, failed.Load()); i++ {
-			if errs[w] = do(int(i)); errs[w] == nil {
+			if errs[w] = do(w, int(i)); errs[w] == nil {
 				continue
 			}
 			at[w] = i

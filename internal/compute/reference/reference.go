@@ -7,9 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -101,16 +100,10 @@ func (j *Jacobi) updated(y, x int) float64 {
 
 // eachRow calls do for rows 0 to n-1, which do not depend on each other, on all cores.
 func eachRow(n int, do func(y int)) {
-	parts := min(n, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	for p := range parts {
-		wg.Go(func() {
-			for y := p * n / parts; y < (p+1)*n/parts; y++ {
-				do(y)
-			}
-		})
-	}
-	wg.Wait()
+	_ = parallel.Each(n, func(y int) error { // never fails
+		do(y)
+		return nil
+	})
 }
 
 // swept reports whether a sweep updates a point.

@@ -3,9 +3,8 @@ package aggregation
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -77,30 +76,15 @@ func (p *Part) Bytes() (data []byte) {
 	return data
 }
 
-// each calls do for 0 to n-1 on threads. It returns an error of those that fail, or the cause with which the context
-// has ended.
+// each calls do for 0 to n-1 on threads. It returns the error of the lowest one that fails, or the cause with which the
+// context has ended.
 func each(ctx context.Context, threads, n int, do func(thread, i int) error) error {
-	var next atomic.Int64
-	errs := make([]error, threads)
-	run := func(thread int) {
-		for i := next.Add(1) - 1; i < int64(n) && errs[thread] == nil; i = next.Add(1) - 1 {
-			if errs[thread] = context.Cause(ctx); errs[thread] == nil {
-				errs[thread] = do(thread, int(i))
-			}
+	return parallel.On(threads, n, func(thread, i int) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-	}
-	var helpers sync.WaitGroup
-	for thread := 1; thread < min(threads, n); thread++ {
-		helpers.Go(func() { run(thread) })
-	}
-	run(0)
-	helpers.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return do(thread, i)
+	})
 }
 
 // reader makes patches of rows of tiles of points.

@@ -2,7 +2,6 @@ package levels
 
 import (
 	"context"
-	"sync"
 	"unsafe"
 
 	"jacobi/solver"
@@ -86,13 +85,7 @@ func (s *CG) Products(context.Context) (total multigrid.Products, err error) {
 
 // each divides rows at multiples of a group's rows among the lanes.
 func (s *CG) each(rows solver.Stripe, run func(k *lane, rows solver.Stripe)) {
-	var helpers sync.WaitGroup
-	parts := split(rows, len(s.lanes))
-	for i, part := range parts[1:] {
-		helpers.Go(func() { run(s.lanes[i+1], part) })
-	}
-	run(s.lanes[0], parts[0])
-	helpers.Wait()
+	divide(rows, len(s.lanes), func(i int, part solver.Stripe) { run(s.lanes[i], part) })
 }
 
 // multiplyPoints is multiply with one function for all of a row.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"unsafe"
 
 	"github.com/dustin/go-humanize/english"
@@ -229,13 +228,7 @@ func (l *level[F]) up(u array[float32]) {
 
 // each divides rows among the level's pipes and runs them at once.
 func (l *level[F]) each(rows solver.Stripe, run func(p *pipe[F], rows solver.Stripe)) {
-	var helpers sync.WaitGroup
-	parts := split(rows, len(l.pipes))
-	for i, part := range parts[1:] {
-		helpers.Go(func() { run(l.pipes[i+1], part) })
-	}
-	run(l.pipes[0], parts[0])
-	helpers.Wait()
+	divide(rows, len(l.pipes), func(i int, part solver.Stripe) { run(l.pipes[i], part) })
 }
 
 // Agglomerate implements multigrid.Device.

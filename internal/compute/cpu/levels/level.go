@@ -2,6 +2,7 @@ package levels
 
 import (
 	"slices"
+	"sync"
 
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
@@ -181,6 +182,19 @@ func (l *level[F]) beside(y int) (north, south int) {
 		south = y - 1
 	}
 	return north, south
+}
+
+// divide cuts rows into at most n parts and runs them at once, the first one on the calling goroutine.
+func divide(rows solver.Stripe, n int, run func(i int, part solver.Stripe)) {
+	var helpers sync.WaitGroup
+	parts := split(rows, n)
+	for i := 1; i < len(parts); i++ {
+		helpers.Go(func() { run(i, parts[i]) })
+	}
+	if len(parts) > 0 {
+		run(0, parts[0])
+	}
+	helpers.Wait()
 }
 
 // split cuts rows into n parts at multiples of a group's rows.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
@@ -190,11 +189,7 @@ func (d *Device) coarsen(level int, rows solver.Stripe) {
 
 // parallel divides rows among the threads.
 func (d *Device) parallel(rows solver.Stripe, run func(solver.Stripe)) {
-	var helpers sync.WaitGroup
-	for _, part := range split(rows, lanesOf(rows, d.finest.Mesh.NX, d.threads)) {
-		helpers.Go(func() { run(part) })
-	}
-	helpers.Wait()
+	divide(rows, lanesOf(rows, d.finest.Mesh.NX, d.threads), func(_ int, part solver.Stripe) { run(part) })
 }
 
 // Scale implements multigrid.Device.
