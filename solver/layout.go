@@ -97,16 +97,7 @@ func (l Layout) Held() Stripe {
 }
 
 // Reach returns the rows that a pass with the given margin computes.
-func (l Layout) Reach(margin int) Stripe {
-	rows := l.Stripe
-	if l.Neighbour[Top] {
-		rows.Lo -= margin
-	}
-	if l.Neighbour[Bottom] {
-		rows.Hi += margin
-	}
-	return rows
-}
+func (l Layout) Reach(margin int) Stripe { return l.Stripe.Reach(margin, l.Neighbour) }
 
 // Middle returns the rows of the stripe outside its edges. Toward a neighbour it is cut back to a multiple of
 // GroupRows. If no rows are left, it is an empty range at the end of the stripe.
@@ -125,17 +116,7 @@ func (l Layout) Middle() Stripe {
 }
 
 // Edge returns the rows of the stripe that fill the halo of the neighbour on a side.
-func (l Layout) Edge(side Side) Stripe {
-	if side == Top {
-		return Stripe{l.Stripe.Lo, l.Stripe.Lo + l.Depth}
-	}
-	return Stripe{l.Stripe.Hi - l.Depth, l.Stripe.Hi}
-}
+func (l Layout) Edge(side Side) Stripe { return l.Stripe.Edge(side, l.Depth) }
 
 // Halo returns the halo rows beyond a side.
-func (l Layout) Halo(side Side) Stripe {
-	if side == Top {
-		return Stripe{l.Stripe.Lo - l.Depth, l.Stripe.Lo}
-	}
-	return Stripe{l.Stripe.Hi, l.Stripe.Hi + l.Depth}
-}
+func (l Layout) Halo(side Side) Stripe { return l.Stripe.Beyond(side, l.Depth) }

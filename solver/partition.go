@@ -21,6 +21,33 @@ type Stripe struct{ Lo, Hi int }
 // Rows returns the height of the stripe.
 func (s Stripe) Rows() int { return s.Hi - s.Lo }
 
+// Edge returns the n rows of the stripe at a side.
+func (s Stripe) Edge(side Side, n int) Stripe {
+	if side == Top {
+		return Stripe{s.Lo, s.Lo + n}
+	}
+	return Stripe{s.Hi - n, s.Hi}
+}
+
+// Beyond returns the n rows beyond a side.
+func (s Stripe) Beyond(side Side, n int) Stripe {
+	if side == Top {
+		return Stripe{s.Lo - n, s.Lo}
+	}
+	return Stripe{s.Hi, s.Hi + n}
+}
+
+// Reach returns the stripe with n rows more beyond each of the given sides.
+func (s Stripe) Reach(n int, sides [2]bool) Stripe {
+	if sides[Top] {
+		s.Lo -= n
+	}
+	if sides[Bottom] {
+		s.Hi += n
+	}
+	return s
+}
+
 // String returns the stripe as "[Lo, Hi)".
 func (s Stripe) String() string { return fmt.Sprintf("[%d, %d)", s.Lo, s.Hi) }
 

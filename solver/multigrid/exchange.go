@@ -37,20 +37,12 @@ func (h *Halo) HaloBytes() (bytes [2]int) {
 
 // Edge returns the rows of the edge at a side.
 func (h *Halo) Edge(side solver.Side) solver.Stripe {
-	own := h.Layout.Stripes[h.Level]
-	if side == solver.Top {
-		return solver.Stripe{Lo: own.Lo, Hi: own.Lo + HaloDepth}
-	}
-	return solver.Stripe{Lo: own.Hi - HaloDepth, Hi: own.Hi}
+	return h.Layout.Stripes[h.Level].Edge(side, HaloDepth)
 }
 
 // Beyond returns the rows beyond a side.
 func (h *Halo) Beyond(side solver.Side) solver.Stripe {
-	own := h.Layout.Stripes[h.Level]
-	if side == solver.Top {
-		return solver.Stripe{Lo: own.Lo - HaloDepth, Hi: own.Lo}
-	}
-	return solver.Stripe{Lo: own.Hi, Hi: own.Hi + HaloDepth}
+	return h.Layout.Stripes[h.Level].Beyond(side, HaloDepth)
 }
 
 // CopyEdge implements solver.HaloRows.

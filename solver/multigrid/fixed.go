@@ -87,13 +87,18 @@ func (f FixedRuns) Decode(data []byte, s solver.Stripe, nx int) error {
 func runs(points []bool, m solver.Mesh) (r []Columns) {
 	lo, hi := m.InteriorColumns()
 	for x := lo; x < hi; x++ {
-		switch n := len(r); {
-		case !points[x]:
-		case n > 0 && r[n-1].Hi == x:
-			r[n-1].Hi++
-		default:
-			r = append(r, Columns{x, x + 1})
+		if points[x] {
+			r = AppendColumn(r, x)
 		}
 	}
 	return r
+}
+
+// AppendColumn adds a column behind all runs.
+func AppendColumn(runs []Columns, x int) []Columns {
+	if n := len(runs); n > 0 && runs[n-1].Hi == x {
+		runs[n-1].Hi++
+		return runs
+	}
+	return append(runs, Columns{x, x + 1})
 }

@@ -68,13 +68,7 @@ func (l Level) Rows() Transfer {
 // LeftRows returns the rows that Down leaves for Up on a device that owns the given ones, where a neighbour goes on
 // beyond a side.
 func LeftRows(own solver.Stripe, neighbour [2]bool) solver.Stripe {
-	if neighbour[solver.Top] {
-		own.Lo -= Sweeps
-	}
-	if neighbour[solver.Bottom] {
-		own.Hi += Sweeps
-	}
-	return own
+	return own.Reach(Sweeps, neighbour)
 }
 
 // NewPlan returns the levels for a mesh in float64 with the given operator. They depend neither on its source nor

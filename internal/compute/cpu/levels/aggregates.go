@@ -32,7 +32,7 @@ func (d *Device) Aggregate(ctx context.Context, layout multigrid.Layout, part *a
 	a.lo, a.sets = held.Lo, make([][]int32, held.Rows())
 	d.parallel(held, func(rows solver.Stripe) {
 		for y := rows.Lo; y < rows.Hi; y++ {
-			a.sets[y-a.lo] = a.unknowns(part.Sets(y), y)
+			a.sets[y-a.lo] = a.unknownsOf(part.Sets(y), y)
 		}
 	})
 	if ctx.Err() != nil {
@@ -56,8 +56,8 @@ func (t tileRows) Around(tiles int) (first, end int) {
 // From implements multigrid.Transfer.
 func (t tileRows) From(y int) int { return t.Owned(solver.Stripe{Lo: y, Hi: y}).Lo }
 
-// unknowns returns the unknowns of the sets of row y, which count from the first one of the row of tiles.
-func (a *aggregates) unknowns(sets []int32, y int) []int32 {
+// unknownsOf returns the unknowns of the sets of row y, which count from the first one of the row of tiles.
+func (a *aggregates) unknownsOf(sets []int32, y int) []int32 {
 	first, row := a.levels.First[a.tiling.Wrapped(a.tiling.TileRow(y))], make([]int32, len(sets))
 	for x, s := range sets {
 		row[x] = -1
@@ -129,20 +129,30 @@ func (a *aggregates) correct(y int, dst, from []float64, scale float64) {
 	}
 }
 
-// values returns the values of an array of unknowns s. It fails unless their length is bytes.
-func (a *aggregates) values(k multigrid.Array, s solver.Stripe, bytes int) ([]float64, error) {
-	values := a.x
+// unknowns are an array of aggregates.
+type unknowns []float64
+
+// array returns an array.
+func (a *aggregates) array(k multigrid.Array) unknowns {
 	if k == multigrid.RightSide {
-		values = a.b
+		return a.b
 	}
-	if k > multigrid.RightSide {
-		return nil, errArray
-	}
-	if s.Lo < 0 || s.Rows() < 0 || s.Hi > len(values) || bytes != 8*s.Rows() {
-		return nil, fmt.Errorf("cpu levels: unknowns %v in %d bytes: there are %d", s, bytes, len(values))
-	}
-	return values[s.Lo:s.Hi], nil
+	return a.x
 }
+
+// check implements rows.
+func (u unknowns) check(s solver.Stripe, bytes int) error {
+	if s.Lo < 0 || s.Rows() < 0 || s.Hi > len(u) || bytes != 8*s.Rows() {
+		return fmt.Errorf("cpu levels: unknowns %v in %d bytes: there are %d", s, bytes, len(u))
+	}
+	return nil
+}
+
+// copyTo implements rows.
+func (u unknowns) copyTo(dst []byte, s solver.Stripe) { copy(dst, bytesOf(u[s.Lo:s.Hi])) }
+
+// set implements rows.
+func (u unknowns) set(_ solver.Mesh, s solver.Stripe, src []byte) { copy(bytesOf(u[s.Lo:s.Hi]), src) }
 
 // bytes returns the bytes of aggregates and of what level 0 has to reach them.
 func (a *aggregates) bytes() int64 {

@@ -196,9 +196,11 @@ func (s *CG) Step(_ context.Context, a, b float64) error {
 
 // CopyRows implements multigrid.CG.
 func (s *CG) CopyRows(_ context.Context, rows solver.Stripe, dst []byte) error {
-	p := *s.level
-	p.u = s.p
-	return p.copyRows(multigrid.Unknowns, rows, dst)
+	if err := s.p.check(rows, len(dst)); err != nil {
+		return err
+	}
+	s.p.copyTo(dst, rows)
+	return nil
 }
 
 // Bytes implements multigrid.CG.

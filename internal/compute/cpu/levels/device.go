@@ -269,68 +269,68 @@ func (d *Device) downFrom(level int, from array[float32]) {
 // Sum implements multigrid.Device.
 func (d *Device) Sum(context.Context) (solver.Sum, error) { return d.sum, nil }
 
-// errArray is the error for an array that a level lacks.
-var errArray = errors.New("cpu levels: no such array")
+// rows is an array as other ranks and files know it: dense, row by row. Beside it are those of which each value is a
+// row, the unknowns of aggregates.
+type rows interface {
+	// check returns an error unless the array holds rows s and their dense length is bytes.
+	check(s solver.Stripe, bytes int) error
+	copyTo(dst []byte, s solver.Stripe)
+	// set sets rows of a mesh.
+	set(m solver.Mesh, s solver.Stripe, src []byte)
+}
+
+// rows returns an array of a level, if it has rows s of so many bytes.
+func (d *Device) rows(level int, a multigrid.Array, s solver.Stripe, bytes int) (r rows, err error) {
+	switch g := d.aggregates(); {
+	case a > multigrid.RightSide:
+		r = d.setUp(level, a)
+	case level == 0:
+		r = d.finest.array(a)
+	case g != nil:
+		r = g.array(a)
+	default:
+		r = d.coarse[level-1].array(a)
+	}
+	return r, r.check(s, bytes)
+}
 
 // CopyRows implements multigrid.Device.
 func (d *Device) CopyRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, dst []byte) error {
-	if a > multigrid.RightSide {
-		rows, err := d.setUp(level, a, s, len(dst))
-		if err != nil {
-			return err
-		}
-		copyRows(rows, s, dst)
-		return nil
+	r, err := d.rows(level, a, s, len(dst))
+	if err == nil {
+		r.copyTo(dst, s)
 	}
-	if level == 0 {
-		return d.finest.copyRows(a, s, dst)
-	}
-	if g := d.aggregates(); g != nil {
-		values, err := g.values(a, s, len(dst))
-		copy(dst, bytesOf(values))
-		return err
-	}
-	return d.coarse[level-1].copyRows(a, s, dst)
+	return err
 }
 
 // SetRows implements multigrid.Device.
 func (d *Device) SetRows(_ context.Context, level int, a multigrid.Array, s solver.Stripe, src []byte) error {
-	if a > multigrid.RightSide {
-		if level == 0 {
-			return errArray
-		}
-		rows, err := d.setUp(level, a, s, len(src))
-		if err != nil {
-			return err
-		}
-		setRows(rows, d.coarse[level-1].Mesh, s, src)
-		return nil
+	if a > multigrid.RightSide && level == 0 {
+		return errArray
 	}
-	if level == 0 {
-		return d.finest.setRows(a, s, src)
+	r, err := d.rows(level, a, s, len(src))
+	if err == nil {
+		r.set(d.layout.Plan.Levels[level].Mesh, s, src)
 	}
-	if g := d.aggregates(); g != nil {
-		values, err := g.values(a, s, len(src))
-		copy(bytesOf(values), src)
-		return err
-	}
-	return d.coarse[level-1].setRows(a, s, src)
+	return err
 }
 
-// array returns an array of the level. It fails unless the array holds rows s and their dense length is bytes.
-func (l *level[F]) array(a multigrid.Array, s solver.Stripe, bytes int) (array[F], error) {
-	rows := l.u
+// array returns an array of the level.
+func (l *level[F]) array(a multigrid.Array) array[F] {
 	if a == multigrid.RightSide {
-		rows = l.b
+		return l.b
 	}
-	if rows.rows == nil {
-		return rows, errArray
-	}
-	return rows, rows.check(s, bytes)
+	return l.u
 }
 
-// check returns an error unless the array holds rows s and their dense length is bytes.
+// errArray is the error for an array that a level lacks.
+var errArray = errors.New("cpu levels: no such array")
+
+// check implements rows.
 func (a array[F]) check(s solver.Stripe, bytes int) error {
+	if a.rows == nil {
+		return errArray
+	}
 	size := len(a.rows[0]) * int(unsafe.Sizeof(F(0)))
 	if s.Rows() < 0 || s.Rows() > 0 && !(a.has(s.Lo) && a.has(s.Hi-1)) || bytes != s.Rows()*size {
 		return fmt.Errorf("cpu levels: rows %v in %d bytes: rows [%d, %d) of %d bytes are held", s, bytes, a.lo,
@@ -339,36 +339,18 @@ func (a array[F]) check(s solver.Stripe, bytes int) error {
 	return nil
 }
 
-func (l *level[F]) copyRows(a multigrid.Array, s solver.Stripe, dst []byte) error {
-	rows, err := l.array(a, s, len(dst))
-	if err != nil {
-		return err
-	}
-	copyRows(rows, s, dst)
-	return nil
-}
-
-func copyRows[F float](rows array[F], s solver.Stripe, dst []byte) {
+// copyTo implements rows.
+func (a array[F]) copyTo(dst []byte, s solver.Stripe) {
 	for y := s.Lo; y < s.Hi; y++ {
-		dst = dst[copy(dst, bytesOf(rows.at(y))):]
+		dst = dst[copy(dst, bytesOf(a.at(y))):]
 	}
 }
 
-func (l *level[F]) setRows(a multigrid.Array, s solver.Stripe, src []byte) error {
-	rows, err := l.array(a, s, len(src))
-	if err != nil {
-		return err
-	}
-	setRows(rows, l.Mesh, s, src)
-	return nil
-}
-
-// setRows sets rows to dense ones of a mesh.
-func setRows[F float](rows array[F], m solver.Mesh, s solver.Stripe, src []byte) {
+// set implements rows.
+func (a array[F]) set(m solver.Mesh, s solver.Stripe, src []byte) {
 	for y := s.Lo; y < s.Hi; y++ {
-		row := rows.at(y)
-		src = src[copy(bytesOf(row), src):]
-		repeat(row, m)
+		src = src[copy(bytesOf(a.at(y)), src):]
+		repeat(a.at(y), m)
 	}
 }
 

@@ -77,15 +77,12 @@ func newArrayOf[V, F float](l *level[F], nx int) array[V] {
 
 // newRows returns the rows of newArrayOf.
 func (l *level[F]) newRows() solver.Stripe {
-	held := solver.Stripe{Lo: 0, Hi: l.Mesh.NY}
-	if l.repeats() {
-		held = solver.Stripe{Lo: l.own.Lo - multigrid.HaloDepth, Hi: l.own.Hi + multigrid.HaloDepth}
+	held, beyond := solver.Stripe{Lo: 0, Hi: l.Mesh.NY}, l.own.Reach(multigrid.HaloDepth, [2]bool{true, true})
+	if l.repeats() || l.neighbour[solver.Top] {
+		held.Lo = beyond.Lo
 	}
-	if l.neighbour[solver.Top] {
-		held.Lo = l.own.Lo - multigrid.HaloDepth
-	}
-	if l.neighbour[solver.Bottom] {
-		held.Hi = l.own.Hi + multigrid.HaloDepth
+	if l.repeats() || l.neighbour[solver.Bottom] {
+		held.Hi = beyond.Hi
 	}
 	return held
 }

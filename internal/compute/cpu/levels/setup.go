@@ -38,20 +38,16 @@ func (d *Device) newEquations() []*equations {
 	return all
 }
 
-// setUp returns an array of a level that is being set up, or of the finest one. It fails unless the array holds rows s
-// and their dense length is bytes.
-func (d *Device) setUp(level int, a multigrid.Array, s solver.Stripe, bytes int) (array[float64], error) {
-	var rows array[float64]
+// setUp returns an array of a level that is being set up, or of the finest one; without rows if there is none.
+func (d *Device) setUp(level int, a multigrid.Array) (none array[float64]) {
 	switch {
 	case level == 0 && d.finest.points != nil && a <= multigrid.South:
 		c := d.finest.points
-		rows = [...]array[float64]{c.centre, c.east, c.south}[a-multigrid.Centre]
+		return [...]array[float64]{c.centre, c.east, c.south}[a-multigrid.Centre]
 	case level < 1 || level >= len(d.equations) || a > multigrid.Scaling:
-		return rows, errArray
-	default:
-		rows = d.equations[level].array(a)
+		return none
 	}
-	return rows, rows.check(s, bytes)
+	return d.equations[level].array(a)
 }
 
 // loadPoints loads the numbers of the points of a weighted operator, unless they are loaded already and Complete has
@@ -148,23 +144,11 @@ func (d *Device) loadPointsOf(y int) (fixed []multigrid.Columns, err error) {
 		case v > 0:
 			inverse[x] = 1 / v
 		case x >= lo && x < hi:
-			fixed = append(fixed, multigrid.Columns{Lo: x, Hi: x + 1})
+			fixed = multigrid.AppendColumn(fixed, x)
 		}
 		b[x] *= v
 	}
-	return joined(fixed), nil
-}
-
-// joined joins runs of columns that touch.
-func joined(runs []multigrid.Columns) (all []multigrid.Columns) {
-	for _, r := range runs {
-		if n := len(all); n > 0 && all[n-1].Hi == r.Lo {
-			all[n-1].Hi = r.Hi
-			continue
-		}
-		all = append(all, r)
-	}
-	return all
+	return fixed, nil
 }
 
 // Coarsen implements multigrid.Device.
