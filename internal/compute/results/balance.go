@@ -141,14 +141,7 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 
 // area returns the area of the square of a point, in the mesh.
 func (t *Tally) area(iy, ix int) float64 {
-	area := float64(t.hx * t.hy)
-	if !t.mesh.PeriodicRows() {
-		area *= t.half(iy, t.mesh.NY)
-	}
-	if !t.mesh.PeriodicColumns() {
-		area *= t.half(ix, t.mesh.NX)
-	}
-	return area
+	return float64(t.hx*t.hy) * t.rowPart(iy) * t.columnPart(ix)
 }
 
 // String returns the balance for the summary.

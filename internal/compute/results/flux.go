@@ -225,10 +225,7 @@ func (t *pair) owner(l line, ix int) *Sum {
 // free.
 func (t *pair) fluxInRow() {
 	l := t.now
-	weight := t.hy / t.hx
-	if !t.mesh.PeriodicRows() {
-		weight *= t.half(l.iy, t.mesh.NY)
-	}
+	weight := t.hy / t.hx * t.rowPart(l.iy)
 	along := t.rowWall(l.iy, solver.Neumann)
 	for ix, labels := range l.pins[0] {
 		t.addPin(l.pinEast(ix), labels, l, ix, l, ix+1, weight)
@@ -253,11 +250,7 @@ func (t *pair) fluxInRow() {
 func (t *pair) fluxBetween() {
 	above, below := t.old, t.now
 	for ix, labels := range below.pins[1] {
-		weight := t.hx / t.hy
-		if !t.mesh.PeriodicColumns() {
-			weight *= t.half(ix, t.mesh.NX)
-		}
-		t.addPin(below.pinNorth(ix), labels, above, ix, below, ix, weight)
+		t.addPin(below.pinNorth(ix), labels, above, ix, below, ix, t.hx/t.hy*t.columnPart(ix))
 	}
 	if above.label == nil && below.label == nil && !t.wallRow(above.iy) && !t.wallRow(below.iy) {
 		return
@@ -267,10 +260,7 @@ func (t *pair) fluxBetween() {
 		if labels && (above.label[ix] < 0) == (below.label[ix] < 0) {
 			continue // both points are free, or neither is
 		}
-		weight := t.hx / t.hy
-		if !t.mesh.PeriodicColumns() {
-			weight *= t.half(ix, t.mesh.NX)
-		}
+		weight := t.hx / t.hy * t.columnPart(ix)
 		t.addFlux(above, ix, below, ix, float64(weight*below.toNorth(ix)), below.liftNorth(ix))
 		if along := t.columnWall(ix, solver.Neumann); along >= 0 {
 			t.addWall(along, above, ix, below, ix, t.hy/2)
@@ -334,7 +324,7 @@ func (t *Tally) place(iy, ix int) (row, column int) {
 
 // derivatives adds the flux through free points of Neumann walls in the newest row.
 func (t *pair) derivatives() error {
-	m, l := t.mesh, t.now
+	l := t.now
 	add := func(w, ix int, length float64) error {
 		fixed := l.label != nil && l.label[ix] >= 0
 		if fixed && !t.areas {
@@ -348,35 +338,17 @@ func (t *pair) derivatives() error {
 		}
 		return err
 	}
-	for _, side := range []struct {
-		wall      int
-		condition solver.Wall
-		ix        int
-	}{{left, m.Walls.Left, 0}, {right, m.Walls.Right, m.NX - 1}} {
-		if side.condition != solver.Neumann {
-			continue
-		}
-		length := t.hy
-		if !m.PeriodicRows() {
-			length *= t.half(l.iy, m.NY)
-		}
-		if err := add(side.wall, side.ix, length); err != nil {
-			return err
-		}
-	}
-	for _, side := range []struct {
-		wall      int
-		condition solver.Wall
-		iy        int
-	}{{top, m.Walls.Top, 0}, {bottom, m.Walls.Bottom, m.NY - 1}} {
-		for ix := t.lo; side.condition == solver.Neumann && l.iy == side.iy && ix < t.hi; ix++ {
-			length := t.hx
-			if !m.PeriodicColumns() {
-				length *= t.half(ix, m.NX)
-			}
-			if err := add(side.wall, ix, length); err != nil {
+	for _, ix := range [2]int{0, t.mesh.NX - 1} {
+		if w := t.columnWall(ix, solver.Neumann); w >= 0 {
+			if err := add(w, ix, t.hy*t.rowPart(l.iy)); err != nil {
 				return err
 			}
+		}
+	}
+	w := t.rowWall(l.iy, solver.Neumann)
+	for ix := t.lo; w >= 0 && ix < t.hi; ix++ {
+		if err := add(w, ix, t.hx*t.columnPart(ix)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -27,6 +27,17 @@ type Part struct {
 	Dropped  bool          `json:"dropped"`  // there are too many runs for regions
 }
 
+// passed adds what passes the walls, and what f makes and k2 u absorbs, in another part.
+func (t *Part) passed(o *Part) {
+	for k := range t.Flux {
+		t.Flux[k].Merge(&o.Flux[k])
+		t.Through[0][k].Merge(&o.Through[0][k])
+		t.Through[1][k].Merge(&o.Through[1][k])
+	}
+	t.Source.Merge(&o.Source)
+	t.Absorbed.Merge(&o.Absorbed)
+}
+
 // extreme is a value and its point.
 type extreme struct {
 	Value float64 `json:"value"`
@@ -89,16 +100,10 @@ func Merge(p Problem, parts []Part) (Results, error) {
 		for k := range total.Steps {
 			total.Steps[k].Merge(&part.Steps[k])
 		}
-		for k := range total.Flux {
-			total.Flux[k].Merge(&part.Flux[k])
-			total.Through[0][k].Merge(&part.Through[0][k])
-			total.Through[1][k].Merge(&part.Through[1][k])
-		}
+		total.passed(part)
 		total.Sum.Merge(&part.Sum)
 		total.Squares.Merge(&part.Squares)
 		total.Outside.Merge(&part.Outside)
-		total.Source.Merge(&part.Source)
-		total.Absorbed.Merge(&part.Absorbed)
 		total.Min.take(part.Min, -1)
 		total.Max.take(part.Max, 1)
 		total.Begun += part.Begun

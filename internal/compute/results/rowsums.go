@@ -61,11 +61,9 @@ func (t *Tally) sumsOf(above, u []float64, iy int, g *ground) (s rowSums) {
 			}
 		}
 	}
-	if !t.mesh.PeriodicRows() {
-		weight := t.half(iy, t.mesh.NY)
-		s.along, s.sum, s.squares = float64(weight*s.along), float64(weight*s.sum), float64(weight*s.squares)
-		s.outside = float64(weight * s.outside)
-	}
+	weight := t.rowPart(iy)
+	s.along, s.sum, s.squares = float64(weight*s.along), float64(weight*s.sum), float64(weight*s.squares)
+	s.outside = float64(weight * s.outside)
 	return s
 }
 

@@ -288,13 +288,7 @@ func (t *Tally) add(next []line, sums []rowSums, own bool) error {
 
 // merge adds what pairs of rows have found.
 func (t *Tally) merge(p *pair) {
-	for k := range t.part.Flux {
-		t.part.Flux[k].Merge(&p.part.Flux[k])
-		t.part.Through[0][k].Merge(&p.part.Through[0][k])
-		t.part.Through[1][k].Merge(&p.part.Through[1][k])
-	}
-	t.part.Source.Merge(&p.part.Source)
-	t.part.Absorbed.Merge(&p.part.Absorbed)
+	t.part.passed(&p.part)
 	for label, flux := range p.regions {
 		t.labels.of(label).Flux.Merge(flux)
 	}
@@ -346,9 +340,17 @@ func (t *pair) add(own bool) error {
 	return errors.Join(t.squares(), t.derivatives())
 }
 
-// half returns the weight of row iy in an integral over the mesh, as that of a column: half at the ends.
-func (t *Tally) half(i, n int) float64 {
-	if i == 0 || i == n-1 {
+// rowPart returns the weight of row iy in an integral over the mesh, and columnPart that of a column: half at ends that
+// are not periodic.
+func (t *Tally) rowPart(iy int) float64 {
+	if !t.mesh.PeriodicRows() && (iy == 0 || iy == t.mesh.NY-1) {
+		return 0.5
+	}
+	return 1
+}
+
+func (t *Tally) columnPart(ix int) float64 {
+	if !t.mesh.PeriodicColumns() && (ix == 0 || ix == t.mesh.NX-1) {
 		return 0.5
 	}
 	return 1
