@@ -46,34 +46,23 @@ func (c *Conn) Raw() *nats.Conn { return c.nc }
 func (c *Conn) Refused() uint64 { return c.refused.Load() }
 
 // Publish implements pubsub.Publisher.
-func (c *Conn) Publish(subject string, data []byte) error {
-	if c.seal == nil {
+func (c *Conn) Publish(subject string, data []byte) error { return c.PublishRequest(subject, "", data) }
+
+// PublishRequest sends data to the subscribers of subject, who answer by Publish to reply; with "" they do not.
+func (c *Conn) PublishRequest(subject, reply string, data []byte) error {
+	if c.seal != nil {
+		b, ok := c.buffers.Get().(*[]byte)
+		if !ok {
+			b = new([]byte)
+		}
+		defer c.buffers.Put(b)
+		*b = c.seal.close((*b)[:0], subject, reply, data)
+		data = *b
+	}
+	if reply == "" {
 		return c.published(len(data), c.nc.Publish(subject, data))
 	}
-	return c.sealed(subject, "", data, func(b []byte) error {
-		return c.published(len(b), c.nc.Publish(subject, b))
-	})
-}
-
-// sealed seals data and passes it to send.
-func (c *Conn) sealed(subject, reply string, data []byte, send func([]byte) error) error {
-	b, ok := c.buffers.Get().(*[]byte)
-	if !ok {
-		b = new([]byte)
-	}
-	defer c.buffers.Put(b)
-	*b = c.seal.close((*b)[:0], subject, reply, data)
-	return send(*b)
-}
-
-// PublishRequest sends data to the subscribers of subject, who answer by Publish to reply.
-func (c *Conn) PublishRequest(subject, reply string, data []byte) error {
-	if c.seal == nil {
-		return c.published(len(data), c.nc.PublishRequest(subject, reply, data))
-	}
-	return c.sealed(subject, reply, data, func(b []byte) error {
-		return c.published(len(b), c.nc.PublishRequest(subject, reply, b))
-	})
+	return c.published(len(data), c.nc.PublishRequest(subject, reply, data))
 }
 
 // NewInbox returns a unique subject for answers.
