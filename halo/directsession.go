@@ -147,12 +147,7 @@ func (n *session) readFrame(conn net.Conn, header []byte, in *packing) error {
 		l.in.fail(err)
 		return err
 	}
-	size, err := partLength(&f, int(length))
-	if err != nil {
-		l.refuse(err)
-		return err
-	}
-	dst, err := l.in.claim(&f, size)
+	dst, err := l.in.claim(&f, int(length))
 	if err != nil {
 		l.refuse(err)
 		return err
@@ -189,21 +184,6 @@ func (n *session) check(header []byte) (f frame, length uint32, err error) {
 		err = mismatch("frame kind", f.kind, kindRows)
 	}
 	return f, length, err
-}
-
-// partLength returns the bytes of rows in the part of f, whose payload has length bytes. A packed part is smaller than
-// its rows.
-func partLength(f *frame, length int) (int, error) {
-	_, size, err := partOf(f)
-	switch {
-	case err != nil:
-		return 0, err
-	case f.kind != kindPacked:
-		return size, mismatch("bytes of a part", length, size)
-	case length >= size:
-		return 0, fmt.Errorf("%d bytes of a packed part, want less than the %d of its rows", length, size)
-	}
-	return size, nil
 }
 
 // place checks the payload of a frame that has been read, and unpacks it into dst unless it lies there.

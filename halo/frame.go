@@ -207,18 +207,9 @@ func (e *End) agrees(f *frame) error {
 // partSize returns the size in bytes of every part but the last, which may be smaller.
 func partSize(total, parts int) int { return (total + parts - 1) / parts }
 
-// partAt returns the offset of the part of f, n bytes long, in the rows of its exchange.
-func partAt(f *frame, n int) (offset int, err error) {
-	offset, size, err := partOf(f)
-	if err != nil {
-		return 0, err
-	}
-	return offset, mismatch("bytes of a part", n, size)
-}
-
-// partOf returns the offset and the size of the part of f in the rows of its exchange. An exchange without rows has one
-// part.
-func partOf(f *frame) (offset, size int, err error) {
+// partOf returns the offset and the size of the part of f in the rows of its exchange. The payload of f has length
+// bytes: a packed one less than the part. An exchange without rows has one part.
+func partOf(f *frame, length int) (offset, size int, err error) {
 	parts, part, total := int(f.parts), int(f.part), int(f.total)
 	if parts < 1 || parts > maxParts || part >= parts {
 		return 0, 0, fmt.Errorf("part %d of %d, want at least 1 and at most %d", part, parts, maxParts)
@@ -228,5 +219,12 @@ func partOf(f *frame) (offset, size int, err error) {
 	if offset >= total && part > 0 {
 		return 0, 0, fmt.Errorf("part %d of %d begins at byte %d of %d", part, parts, offset, total)
 	}
-	return offset, min(size, total-offset), nil
+	size = min(size, total-offset)
+	if f.kind != kindPacked {
+		return offset, size, mismatch("bytes of a part", length, size)
+	}
+	if length >= size {
+		return 0, 0, fmt.Errorf("%d bytes of a packed part, want less than the %d of its rows", length, size)
+	}
+	return offset, size, nil
 }

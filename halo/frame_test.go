@@ -99,7 +99,7 @@ func TestStrayFrame(t *testing.T) {
 	}
 }
 
-func TestPartAt(t *testing.T) {
+func TestPartOf(t *testing.T) {
 	for _, c := range []struct {
 		part, parts      uint32
 		n, total, offset int
@@ -116,7 +116,7 @@ func TestPartAt(t *testing.T) {
 		{0, 1 << 31, 1, 10, 0, false}, // would take too much memory
 	} {
 		f := frame{part: c.part, parts: c.parts, total: uint64(c.total)}
-		got, err := partAt(&f, c.n)
+		got, _, err := partOf(&f, c.n)
 		if (err == nil) != c.ok || c.ok && got != c.offset {
 			t.Errorf("part %d of %d, %d bytes of %d: %d, %v", c.part, c.parts, c.n, c.total, got, err)
 		}
@@ -143,7 +143,7 @@ func TestOutboxParts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			at, err := partAt(&f, len(payload))
+			at, _, err := partOf(&f, len(payload))
 			copy(got[at:], payload)
 			return errors.Join(err, there.agrees(&f))
 		}); err != nil {
@@ -178,7 +178,7 @@ func FuzzFrame(f *testing.F) {
 			}
 			e := testEnd(3, 2)
 			if e.addressed(&fr) == nil && e.agrees(&fr) == nil {
-				if at, err := partAt(&fr, len(payload)); err == nil && at+len(payload) > e.RecvBytes() {
+				if at, n, err := partOf(&fr, len(payload)); err == nil && at+n > e.RecvBytes() {
 					t.Fatalf("part at %d with %d bytes, of %d", at, len(payload), e.RecvBytes())
 				}
 			}

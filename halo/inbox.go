@@ -70,16 +70,11 @@ func (l *FramedLink) onRows(m pubsub.Message, p *packer) {
 		l.in.fail(err)
 		return
 	}
-	switch f.kind {
-	case kindPending:
+	if f.kind == kindPending {
 		l.pending.Add(1)
 		return
-	case kindPacked:
-		err = l.in.addPacked(&f, payload, p, l.end.DType)
-	default:
-		err = l.in.add(&f, payload)
 	}
-	if err != nil {
+	if err := l.in.add(&f, payload, p, l.end.DType); err != nil {
 		l.refuse(err)
 	}
 }
@@ -99,37 +94,27 @@ func (in *inbox) signal() {
 	}
 }
 
-// add keeps the payload of f, unless its part has come before or Recv has returned its exchange.
-func (in *inbox) add(f *frame, payload []byte) error {
+// add keeps the payload of f, unless its part has come before or Recv has returned its exchange. A part that p cannot
+// unpack is missing, and will be asked for.
+func (in *inbox) add(f *frame, payload []byte, p *packer, dtype solver.DType) error {
 	dst, err := in.claim(f, len(payload))
 	if err != nil || dst == nil {
 		return err
 	}
-	copy(dst, payload)
-	in.settle(f, true)
-	return nil
-}
-
-// addPacked is add for a packed payload. A part that cannot be unpacked is missing, and will be asked for.
-func (in *inbox) addPacked(f *frame, payload []byte, p *packer, dtype solver.DType) error {
-	_, size, err := partOf(f)
-	if err != nil {
-		return err
+	if f.kind == kindPacked {
+		err = p.unpack(dst, payload, dtype)
+	} else {
+		copy(dst, payload)
 	}
-	dst, err := in.claim(f, size)
-	if err != nil || dst == nil {
-		return err
-	}
-	err = p.unpack(dst, payload, dtype)
 	in.settle(f, err == nil)
 	return err
 }
 
-// claim returns the memory into which the caller writes the payload of f, n bytes long, before it calls settle. f
-// agrees with this end. It returns nil if the part has come before, is being written, or is of an exchange that Recv
-// has returned.
-func (in *inbox) claim(f *frame, n int) ([]byte, error) {
-	at, err := partAt(f, n)
+// claim returns the memory into which the caller writes the part of f, whose payload has length bytes, before it calls
+// settle. f agrees with this end. It returns nil if the part has come before, is being written, or is of an exchange
+// that Recv has returned.
+func (in *inbox) claim(f *frame, length int) ([]byte, error) {
+	at, n, err := partOf(f, length)
 	if err != nil {
 		return nil, err
 	}

@@ -238,11 +238,7 @@ func (c *natsCarrier) missed() {}
 func (c *natsCarrier) publishPart(i int, slot *outSlot, part int) error {
 	f, payload := c.part(i, slot, part)
 	msg := room(&c.packing[i].frame, headerSize+len(payload))
-	if f.kind == kindPacked {
-		f.encode(msg, payload) // the payload is in its place
-	} else {
-		f.put(msg, payload)
-	}
+	f.put(msg, payload) // a packed one is in its place
 	if err := c.publish(c.lanes[i], c.lanes[i].subject, msg); err != nil {
 		return fmt.Errorf("send exchange %d: %w", slot.exchange, err)
 	}
