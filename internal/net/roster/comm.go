@@ -175,24 +175,21 @@ func (t *Comm) Abort(cause error) error {
 		Consequence: IsConsequence(cause), Stopped: errors.Is(cause, ErrStopped),
 		Cancelled: errors.Is(cause, ErrCancelled)}
 	defer t.cancel(abort)
-	_, told := errors.AsType[*AbortError](cause)
-	if !told {
-	}
 	err := t.Publish(Event{Kind: Aborted, Text: abort.Cause, Consequence: abort.Consequence})
 	if t.conn == nil {
 		return nil
 	}
 	ctx := context.WithoutCancel(t.ctx)
-	if t.parent != nil && told {
-		return nil
+	_, told := errors.AsType[*AbortError](cause)
+	switch {
+	case !told && (t.parent == nil || t.self.Size > 1):
+		of := *abort
+		of.Run = t.number
+		return errors.Join(err, AbortAll(ctx, t.conn, t.self.RunID, of))
+	case t.parent == nil:
+		return errors.Join(err, flush(ctx, t.conn, flushTimeout))
 	}
-	if t.parent != nil {
-		return t.abortOf(ctx, *abort)
-	}
-	if !told {
-		return errors.Join(err, AbortAll(ctx, t.conn, t.self.RunID, *abort))
-	}
-	return errors.Join(err, flush(ctx, t.conn, flushTimeout))
+	return nil
 }
 
 func (t *Comm) receiveAbort(m pubsub.Message) {

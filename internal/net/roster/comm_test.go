@@ -273,7 +273,7 @@ func TestLauncherAbortsAndStops(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	comms := joined(t, plain(s), 3)
 	launcher := wire.Over(s.Dial())
-	if err := RequestStop(t.Context(), launcher, "test"); err != nil {
+	if err := RequestStop(t.Context(), launcher, "test", 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, comm := range comms {

@@ -184,9 +184,14 @@ func AbortAll(ctx context.Context, conn pubsub.Conn, runID string, cause AbortEr
 	return nil
 }
 
-// RequestStop asks every rank of the run to stop at a common sweep and to write its results.
-func RequestStop(ctx context.Context, conn pubsub.Conn, runID string) error {
-	if err := publishAndFlush(ctx, conn, stopSubject(runID), nil); err != nil {
+// RequestStop asks every rank to stop, at a common sweep, a run of a session, or with number 0 everything, and to write
+// its results.
+func RequestStop(ctx context.Context, conn pubsub.Conn, runID string, number int) error {
+	var data []byte
+	if number > 0 {
+		data = []byte(strconv.Itoa(number))
+	}
+	if err := publishAndFlush(ctx, conn, stopSubject(runID), data); err != nil {
 		return fmt.Errorf("stop run %s: %w", runID, err)
 	}
 	return nil

@@ -2,8 +2,6 @@ package roster
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -111,14 +109,6 @@ func (t *Comm) receiveAbortOf(a *AbortError) {
 	}
 }
 
-// RequestStopOf asks every rank to stop one run of a session at a common sweep.
-func RequestStopOf(ctx context.Context, conn pubsub.Conn, runID string, number int) error {
-	if err := publishAndFlush(ctx, conn, stopSubject(runID), []byte(strconv.Itoa(number))); err != nil {
-		return fmt.Errorf("stop run %d of %s: %w", number, runID, err)
-	}
-	return nil
-}
-
 // publishOf sends the event of a run to those who watch its session. The others of its events are its session's.
 func (t *Comm) publishOf(e Event) error {
 	if e.Kind != Progress && e.Kind != Started {
@@ -126,17 +116,4 @@ func (t *Comm) publishOf(e Event) error {
 	}
 	e.Run = t.number
 	return t.parent.Publish(e)
-}
-
-// abortOf ends the run on all its ranks.
-func (t *Comm) abortOf(ctx context.Context, abort AbortError) error {
-	if t.self.Size == 1 {
-		return nil
-	}
-	abort.Run = t.number
-	data, err := json.Marshal(abort)
-	if err == nil {
-		err = publishAndFlush(ctx, t.conn, abortSubject(t.self.RunID), data)
-	}
-	return err
 }

@@ -256,7 +256,7 @@ func (r *run) awaitEnd(ctx context.Context) (w written, err error) {
 		return w, r.stopped()
 	}
 	defer context.AfterFunc(r.Stop, func() {
-		if err := roster.RequestStop(ctx, r.conn, r.runID); err != nil && ctx.Err() == nil {
+		if err := roster.RequestStop(ctx, r.conn, r.runID, 0); err != nil && ctx.Err() == nil {
 			r.Log.Sugar().Warnf("the request to stop did not reach the other ranks: %v", err)
 		}
 	})()

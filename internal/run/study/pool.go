@@ -218,7 +218,7 @@ func (e *Engine) order(ctx context.Context, c *pool, job *checked) bool {
 	defer e.mu.Unlock()
 	if job.result == nil {
 		job.unwant = context.AfterFunc(job.Wanted, func() {
-			_ = roster.RequestStopOf(context.WithoutCancel(ctx), c.conn, c.runID, number) // fails only at the end
+			_ = roster.RequestStop(context.WithoutCancel(ctx), c.conn, c.runID, number) // fails only at the end
 		})
 	}
 	return true
