@@ -376,7 +376,7 @@ func (b *bench) once(ctx, told context.Context, p *plan.Plan) (output.Report, er
 		limit.Left = max(1, time.Until(end))
 	}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: b.starter, Limit: limit, Screen: b.screen,
-		Stdout: b.screen.data, Show: func() attempt.Progress { return b.progress(p) }})
+		Stdout: b.screen.data, Show: func() (func(roster.Event), func()) { return b.progress(p) }})
 	switch {
 	case err != nil:
 		return none, err
@@ -404,15 +404,9 @@ func (b *bench) failed(p *plan.Plan, err error) error {
 }
 
 // progress shows a bar on a terminal. Elsewhere the line that follows each run suffices.
-func (b *bench) progress(p *plan.Plan) attempt.Progress {
-	if b.screen.barred() {
-		return newProgress(b.screen, p.Config.Solver, len(p.Placements))
+func (b *bench) progress(p *plan.Plan) (event func(roster.Event), done func()) {
+	if !b.screen.barred() {
+		return nil, nil
 	}
-	return noProgress{}
+	return newProgress(b.screen, p.Config.Solver, len(p.Placements))
 }
-
-// noProgress shows nothing.
-type noProgress struct{}
-
-func (noProgress) Event(roster.Event) {}
-func (noProgress) Close()             {}

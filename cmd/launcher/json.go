@@ -49,19 +49,14 @@ func planEvent(p *plan.Plan, start int) (events.Event, error) {
 	return events.Event{Event: "plan", Plan: &e}, nil
 }
 
-// eventProgress writes what ranks tell as events.
-type eventProgress struct {
-	noProgress
-	to *events.Writer
-}
-
-func (p eventProgress) Event(e roster.Event) {
+// tellEvent writes what a rank tells as an event; a nil Writer takes none.
+func tellEvent(to *events.Writer, e roster.Event) {
 	switch e.Kind {
 	case roster.Progress:
-		p.to.Write(events.Event{Event: "progress", Progress: events.ProgressOf(e)})
+		to.Write(events.Event{Event: "progress", Progress: events.ProgressOf(e)})
 	case roster.Stats:
 		if s, ok := events.StatsOf(e); ok {
-			p.to.Write(events.Event{Event: "stats", Stats: s})
+			to.Write(events.Event{Event: "stats", Stats: s})
 		}
 	}
 }

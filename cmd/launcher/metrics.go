@@ -14,7 +14,6 @@ import (
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/metrics"
-	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
 )
 
@@ -40,26 +39,6 @@ func linger(ctx context.Context, m *metrics.Server, c configs.Metrics, scr *scre
 	m.End()
 	scr.Say(fmt.Sprintf("waiting up to %s for a scrape of the metrics; Ctrl-C ends that", c.Linger))
 	m.Linger(ctx, c.Linger)
-}
-
-// measured passes events on to the metrics.
-type measured struct{ *metrics.Run }
-
-func (measured) Close() {}
-
-// several passes events on to each of several.
-type several []attempt.Progress
-
-func (s several) Event(e roster.Event) {
-	for _, p := range s {
-		p.Event(e)
-	}
-}
-
-func (s several) Close() {
-	for _, p := range s {
-		p.Close()
-	}
 }
 
 // serveNodeMetrics opens the server of launcher node --metrics; nil without that flag.

@@ -104,7 +104,8 @@ func startProbe(ctx context.Context, o probeOptions, request probe.Request, stdo
 	}
 	shown := &probing{screen: scr, out: out}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Task: configs.Task{Probe: request},
-		Limit: o.timeout.Limit, Screen: scr, Stdout: stdout, Show: func() attempt.Progress { return shown }})
+		Limit: o.timeout.Limit, Screen: scr, Stdout: stdout,
+		Show: func() (func(roster.Event), func()) { return shown.event, nil }})
 	switch {
 	case err != nil:
 		return err
@@ -126,13 +127,12 @@ func startProbe(ctx context.Context, o probeOptions, request probe.Request, stdo
 
 // probing is the progress of a probe.
 type probing struct {
-	noProgress
 	screen *screen
 	out    *probe.Printer
 	err    error // of the first report that could not be printed
 }
 
-func (p *probing) Event(e roster.Event) {
+func (p *probing) event(e roster.Event) {
 	var told probe.Event
 	if e.Kind != roster.Probed || e.Rank != 0 || json.Unmarshal(e.Report, &told) != nil || p.err != nil {
 		return

@@ -17,23 +17,23 @@ import (
 	"jacobi/internal/base/style"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/stats"
-	"jacobi/internal/run/attempt"
 )
 
 // lineInterval is the time between lines of progress without a bar.
 const lineInterval = 5 * time.Second
 
-// newProgress shows progress on s: as a bar on a terminal, else in lines.
-func newProgress(s *screen, c configs.Solver, ranks int) attempt.Progress {
+// newProgress returns what shows progress on s, as attempt.Options.Show does: a bar on a terminal, else lines.
+func newProgress(s *screen, c configs.Solver, ranks int) (event func(roster.Event), done func()) {
 	switch {
 	case s.quiet:
-		return noProgress{}
+		return nil, nil
 	case s.barred():
-		b := newRunBar(s.stderr, c)
+		b := newRunBar(s.stderr, c, ranks)
 		s.show(b.bar)
-		return &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, ranks)}
+		return b.event, s.hide
 	}
-	return &lineProgress{say: s.aside, now: time.Now}
+	p := &lineProgress{say: s.aside, now: time.Now}
+	return p.event, p.close
 }
 
 // barred reports whether progress is shown as a bar.
@@ -48,7 +48,7 @@ type lineProgress struct {
 	shown int          // sweeps in the last line
 }
 
-func (p *lineProgress) Event(e roster.Event) {
+func (p *lineProgress) event(e roster.Event) {
 	if e.Kind != roster.Progress {
 		return
 	}
@@ -64,32 +64,11 @@ func (p *lineProgress) show() {
 	p.say(p.last.Progress())
 }
 
-func (p *lineProgress) Close() {
+func (p *lineProgress) close() {
 	if p.last.Sweeps > p.shown {
 		p.show()
 	}
 }
-
-// barProgress draws a bar on the last line of the terminal.
-type barProgress struct {
-	screen *screen
-	bar    *runBar
-	ranks  []*stats.Rank // what they told last; nil before that
-}
-
-func (p *barProgress) Event(e roster.Event) {
-	switch e.Kind {
-	case roster.Progress:
-		p.bar.set(e)
-	case roster.Stats:
-		if told, err := stats.Parse(e.Report); err == nil && e.Rank >= 0 && e.Rank < len(p.ranks) {
-			p.ranks[e.Rank] = &told
-			p.bar.setLagging(stats.Lagging(p.ranks))
-		}
-	}
-}
-
-func (p *barProgress) Close() { p.screen.hide() }
 
 // barSteps is the fixed total of a bar. The sweeps of a run cannot be the total because their estimate changes.
 const barSteps = 1000
@@ -120,20 +99,34 @@ func (b *bar) fill(share float64) { b.bar.SetCurrent(min(int64(share*barSteps), 
 // percentOf returns a share for newBar.
 func percentOf(share float64) string { return fmt.Sprintf("%3d%%", int(100*share)) }
 
-// runBar is the progress bar of a run.
+// runBar is the progress bar of a run, on the last line of the terminal.
 type runBar struct {
 	*bar
 	tolerance float64
+	ranks     []*stats.Rank // what they told last; nil before that
 	last      atomic.Pointer[roster.Event]
 	lagging   atomic.Pointer[string] // the ranks for which the others wait, in words; "" for none
 }
 
-func newRunBar(terminal io.Writer, c configs.Solver, opts ...mpb.ContainerOption) *runBar {
-	b := &runBar{tolerance: c.Tolerance}
+func newRunBar(terminal io.Writer, c configs.Solver, ranks int, opts ...mpb.ContainerOption) *runBar {
+	b := &runBar{tolerance: c.Tolerance, ranks: make([]*stats.Rank, ranks)}
 	b.last.Store(&roster.Event{MaxSweeps: c.MaxIterations})
 	b.setLagging(nil)
 	b.bar = newBar(terminal, b.percent, b.beside, opts...)
 	return b
+}
+
+func (b *runBar) event(e roster.Event) {
+	switch e.Kind {
+	case roster.Progress:
+		b.last.Store(&e)
+		b.fill(e.Share())
+	case roster.Stats:
+		if told, err := stats.Parse(e.Report); err == nil && e.Rank >= 0 && e.Rank < len(b.ranks) {
+			b.ranks[e.Rank] = &told
+			b.setLagging(stats.Lagging(b.ranks))
+		}
+	}
 }
 
 func (b *runBar) percent() string {
@@ -190,11 +183,6 @@ func (b *runBar) setLagging(ranks []int) {
 		text = roster.FormatRanks(ranks) + " " + english.PluralWord(len(ranks), "lags", "lag")
 	}
 	b.lagging.Store(&text)
-}
-
-func (b *runBar) set(e roster.Event) {
-	b.last.Store(&e)
-	b.fill(e.Share())
 }
 
 // above writes lines above the bar; false once the bar is closed. "\r" overwrites a ^C that the terminal has echoed.

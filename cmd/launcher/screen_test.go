@@ -38,13 +38,13 @@ func TestLineProgressInterval(t *testing.T) {
 	var said []string
 	now := time.Unix(0, 0)
 	p := &lineProgress{say: func(s string) { said = append(said, s) }, now: func() time.Time { return now }}
-	p.Event(roster.Event{Kind: roster.Started})
+	p.event(roster.Event{Kind: roster.Started})
 	for s := 1; s <= 13; s++ {
 		now = now.Add(time.Second)
-		p.Event(at(20*s, time.Duration(s)*time.Second))
+		p.event(at(20*s, time.Duration(s)*time.Second))
 	}
-	p.Close()
-	p.Close()
+	p.close()
+	p.close()
 	want := []string{
 		"20 of 1000 sweeps (2%), norm 7.2100e-02, 5.214 GLUP/s, about 49 s left",
 		"120 of 1000 sweeps (12%), norm 7.2100e-02, 5.214 GLUP/s, about 44 s left",
@@ -86,17 +86,16 @@ func TestLinesStayWholeAndTagged(t *testing.T) {
 // While a bar is shown, a terminal gets every line once and whole, with the bar below.
 func TestBarLeavesLinesWhole(t *testing.T) {
 	var terminal bytes.Buffer // the bar's goroutine writes it until close
-	b := newRunBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh(),
+	b := newRunBar(&terminal, configs.Solver{MaxIterations: 1000}, 4, mpb.WithAutoRefresh(),
 		mpb.WithRefreshRate(time.Millisecond))
 	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
 	s.sameTerminal = true
 	s.show(b.bar)
-	p := &barProgress{screen: s, bar: b}
-	p.Event(at(500, 10*time.Second))
+	b.event(at(500, 10*time.Second))
 	s.RankLine(2, launch.Stdout, []byte("from rank 2"))
 	s.Say("from the launcher")
-	p.Event(at(1000, 20*time.Second))
-	p.Close()
+	b.event(at(1000, 20*time.Second))
+	s.hide()
 	s.Say("after the bar")
 
 	text := terminal.String()
@@ -256,17 +255,16 @@ func TestBarBeginsInTheFirstColumn(t *testing.T) {
 // The bar names the ranks for which the others wait, as long as they do.
 func TestBarNamesLaggingRanks(t *testing.T) {
 	var terminal bytes.Buffer
-	b := newRunBar(&terminal, configs.Solver{MaxIterations: 1000}, mpb.WithAutoRefresh())
+	b := newRunBar(&terminal, configs.Solver{MaxIterations: 1000}, 4, mpb.WithAutoRefresh())
 	s := newScreen(&terminal, &terminal, look{tag: launch.TagRank})
 	s.show(b.bar)
-	p := &barProgress{screen: s, bar: b, ranks: make([]*stats.Rank, 4)}
-	defer p.Close()
+	defer s.hide()
 	tell := func(rank int, wait float64) {
 		data, err := json.Marshal(stats.Rank{Recent: stats.Recent{HaloWait: &wait}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Event(roster.Event{Kind: roster.Stats, Rank: rank, Report: data})
+		b.event(roster.Event{Kind: roster.Stats, Rank: rank, Report: data})
 	}
 	for _, c := range []struct {
 		rank int

@@ -128,7 +128,7 @@ func startSoak(ctx context.Context, o soakOptions, stdout, stderr io.Writer) err
 		shown.lines = scr.data
 	}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: w, Task: configs.Task{Soak: task}, Limit: o.timeout.Limit,
-		Screen: scr, Stdout: scr.data, Show: func() attempt.Progress { return shown }})
+		Screen: scr, Stdout: scr.data, Show: func() (func(roster.Event), func()) { return shown.event, nil }})
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,6 @@ func checkSoakMemory(ctx context.Context, p *plan.Plan) error {
 // soakProgress shows what the ranks of a soak report: differences at once, other lines every few seconds, and with
 // --json every event.
 type soakProgress struct {
-	noProgress
 	screen *screen
 	lines  io.Writer // standard output, for --json; nil for none
 	both   bool      // a round has two steps
@@ -217,7 +216,7 @@ type soakProgress struct {
 	broken error     // a line of JSON that could not be written
 }
 
-func (p *soakProgress) Event(e roster.Event) {
+func (p *soakProgress) event(e roster.Event) {
 	var s soak.Event
 	if e.Kind != roster.Soaked || json.Unmarshal(e.Report, &s) != nil {
 		return

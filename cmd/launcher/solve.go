@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"jacobi/configs"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/metrics"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/launch"
@@ -28,14 +29,12 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 		Watch: page.watch(),
 		Task:  configs.Task{Stats: m != nil || page != nil || scr.events != nil || scr.barred()}}
 	starts := 0
-	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) attempt.Progress {
+	end, err := r.Run(ctx, p, opts, began, func(p *plan.Plan) (event func(roster.Event), done func()) {
 		starts++
-		var all several
 		if scr.events != nil {
 			if e, err := planEvent(p, starts); err == nil { // a configuration always has a JSON form
 				scr.events.Write(e)
 			}
-			all = append(all, eventProgress{to: scr.events})
 		}
 		if starts == 1 { // after the plan, which is the first event
 			for _, text := range o.warnings(ctx, p) {
@@ -44,9 +43,17 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 		}
 		if m != nil {
 			m.Run().Begin(metrics.InfoOf(p.Config, len(p.Placements)))
-			all = append(all, measured{m.Run()})
 		}
-		return append(all, announce(ctx, p, scr))
+		show, done := announce(ctx, p, scr)
+		return func(e roster.Event) {
+			tellEvent(scr.events, e)
+			if m != nil {
+				m.Run().Event(e)
+			}
+			if show != nil {
+				show(e)
+			}
+		}, done
 	})
 	if err != nil {
 		page.end(err.Error(), "")
@@ -73,8 +80,8 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	return err
 }
 
-// announce says what a run will do, and returns its progress.
-func announce(ctx context.Context, p *plan.Plan, scr *screen) attempt.Progress {
+// announce says what a run will do, and returns what shows its progress, as attempt.Options.Show does.
+func announce(ctx context.Context, p *plan.Plan, scr *screen) (event func(roster.Event), done func()) {
 	scr.Say(p.String())
 	if p.Idle != "" {
 		scr.Say(p.Idle)

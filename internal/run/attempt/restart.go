@@ -12,6 +12,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
 	"jacobi/internal/base/pubsub"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
 	"jacobi/internal/observe/farfiles"
 	"jacobi/internal/observe/output"
@@ -34,10 +35,11 @@ type Restarts struct {
 // returns what is shown for the plan of an attempt, right before its ranks start; it replaces o.Show. Run returns the
 // end of the last attempt.
 func (r Restarts) Run(ctx context.Context, p *plan.Plan, o Options, began time.Time,
-	show func(*plan.Plan) Progress) (Ended, error) {
+	show func(*plan.Plan) (event func(roster.Event), done func())) (Ended, error) {
 	whole, where := o.Limit, r.Where
 	for done := 0; ; done++ {
-		o.Limit, o.Show = whole.After(time.Since(began)), func() Progress { return show(p) }
+		o.Limit = whole.After(time.Since(began))
+		o.Show = func() (func(roster.Event), func()) { return show(p) }
 		end, err := Run(ctx, p, o)
 		if err != nil {
 			return end, err

@@ -46,8 +46,10 @@ type Options struct {
 	Watch  Watch // nil if nobody else watches
 	Task   configs.Task
 	Screen Screen
-	Stdout io.Writer       // receives the file that a run writes to standard output
-	Show   func() Progress // called right before the ranks start
+	Stdout io.Writer // receives the file that a run writes to standard output
+	// Show is called right before the ranks start. event, which may be nil, gets what they tell; done, which may be
+	// nil, is called once they have ended.
+	Show func() (event func(roster.Event), done func())
 }
 
 // Watch is called before the ranks of p start, with the connection of the run. stop is called after they have ended.
@@ -81,12 +83,6 @@ type Screen interface {
 	// Restart shows the failure after which a run starts again, and from where.
 	Restart(failure, text string)
 	RankLine(rank int, from launch.Stream, line []byte)
-}
-
-// Progress shows the progress of a run.
-type Progress interface {
-	Event(roster.Event)
-	Close()
 }
 
 // Run starts the ranks of p and watches them until all have ended. An error means that they could not be started.
@@ -148,7 +144,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 	if err != nil {
 		return end, err
 	}
-	progress := o.Show()
+	event, done := o.Show()
 	job := launch.Job{
 		Dir:     dir,
 		HostEnv: env,
@@ -158,7 +154,7 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		Output:  o.Screen.RankLine,
 		Say:     o.Screen.Say,
 		Events:  events,
-		OnEvent: progress.Event,
+		OnEvent: event,
 		Silent:  silent,
 		Abort: func(ctx context.Context, why roster.AbortError) error {
 			return roster.AbortAll(ctx, link.Conn, runID, why)
@@ -173,7 +169,9 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		KillGrace: killGrace,
 	}
 	out, err := job.Run(ctx)
-	progress.Close()
+	if done != nil {
+		done()
+	}
 	if err != nil {
 		return end, err
 	}

@@ -81,7 +81,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan) (attempt.Ended, error) {
 	o := e.Options
 	o.Task.Study, o.Watch = true, e.attend
 	r := attempt.Restarts{Where: e.Where, Most: e.Restarts, Next: e.restart}
-	end, err := r.Run(ctx, p, o, time.Now(), func(*plan.Plan) attempt.Progress { return shown{e} })
+	end, err := r.Run(ctx, p, o, time.Now(), func(*plan.Plan) (func(roster.Event), func()) { return e.tell, nil })
 	return end, errors.Join(err, e.settle(false))
 }
 
@@ -181,12 +181,8 @@ func (e *Engine) next(ctx context.Context) (job *ordered, more bool, err error) 
 	return job, true, nil
 }
 
-// shown passes events of runs on.
-type shown struct{ e *Engine }
-
-// Event implements attempt.Progress.
-func (s shown) Event(event roster.Event) {
-	e := s.e
+// tell passes an event of a run on.
+func (e *Engine) tell(event roster.Event) {
 	if e.Event == nil || event.Run == 0 {
 		return
 	}
@@ -198,9 +194,6 @@ func (s shown) Event(event roster.Event) {
 		}
 	}
 }
-
-// Close implements attempt.Progress.
-func (shown) Close() {}
 
 // StartConfig returns the configuration with which the ranks of c start: the keys that belong to the start, and a mesh
 // of which every rank has rows.

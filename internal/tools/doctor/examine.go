@@ -115,26 +115,20 @@ type findings struct {
 
 // trial starts the ranks of p and returns what they found.
 func (run Run) trial(ctx context.Context, p *plan.Plan, starter attempt.Starter) (findings, error) {
-	c := collected{make([]examine.Rank, len(p.Placements))}
+	published := make([]examine.Rank, len(p.Placements)) // when one of them fails
+	collect := func(e roster.Event) {
+		var r examine.Rank
+		if e.Kind == roster.Examined && e.Rank >= 0 && e.Rank < len(published) && json.Unmarshal(e.Report, &r) == nil {
+			published[e.Rank] = r
+		}
+	}
 	end, err := attempt.Run(ctx, p, attempt.Options{Starter: starter, Limit: run.Limit, Screen: run.Screen,
-		Task: configs.Task{Examine: true}, Show: func() attempt.Progress { return c }})
+		Task: configs.Task{Examine: true}, Show: func() (func(roster.Event), func()) { return collect, nil }})
 	if err != nil {
 		return findings{faults: faultsOf(err, "correct it on the host that it names")}, nil
 	}
-	return conclude(p, end.Outcome, c.ranks)
+	return conclude(p, end.Outcome, published)
 }
-
-// collected is a progress that collects the findings that ranks publish when one of them fails.
-type collected struct{ ranks []examine.Rank }
-
-func (c collected) Event(e roster.Event) {
-	var r examine.Rank
-	if e.Kind == roster.Examined && e.Rank >= 0 && e.Rank < len(c.ranks) && json.Unmarshal(e.Report, &r) == nil {
-		c.ranks[e.Rank] = r
-	}
-}
-
-func (collected) Close() {}
 
 // conclude returns the findings of a trial that ended with out. published are those that ranks published, by rank; they
 // count only if a rank failed.
