@@ -19,20 +19,6 @@ import (
 	"jacobi/internal/observe/events"
 )
 
-// client asks for runs: the program at standard input and output.
-type client struct {
-	*serving
-	ctx   context.Context // ends with the cause when nobody reads the answers any more, and its requests with it
-	leave context.CancelCauseFunc
-	room  chan struct{} // holds an element for each request whose end was not written
-	wake  chan struct{} // holds a token for the writer
-
-	// Guarded by serving.mu:
-	asked   map[string]*request // without an end, by id
-	answers []answer            // to be written
-	ended   bool                // all requests were taken
-}
-
 // answer is a line for a client.
 type answer struct {
 	line []byte
@@ -45,29 +31,26 @@ const maxProgress = 64
 
 var errGone = errors.New("the client has gone")
 
-// attend does the requests that a client writes to in. It returns once all are answered, or with an error once nobody
+// attend does the requests that the client writes to in. It returns once all are answered, or with an error once nobody
 // reads out any more. unread returns when that is so.
-func (s *serving) attend(ctx context.Context, in io.Reader, out io.Writer, unread func()) error {
-	c := &client{serving: s, room: make(chan struct{}, s.room), wake: make(chan struct{}, 1),
-		asked: map[string]*request{}}
-	c.ctx, c.leave = context.WithCancelCause(ctx)
-	defer c.leave(nil)
+func (s *serving) attend(in io.Reader, out io.Writer, unread func()) error {
+	defer s.leave(nil)
 	go func() {
 		unread()
-		c.leave(errGone)
+		s.leave(errGone)
 	}()
 	go func() {
-		all := c.read(in)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.ended = all
-		notify(c.wake)
+		all := s.read(in)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended = all
+		notify(s.wake)
 	}()
-	return c.write(out)
+	return s.write(out)
 }
 
 // read reads requests until their end, or until no more are taken. A line that is none is answered in its turn.
-func (c *client) read(in io.Reader) (all bool) {
+func (s *serving) read(in io.Reader) (all bool) {
 	lines := bufio.NewReaderSize(in, maxRequest)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -83,7 +66,7 @@ func (c *client) read(in io.Reader) (all bool) {
 			if !long {
 				r = parseRequest(bytes.TrimRight(line, "\r\n"))
 			}
-			if !c.take(r) {
+			if !s.take(r) {
 				return false
 			}
 		}
@@ -95,36 +78,35 @@ func (c *client) read(in io.Reader) (all bool) {
 
 // take does what a line asks for. It waits while there is no room for a request, and returns false if none is taken any
 // more.
-func (c *client) take(r *request) bool {
+func (s *serving) take(r *request) bool {
 	if r.cancel != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if asked := c.asked[string(r.cancel)]; asked != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if asked := s.asked[string(r.cancel)]; asked != nil {
 			asked.drop(errCancelled)
 		}
 		return true
 	}
 	select {
-	case c.room <- struct{}{}:
-	case <-c.ctx.Done():
+	case s.room <- struct{}{}:
+	case <-s.ctx.Done():
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		<-c.room
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		<-s.room
 		return false
 	}
-	if c.asked[string(r.id)] != nil {
+	if s.asked[string(r.id)] != nil {
 		*r = request{fault: fmt.Errorf("no request: id %s: the request with this id has no end yet", r.id)}
 	}
 	if r.id != nil {
-		c.asked[string(r.id)] = r
+		s.asked[string(r.id)] = r
 	}
-	r.from = c
-	r.wanted, r.drop = context.WithCancelCause(c.ctx)
-	c.waiting = append(c.waiting, r)
-	notify(c.more)
+	r.wanted, r.drop = context.WithCancelCause(s.ctx)
+	s.waiting = append(s.waiting, r)
+	notify(s.more)
 	return true
 }
 
@@ -141,36 +123,36 @@ func lineOf(id json.RawMessage, e events.Event) []byte {
 	return append(line, '\n')
 }
 
-// tell adds an event of a request to the answers.
-func (c *client) tell(r *request, e events.Event) {
+// answer adds an event of a request to the answers.
+func (s *serving) answer(r *request, e events.Event) {
 	line := lineOf(r.id, e)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil || e.Event == "progress" && len(c.answers) >= maxProgress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || e.Event == "progress" && len(s.answers) >= maxProgress {
 		return
 	}
 	a := answer{line, e.End != nil}
-	if c.answers = append(c.answers, a); a.last && r.id != nil {
-		delete(c.asked, string(r.id))
+	if s.answers = append(s.answers, a); a.last && r.id != nil {
+		delete(s.asked, string(r.id))
 	}
-	notify(c.wake)
+	notify(s.wake)
 }
 
 // write writes answers until the last one, or until nobody reads them any more.
-func (c *client) write(out io.Writer) error {
+func (s *serving) write(out io.Writer) error {
 	for {
-		c.mu.Lock()
-		all := c.answers
-		c.answers = nil
-		done := (c.ended || c.closed) && len(all) == 0 && len(c.room) == 0
-		c.mu.Unlock()
+		s.mu.Lock()
+		all := s.answers
+		s.answers = nil
+		done := (s.ended || s.closed) && len(all) == 0 && len(s.room) == 0
+		s.mu.Unlock()
 		for _, a := range all {
 			if _, err := out.Write(a.line); err != nil {
-				c.leave(err)
+				s.leave(err)
 				return err
 			}
 			if a.last {
-				<-c.room
+				<-s.room
 			}
 		}
 		switch {
@@ -180,10 +162,10 @@ func (c *client) write(out io.Writer) error {
 			continue
 		}
 		select {
-		case <-c.wake:
-		case <-c.over:
-		case <-c.ctx.Done():
-			return context.Cause(c.ctx)
+		case <-s.wake:
+		case <-s.over:
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
 		}
 	}
 }
@@ -204,7 +186,6 @@ type request struct {
 	cancel         json.RawMessage // the id of a request that is not to be done, or not to its end
 	fault          error           // why the line is no request
 
-	from   *client
 	wanted context.Context // of the job; drop ends it
 	drop   context.CancelCauseFunc
 }

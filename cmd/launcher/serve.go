@@ -93,8 +93,8 @@ func startServe(ctx context.Context, o options, in io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	s := newServing(base, start.Run.Ranks)
-	s.client.Go(func() { s.close(s.attend(ctx, in, stdout, func() { launch.AwaitUnread(unix.Stdout) })) })
+	s := newServing(ctx, base, start.Run.Ranks)
+	s.client.Go(func() { s.close(s.attend(in, stdout, func() { launch.AwaitUnread(unix.Stdout) })) })
 	e := &study.Engine{Where: o.where, Restarts: o.restarts, Next: s.give, Done: s.done, Event: s.event,
 		Warn: s.warn, Alone: serveAlone,
 		Options: attempt.Options{Starter: w, Limit: o.timeout.Limit, Screen: scr, Stdout: scr.data}}
@@ -129,27 +129,36 @@ const (
 // lastAnswers is how long the client may take to read the last answers once the ranks have ended.
 const lastAnswers = 5 * time.Second
 
-// serving does the requests of a client.
+// serving does the requests of a client: the program at standard input and output.
 type serving struct {
 	base   *configs.Base
-	room   int            // requests without an end
+	ctx    context.Context // ends with the cause when nobody reads the answers any more, and the requests with it
+	leave  context.CancelCauseFunc
 	client sync.WaitGroup // done once the client is
+	room   chan struct{}  // holds an element for each request whose end was not written
 	more   chan struct{}  // holds a token for give
+	wake   chan struct{}  // holds a token for write
 	over   chan struct{}  // closed after the last answer
 
 	mu      sync.Mutex
-	waiting []*request       // that no rank has
-	open    map[int]*request // that have no end, by job
-	number  int              // of the last job
-	closed  bool             // no request is taken any more
-	lost    error            // why the client has gone before all was answered
+	waiting []*request          // that no rank has
+	open    map[int]*request    // that have no end, by job
+	asked   map[string]*request // that have no end, by id
+	number  int                 // of the last job
+	answers []answer            // to be written
+	ended   bool                // all requests were taken
+	closed  bool                // no request is taken any more
+	lost    error               // why the client has gone before all was answered
 }
 
 var errCancelled = errors.New("the request was cancelled")
 
-func newServing(base *configs.Base, ranks int) *serving {
-	return &serving{base: base, room: maxOpen * ranks, more: make(chan struct{}, 1),
-		over: make(chan struct{}), open: map[int]*request{}}
+func newServing(ctx context.Context, base *configs.Base, ranks int) *serving {
+	s := &serving{base: base, room: make(chan struct{}, maxOpen*ranks), more: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), over: make(chan struct{}), open: map[int]*request{},
+		asked: map[string]*request{}}
+	s.ctx, s.leave = context.WithCancelCause(ctx)
+	return s
 }
 
 // next returns the next request that waits, and nil if there is none.
@@ -249,13 +258,6 @@ func checkPaths(keys study.Keys) error {
 	return nil
 }
 
-// asked returns the request of a job.
-func (s *serving) asked(job int) *request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open[job]
-}
-
 // event passes the progress of a request on.
 func (s *serving) event(j study.Job, e roster.Event) {
 	if e.Kind == roster.Progress {
@@ -269,8 +271,11 @@ func (s *serving) warn(j study.Job, text string) {
 }
 
 func (s *serving) tell(j study.Job, e events.Event) {
-	if r := s.asked(j.ID); r != nil {
-		r.from.tell(r, e)
+	s.mu.Lock()
+	r := s.open[j.ID]
+	s.mu.Unlock()
+	if r != nil {
+		s.answer(r, e)
 	}
 }
 
@@ -307,7 +312,7 @@ func (s *serving) end(job int, end events.End) {
 	delete(s.open, job)
 	s.mu.Unlock()
 	r.drop(nil)
-	r.from.tell(r, events.Event{Event: "end", End: &end})
+	s.answer(r, events.Event{Event: "end", End: &end})
 }
 
 // notDone is the verdict of a request that the ranks, which have ended, did not come to.

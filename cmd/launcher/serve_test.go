@@ -33,7 +33,8 @@ func openOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{serving: newServing(base, 1), t: t, given: make(chan study.Job), finish: make(chan study.Result)}
+	o := &office{serving: newServing(context.Background(), base, 1), t: t, given: make(chan study.Job),
+		finish: make(chan study.Result)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -106,7 +107,7 @@ func (o *office) call() *caller {
 		_ = errors.Join(in.Close(), unread.Close()) // pipes close without an error
 	})
 	o.client.Go(func() {
-		_ = o.attend(context.Background(), requests, answers, func() { <-gone }) // fails once it has gone
+		_ = o.attend(requests, answers, func() { <-gone }) // fails once it has gone
 		_ = answers.Close()
 	})
 	o.t.Cleanup(func() {
@@ -295,7 +296,7 @@ func TestServeClientLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	c := &client{serving: newServing(nil, 1), ctx: ctx} // without room
+	c := newServing(ctx, nil, 0) // without room
 	for requests, want := range map[string]bool{`{"id": 1, "keys": {}}`: false, "\n \n": true, `{"cancel": 1}`: true} {
 		if all := c.read(strings.NewReader(requests)); all != want {
 			t.Errorf("%q: all taken: %v, want %v", requests, all, want)
