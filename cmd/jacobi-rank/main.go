@@ -174,12 +174,18 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		held = awake.Watch(launcher)
 	}
 	ctx = awake.Start(ctx, held)
-	m, err := serveMetrics(cfg, origin, job.Task, log)
+	m, err := serveMetrics(cfg, origin, log)
 	if err != nil {
 		return "", err
 	}
-	defer m.close()
-	linger := sync.OnceFunc(func() { m.linger(ctx) })
+	defer m.Close()
+	var watch func(roster.Event)
+	if m != nil {
+		watch = m.Run().Event
+	}
+	linger := sync.OnceFunc(func() {
+		m.Linger(ctx, cfg.Metrics.Linger, func(text string) { log.Info(text) })
+	})
 	if job.Study {
 		debug.SetGCPercent(studyGC)
 	}
@@ -187,10 +193,13 @@ func start(options configs.Options, by string, p probeFlags) (configs.Verdict, e
 		Origin: origin, Environ: options.Environ, Config: cfg, Contents: job.Contents, Log: log,
 		Stop: watchSignals(ctx), End: cancel,
 		Ordered: job.Study, Task: task, Check: checker(origin, log),
-		Stats: m.wanted || origin.By != roster.ByLauncher && cfg.View.Listen != "", Watch: m.watch(),
+		Stats:  job.Stats || origin.By != roster.ByLauncher && (cfg.Metrics.Listen != "" || cfg.View.Listen != ""),
+		Watch:  watch,
 		Viewed: func(url string) { tell(zapcore.InfoLevel, cfg.Log.Format, origin.Rank, "the view is at "+url) },
 		Summarize: func(report output.Report, outputs *output.Held) error {
-			m.awaitLast(ctx)
+			if m != nil {
+				awaitLast(ctx, m.Run())
+			}
 			return summarize(report, outputs, cfg.Output.ToStdout())
 		},
 		Linger: linger,

@@ -17,6 +17,7 @@ import (
 	"jacobi/internal/compute/device"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/observe/events"
+	"jacobi/internal/observe/metrics"
 	"jacobi/internal/run/attempt"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
@@ -284,22 +285,18 @@ func start(ctx context.Context, o options, to *events.Writer, stdout, stderr io.
 	if err := p.Check(limited, true); err != nil {
 		return err
 	}
-	m, err := serveMetrics(cfg.Metrics, scr)
+	m, err := metrics.Serve(cfg.Metrics, metrics.NewRun(), scr.Say)
 	if err != nil {
 		return err
 	}
-	if m != nil {
-		defer m.Close()
-	}
+	defer m.Close()
 	page, err := openView(cfg, scr)
 	if err != nil {
 		return err
 	}
 	defer page.close()
 	err = solve(ctx, o, cfg, p, w, began, scr, m, page)
-	if m != nil {
-		linger(ctx, m, cfg.Metrics, scr)
-	}
+	m.Linger(ctx, cfg.Metrics.Linger, func(text string) { scr.Say(text + "; Ctrl-C ends that") })
 	return err
 }
 

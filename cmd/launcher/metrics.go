@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"go.uber.org/zap"
 
@@ -16,30 +12,6 @@ import (
 	"jacobi/internal/observe/metrics"
 	"jacobi/internal/run/launch"
 )
-
-// serveMetrics opens the server of metrics.listen; nil without that key.
-func serveMetrics(c configs.Metrics, scr *screen) (*metrics.Server, error) {
-	if c.Listen == "" {
-		return nil, nil
-	}
-	m, err := metrics.Listen(c.Listen, metrics.NewRun())
-	if err == nil {
-		scr.Say("metrics: " + m.URL())
-	}
-	return m, err
-}
-
-// linger leaves the metrics of a run that has ended for one more scrape.
-func linger(ctx context.Context, m *metrics.Server, c configs.Metrics, scr *screen) {
-	if c.Linger <= 0 {
-		return
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	m.End()
-	scr.Say(fmt.Sprintf("waiting up to %s for a scrape of the metrics; Ctrl-C ends that", c.Linger))
-	m.Linger(ctx, c.Linger)
-}
 
 // serveNodeMetrics opens the server of launcher node --metrics; nil without that flag.
 func serveNodeMetrics(at string, scr *screen) (*metrics.Node, *metrics.Server, error) {

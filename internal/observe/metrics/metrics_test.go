@@ -241,16 +241,15 @@ func TestRequests(t *testing.T) {
 func TestLinger(t *testing.T) {
 	s := serve(t, full(t))
 	scrape(t, s.URL())
-	s.End()
 	begin := time.Now()
-	s.Linger(t.Context(), 20*time.Millisecond)
+	s.Linger(t.Context(), 20*time.Millisecond, func(string) {})
 	if took := time.Since(begin); took < 20*time.Millisecond {
 		t.Errorf("it lingered for %v", took)
 	}
 	scrape(t, s.URL())
 	late, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	s.Linger(late, time.Hour)
+	s.Linger(late, time.Hour, func(string) {})
 	if late.Err() != nil {
 		t.Error("the server lingers after a scrape")
 	}

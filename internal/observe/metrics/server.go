@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"jacobi/configs"
 )
 
 // Path is where a Server answers.
@@ -36,6 +41,18 @@ type Server struct {
 	after    atomic.Bool   // scrapes from now on show the end of the run
 	scraped  chan struct{} // closed after the first such scrape
 	answered sync.Once
+}
+
+// Serve serves run at metrics.listen, and says where that is; without the key it returns nil.
+func Serve(c configs.Metrics, run *Run, say func(text string)) (*Server, error) {
+	if c.Listen == "" {
+		return nil, nil
+	}
+	s, err := Listen(c.Listen, run)
+	if err == nil {
+		say("metrics: " + s.URL())
+	}
+	return s, err
 }
 
 // Listen serves run at address, HOST:PORT, until Close. Port 0 is any free one.
@@ -90,11 +107,16 @@ func (s *Server) Run() *Run { return s.run }
 // URL returns where the metrics are.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + Path }
 
-// End tells that the values are final.
-func (s *Server) End() { s.after.Store(true) }
-
-// Linger returns after the first scrape that began after End, after d, or when ctx ends.
-func (s *Server) Linger(ctx context.Context, d time.Duration) {
+// Linger leaves the final values for one more scrape, for at most d. It announces the wait by say. ctx and signals end
+// it. For a nil Server, and without d, it does nothing.
+func (s *Server) Linger(ctx context.Context, d time.Duration, say func(text string)) {
+	if s == nil || d <= 0 {
+		return
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s.after.Store(true)
+	say(fmt.Sprintf("waiting up to %s for a scrape of the metrics", d))
 	late := time.NewTimer(d)
 	defer late.Stop()
 	select {
@@ -104,8 +126,11 @@ func (s *Server) Linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close ends the server. Answers that are under way have closeTimeout.
+// Close ends the server. Answers that are under way have closeTimeout. For a nil Server it does nothing.
 func (s *Server) Close() error {
+	if s == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
