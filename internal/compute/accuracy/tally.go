@@ -16,14 +16,13 @@ type Problem interface {
 
 // Tally collects what one rank contributes, from the rows that results.Rows gives it.
 type Tally struct {
-	problem Problem
-	mesh    solver.Mesh
-	op      solver.Operator
-	stripe  solver.Stripe
-	shape   shape
-	part    Part
-	old     line // the row above the next one
-	blocks  bool // are wanted
+	mesh   solver.Mesh
+	op     solver.Operator
+	stripe solver.Stripe
+	shape  shape
+	part   Part
+	old    line // the row above the next one
+	blocks bool // are wanted
 }
 
 // Part is what a rank has collected.
@@ -51,7 +50,7 @@ type line struct {
 
 // New returns a Tally for the rows of a stripe. Without blocks it collects the largest value alone.
 func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
-	t := &Tally{problem: p, mesh: p.Mesh(), op: p.Operator().General(), stripe: stripe, blocks: blocks}
+	t := &Tally{mesh: p.Mesh(), op: p.Operator().General(), stripe: stripe, blocks: blocks}
 	t.op.Values, t.op.Fixed = p.Operator().Values, p.Operator().Fixed
 	t.shape = newShape(t.mesh)
 	if blocks {

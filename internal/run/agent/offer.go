@@ -106,7 +106,7 @@ func (a *Agent) prepare(ctx context.Context, spec *launch.Spec) (done func(), er
 	if err != nil {
 		return nil, err
 	}
-	spec.Path, spec.Args, spec.Dir, spec.Env = a.Path, nil, ".", env
+	spec.Path, spec.Dir, spec.Env = a.Path, ".", env
 	if a.Prepare != nil {
 		if done, err = a.Prepare(ctx, spec); err != nil {
 			return nil, err

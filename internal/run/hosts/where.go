@@ -33,9 +33,9 @@ type Where struct {
 
 // Place gives each rank of cfg a host. While it waits for agents, it reports that to say. An error names the flag.
 func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) (Places, error) {
-	by, err := launch.ParseMapBy(w.MapBy)
-	if err != nil {
-		return Places{}, fmt.Errorf("--map-by %w", err)
+	byNode, known := map[string]bool{"slot": false, "node": true}[w.MapBy]
+	if !known {
+		return Places{}, fmt.Errorf("--map-by %q: allowed are slot and node", w.MapBy)
 	}
 	if !w.Agents && w.Hosts == nil && w.Hostfile == "" {
 		if err := crowded(cfg.Working(), runtime.NumCPU()); err != nil {
@@ -47,7 +47,7 @@ func (w Where) Place(ctx context.Context, cfg configs.Config, say func(string)) 
 	if err != nil {
 		return Places{}, err
 	}
-	ranks, err := launch.Place(slots, cfg.Working(), by)
+	ranks, err := launch.Place(slots, cfg.Working(), byNode)
 	if err != nil {
 		return Places{}, fmt.Errorf("-np %w", err)
 	}

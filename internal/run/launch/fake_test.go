@@ -63,7 +63,7 @@ func fakeRank(id roster.Identity, what string) {
 		fmt.Fprintln(os.Stderr, RankBinary+": closing words")
 		os.Exit(rankMissed)
 	case "identity":
-		fmt.Println(strings.Join(id.Environ(), " "), os.Getenv("EXTRA"), strings.Join(os.Args[1:], " "))
+		fmt.Println(strings.Join(id.Environ(), " "), os.Getenv("EXTRA"))
 		fmt.Println("done met")
 		os.Exit(0)
 	case "crashes":
@@ -127,9 +127,9 @@ func fakeLauncher() {
 	}
 	job := Job{
 		Path:   os.Args[0],
-		Env:    os.Environ(),
 		RunID:  "fake",
 		Ranks:  OneHost("here", 3),
+		Hosts:  map[string]Host{"here": &Local{}},
 		Output: func(_ int, _ Stream, line []byte) { fmt.Println(string(line)) },
 		Say:    func(string) {},
 	}
@@ -164,10 +164,11 @@ func newTrial(ranks ...string) *trial {
 	}
 	ready := map[int]int{}
 	tr.job = Job{
-		Path:  os.Args[0],
-		Env:   append(os.Environ(), envFake+"="+strings.Join(ranks, ";"), "EXTRA=extra"),
-		RunID: "0123456789abcdef0123456789abcdef",
-		Ranks: OneHost("here", len(ranks)),
+		Path:    os.Args[0],
+		HostEnv: map[string][]string{"here": {envFake + "=" + strings.Join(ranks, ";"), "EXTRA=extra"}},
+		RunID:   "0123456789abcdef0123456789abcdef",
+		Ranks:   OneHost("here", len(ranks)),
+		Hosts:   map[string]Host{"here": &Local{}},
 		Output: func(rank int, s Stream, line []byte) {
 			tr.mu.Lock()
 			defer tr.mu.Unlock()

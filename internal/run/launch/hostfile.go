@@ -170,7 +170,6 @@ type Host interface {
 type Spec struct {
 	// Path is the program of the ranks. If it is empty, the starting process looks for RankBinary.
 	Path  string            `json:"path,omitempty"`
-	Args  []string          `json:"args,omitempty"`
 	Dir   string            `json:"dir,omitempty"` // working directory; empty: that of the starting process
 	Env   []string          `json:"env"`           // VAR=value; overrides the environment of the starting process
 	Ranks []roster.Identity `json:"ranks"`         // the variables of an identity are added to Env
@@ -207,31 +206,15 @@ type Slots struct {
 	Slots int
 }
 
-// MapBy is the order in which ranks take slots.
-type MapBy uint8
-
-// The orders.
-const (
-	MapBySlot MapBy = iota // fill each host before the next
-	MapByNode              // place one rank on each host in turn
-)
-
-// ParseMapBy reads "slot" or "node".
-func ParseMapBy(name string) (MapBy, error) {
-	if by, ok := map[string]MapBy{"slot": MapBySlot, "node": MapByNode}[name]; ok {
-		return by, nil
-	}
-	return 0, fmt.Errorf("%q: allowed are slot and node", name)
-}
-
 // OneHost places all ranks of a run on one host.
 func OneHost(host string, ranks int) []Placement {
-	ps, _ := Place([]Slots{{host, ranks}}, ranks, MapBySlot) // there are as many slots as ranks
+	ps, _ := Place([]Slots{{host, ranks}}, ranks, false) // there are as many slots as ranks
 	return ps
 }
 
-// Place gives each rank a slot. If there are too few slots, the error lists them.
-func Place(hosts []Slots, ranks int, by MapBy) ([]Placement, error) {
+// Place gives each rank a slot: byNode on each host in turn, else on one host after the other. If there are too few
+// slots, the error lists them.
+func Place(hosts []Slots, ranks int, byNode bool) ([]Placement, error) {
 	total := 0
 	for _, h := range hosts {
 		total += h.Slots
@@ -240,7 +223,7 @@ func Place(hosts []Slots, ranks int, by MapBy) ([]Placement, error) {
 		return nil, fmt.Errorf("%d ranks need %[1]d slots, and there are %d: %s", ranks, total, FormatSlots(hosts))
 	}
 	turn := total // slots of a host that are filled before the next host
-	if by == MapByNode {
+	if byNode {
 		turn = 1
 	}
 	ps := make([]Placement, 0, ranks)

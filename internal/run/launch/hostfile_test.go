@@ -14,18 +14,18 @@ import (
 func TestPlace(t *testing.T) {
 	hosts := []Slots{{"a", 2}, {"b", 1}, {"c", 3}}
 	for _, c := range []struct {
-		ranks int
-		by    MapBy
-		want  string // host and local rank of local size, by rank
+		ranks  int
+		byNode bool
+		want   string // host and local rank of local size, by rank
 	}{
-		{6, MapBySlot, "a 0/2, a 1/2, b 0/1, c 0/3, c 1/3, c 2/3"},
-		{4, MapBySlot, "a 0/2, a 1/2, b 0/1, c 0/1"},
-		{2, MapBySlot, "a 0/2, a 1/2"},
-		{6, MapByNode, "a 0/2, b 0/1, c 0/3, a 1/2, c 1/3, c 2/3"},
-		{4, MapByNode, "a 0/2, b 0/1, c 0/1, a 1/2"},
-		{2, MapByNode, "a 0/1, b 0/1"},
+		{6, false, "a 0/2, a 1/2, b 0/1, c 0/3, c 1/3, c 2/3"},
+		{4, false, "a 0/2, a 1/2, b 0/1, c 0/1"},
+		{2, false, "a 0/2, a 1/2"},
+		{6, true, "a 0/2, b 0/1, c 0/3, a 1/2, c 1/3, c 2/3"},
+		{4, true, "a 0/2, b 0/1, c 0/1, a 1/2"},
+		{2, true, "a 0/1, b 0/1"},
 	} {
-		ps, err := Place(hosts, c.ranks, c.by)
+		ps, err := Place(hosts, c.ranks, c.byNode)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,10 +37,10 @@ func TestPlace(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d/%d", p.Host, p.LocalRank, p.LocalSize))
 		}
 		if text := strings.Join(got, ", "); text != c.want {
-			t.Errorf("%d ranks, order %d: %s, want %s", c.ranks, c.by, text, c.want)
+			t.Errorf("%d ranks, by node %v: %s, want %s", c.ranks, c.byNode, text, c.want)
 		}
 	}
-	_, err := Place(hosts, 7, MapBySlot)
+	_, err := Place(hosts, 7, false)
 	if want := "7 ranks need 7 slots, and there are 6: a 2, b 1, c 3"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -62,7 +62,7 @@ func (l *Local) Start(ctx context.Context, spec Spec, sink Sink) error {
 	}
 	processes := make([]*process, len(spec.Ranks))
 	for i, id := range spec.Ranks {
-		c := exec.Command(path, spec.Args...)
+		c := exec.Command(path)
 		c.Dir = spec.Dir
 		c.Env = append(append(os.Environ(), spec.Env...), id.Environ()...)
 		processes[i] = newProcess(c, id.Rank, sink)

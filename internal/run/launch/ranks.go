@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -27,12 +26,6 @@ type processes struct {
 // startRanks starts the ranks on their hosts. If one does not start, the others are killed.
 func startRanks(ctx context.Context, j *Job) (*processes, error) {
 	c := &processes{hosts: j.Hosts, ended: make([]bool, len(j.Ranks)), exits: make(chan Exit, len(j.Ranks))}
-	if c.hosts == nil {
-		c.hosts = map[string]Host{}
-		for _, p := range j.Ranks {
-			c.hosts[p.Host] = &Local{}
-		}
-	}
 	specs := map[string]Spec{}
 	for _, p := range j.Ranks {
 		if c.hosts[p.Host] == nil {
@@ -40,7 +33,7 @@ func startRanks(ctx context.Context, j *Job) (*processes, error) {
 		}
 		s, ok := specs[p.Host]
 		if !ok {
-			s = Spec{Path: j.Path, Args: j.Args, Dir: j.Dir, Env: slices.Concat(j.Env, j.HostEnv[p.Host])}
+			s = Spec{Path: j.Path, Dir: j.Dir, Env: j.HostEnv[p.Host]}
 		}
 		s.Ranks = append(s.Ranks, roster.Identity{
 			RunID: j.RunID, Rank: p.Rank, Size: len(j.Ranks), LocalRank: p.LocalRank, LocalSize: p.LocalSize,

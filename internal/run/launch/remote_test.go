@@ -73,8 +73,9 @@ func (p *pipe) Close() error      { p.once.Do(func() { close(p.done) }); return 
 // overPipes moves the ranks of tr to two hosts behind pipes, in turn.
 func (tr *trial) overPipes(ctx context.Context) (a, b *pipe) {
 	a, b = newPipe(ctx, nil), newPipe(ctx, nil)
-	tr.job.Ranks, _ = Place([]Slots{{"a", 9}, {"b", 9}}, len(tr.job.Ranks), MapByNode)
+	tr.job.Ranks, _ = Place([]Slots{{"a", 9}, {"b", 9}}, len(tr.job.Ranks), true)
 	tr.job.Hosts = map[string]Host{"a": NewRemote("a", a), "b": NewRemote("b", b)}
+	tr.job.HostEnv["a"], tr.job.HostEnv["b"] = tr.job.HostEnv["here"], tr.job.HostEnv["here"]
 	return a, b
 }
 

@@ -17,15 +17,13 @@ import (
 
 // Job describes the ranks to start and how to watch them.
 type Job struct {
-	Path  string   // program of a rank; empty: each host looks for RankBinary
-	Args  []string // arguments of each rank
-	Dir   string   // working directory of each rank; empty: that of the process that starts it
-	Env   []string // of each rank; overrides the starting process's environment; HostEnv and the identity override Env
+	Path  string // program of a rank; empty: each host looks for RankBinary
+	Dir   string // working directory of each rank; empty: that of the process that starts it
 	RunID string
-	Ranks []Placement // by rank
-	// Hosts are the hosts in Ranks, by name; Run closes them. nil: all ranks run on this machine.
-	Hosts map[string]Host
-	// HostEnv holds further variables for the ranks of a host.
+	Ranks []Placement     // by rank
+	Hosts map[string]Host // the hosts in Ranks, by name; Run closes them
+	// HostEnv holds the variables of the ranks of a host. They override the environment of the process that starts
+	// them, and the identity overrides them.
 	HostEnv map[string][]string
 
 	// Output receives whole lines of a rank's output. Several goroutines call it.

@@ -10,7 +10,6 @@ import (
 	"jacobi/cuda/driver"
 	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/cpu"
-	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/run/setup"
 	"jacobi/solver"
@@ -71,7 +70,6 @@ type Options struct {
 	Layout  solver.Layout // of this rank
 	Rank    int
 	Comm    *roster.Comm
-	Problem *problem.Problem
 	Driver  *driver.Driver // nil: the CPU computes
 	GPU     cuda.Options
 	CPU     cpu.Options

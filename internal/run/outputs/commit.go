@@ -10,13 +10,11 @@ import (
 	"jacobi/internal/base/version"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
-	"jacobi/solver"
 )
 
 // outputSet completes rank 0's files. It is used once all ranks have written their rows and sent their reports.
 type outputSet struct {
 	*Outputs
-	result solver.Result
 	report *output.Report
 	done   []string // files that are complete and durable
 }

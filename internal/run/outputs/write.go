@@ -91,7 +91,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if picture, err = o.miss(&report, found.fault, picture); err != nil {
 		return nil, err
 	}
-	set := &outputSet{Outputs: o, result: result, report: &report}
+	set := &outputSet{Outputs: o, report: &report}
 	if err := set.finish(whole, picture, begin); err != nil {
 		return nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"jacobi/configs"
 	"jacobi/cuda/driver"
 	"jacobi/halo"
@@ -293,7 +291,6 @@ type Task func(ctx context.Context, m *Member) (solver.Result, error)
 // Member is a rank that has met the others, for its Task.
 type Member struct {
 	Config   configs.Config
-	Log      *zap.Logger
 	Problem  *problem.Problem
 	Comm     *roster.Comm
 	Launched bool         // by a launcher
@@ -318,7 +315,7 @@ type Wired struct {
 
 // task has the ranks do their Task.
 func (r *run) task(ctx context.Context) (w written, err error) {
-	w.result, err = r.Task(ctx, &Member{Config: r.Config, Log: r.Log, Problem: r.problem, Comm: r.comm,
+	w.result, err = r.Task(ctx, &Member{Config: r.Config, Problem: r.problem, Comm: r.comm,
 		Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r})
 	return w, err
 }

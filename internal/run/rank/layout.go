@@ -221,7 +221,7 @@ func (r *divided) openMethod(ctx context.Context) (*equipped, error) {
 			return nil, err
 		}
 	}
-	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm, Problem: r.problem,
+	o := method.Options{Setup: r.Setup, Layout: r.layout, Rank: r.id.Rank, Comm: r.comm,
 		CPU: r.cpuOptions(), Timeout: r.fileTimeout(), Room: r.room, OnClose: r.open.add}
 	if r.sweepsOnGPU() {
 		o.Driver = r.gpus.Driver
