@@ -210,6 +210,24 @@ func (t *Comm) Decide(ctx context.Context, name string, data []byte,
 	return t.Broadcast(ctx, name, data)
 }
 
+// Pool gives all ranks the data of all of them, joined by rank. It returns none if that is longer than a message, or if
+// no rank has any. All ranks call it.
+func (t *Comm) Pool(ctx context.Context, name string, data []byte) ([]byte, error) {
+	data = append([]byte{1}, data...) // none is empty
+	if len(data) > MaxMessage/t.self.Size {
+		data = nil
+	}
+	return t.Decide(ctx, name, data, func(parts [][]byte) (whole []byte, err error) {
+		for _, part := range parts {
+			if len(part) == 0 {
+				return nil, nil
+			}
+			whole = append(whole, part[1:]...)
+		}
+		return whole, nil
+	})
+}
+
 // DecideOn is Decide for values that travel as JSON.
 func DecideOn[In, Out any](ctx context.Context, t *Comm, name string, mine In,
 	decide func(all []In) (Out, error)) (out Out, err error) {

@@ -81,8 +81,33 @@ func exercise(t *testing.T, comms []*Comm, largest int) {
 				return err
 			}
 		}
-		return decideSums(ctx, comm)
+		return errors.Join(decideSums(ctx, comm), poolAll(ctx, comm))
 	})
+}
+
+// poolAll has all ranks pool their data: some, none of one rank, none at all, and more than a message of the last one.
+func poolAll(ctx context.Context, comm *Comm) error {
+	rank, size := comm.Self().Rank, len(comm.Members())
+	for round, of := range []func(rank int) []byte{
+		func(r int) []byte { return bytesOf(uint64(r), 1+r) }, func(r int) []byte { return bytesOf(uint64(r), r) },
+		func(int) []byte { return nil },
+	} {
+		var want []byte
+		for r := range size {
+			want = append(want, of(r)...)
+		}
+		if got, err := comm.Pool(ctx, "pool", of(rank)); err != nil || !bytes.Equal(got, want) {
+			return fmt.Errorf("round %d: pooled %v, %v; want %v", round, got, err, want)
+		}
+	}
+	mine := []byte{1}
+	if rank == size-1 {
+		mine = make([]byte, MaxMessage)
+	}
+	if got, err := comm.Pool(ctx, "too much", mine); err != nil || len(got) > 0 {
+		return fmt.Errorf("pooled %d bytes of more than a message, %v", len(got), err)
+	}
+	return nil
 }
 
 // decideSums has rank 0 decide twice by what all ranks say.

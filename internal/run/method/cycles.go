@@ -3,13 +3,11 @@ package method
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"jacobi/cuda"
 	"jacobi/internal/base/awake"
 	"jacobi/internal/compute/accuracy"
 	"jacobi/internal/compute/cpu/levels"
-	"jacobi/internal/net/roster"
 	"jacobi/solver"
 	"jacobi/solver/multigrid"
 )
@@ -205,15 +203,9 @@ func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) (multigr
 			return nil, err
 		}
 	}
-	data := finest.Encode(own)
-	if len(data) > roster.MaxMessage/o.Ranks {
-		data = nil
-	}
 	ctx, cancel := awake.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	whole, err := o.Comm.Decide(ctx, "fixed points", data, func(parts [][]byte) ([]byte, error) {
-		return join(parts), nil
-	})
+	whole, err := o.Comm.Pool(ctx, "fixed points", finest.Encode(own))
 	if err != nil {
 		return nil, err
 	}
@@ -224,12 +216,4 @@ func fixedPoints(ctx context.Context, o Options, rows solver.FixedRows) (multigr
 		return nil, fmt.Errorf("rank %d: %w", o.Rank, err)
 	}
 	return finest, nil
-}
-
-// join returns the parts of all ranks in one, or nil if one is missing.
-func join(parts [][]byte) []byte {
-	if slices.ContainsFunc(parts, func(b []byte) bool { return len(b) == 0 }) {
-		return nil
-	}
-	return slices.Concat(parts...)
 }

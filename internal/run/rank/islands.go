@@ -41,22 +41,9 @@ func (r *run) settle(ctx context.Context, v *problem.Islands) error {
 	if r.problem.Tell(v); v == nil || !v.Any() {
 		return nil
 	}
-	data := append([]byte{1}, r.survey.Patches(v, r.id.Rank)...) // none is empty
-	if len(data) > roster.MaxMessage/r.id.Size {
-		data = nil
-	}
 	wait, cancel := r.withFileTimeout(ctx)
 	defer cancel()
-	whole, err := r.comm.Decide(wait, "islands", data, func(parts [][]byte) ([]byte, error) {
-		whole := []byte{}
-		for _, part := range parts {
-			if len(part) == 0 {
-				return nil, nil
-			}
-			whole = append(whole, part[1:]...)
-		}
-		return whole, nil
-	})
+	whole, err := r.comm.Pool(wait, "islands", r.survey.Patches(v, r.id.Rank))
 	switch {
 	case err != nil:
 		return err
