@@ -58,12 +58,9 @@ func (r *equipped) openReducer(ctx context.Context) (solver.Reducer, error) {
 func (r *equipped) openLinks(ctx context.Context) (*halo.Links, error) {
 	mode := halo.Mode(r.Config.Halo.Transport)
 	var members [2]halo.Member
-	for side, has := range r.layout.Neighbour {
-		if has {
-			m := r.neighbour(solver.Side(side))
-			shares, why := roster.SharesMemory(r.comm.Self(), m)
-			members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
-		}
+	for side, m := range r.beside() {
+		shares, why := roster.SharesMemory(r.comm.Self(), m)
+		members[side] = halo.Member{Host: m.Host, SharesMemory: shares, Why: why}
 	}
 	if r.id.Size == 1 {
 		mode = halo.ModeAuto // a single rank is its own neighbour or has none

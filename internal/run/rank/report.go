@@ -41,10 +41,7 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 		rep.RefusedMessages = conn.Refused()
 	}
 	nats, traffic := r.links.Stats(), r.links.Traffic()
-	for side, has := range r.layout.Neighbour {
-		if !has {
-			continue
-		}
+	for side, to := range r.beside() {
 		info := r.links.Info[side]
 		if r.deviceMemory[side].Transport != "" {
 			info = r.deviceMemory[side]
@@ -52,8 +49,7 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 		if why := r.whyLink[side]; why != "" {
 			info.Why += "; no peer memory: " + why
 		}
-		link := output.LinkReport{Neighbour: r.neighbour(solver.Side(side)).Rank, Transport: info.Transport,
-			Why: info.Why}
+		link := output.LinkReport{Neighbour: to.Rank, Transport: info.Transport, Why: info.Why}
 		if r.deviceMemory[side].Transport != "" {
 			link.Traffic = peerTraffic(r.method.PeerTraffic(result.Times.Exchanges, result.Times.Exchanges))
 		} else {
@@ -62,10 +58,10 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 		if s := nats[side]; s != nil && info.Transport == halo.TransportNATS {
 			link.NATS = (*output.NATSReport)(s)
 		}
-		if s := r.links.DirectStats(solver.Side(side)); s != nil && info.Transport == halo.TransportDirect {
+		if s := r.links.DirectStats(side); s != nil && info.Transport == halo.TransportDirect {
 			link.Direct = (*output.DirectReport)(s)
 		}
-		rep.Transports[solver.Side(side).String()] = link
+		rep.Transports[side.String()] = link
 	}
 	return rep
 }

@@ -149,17 +149,13 @@ func (r *run) step() string {
 // haloStats returns the traffic with the neighbours after a number of exchanges in which rows were sent and received.
 func (r *wired) haloStats(posted, received uint64) (all []stats.Halo) {
 	traffic, nats := r.links.Traffic(), r.links.Stats()
-	for side, has := range r.layout.Neighbour {
-		if !has {
-			continue
-		}
-		h := stats.Halo{Side: solver.Side(side).String(), Neighbour: r.neighbour(solver.Side(side)).Rank,
-			Transport: r.links.Info[side].Transport, Sent: traffic[side].Sent,
-			Received: traffic[side].Bytes - traffic[side].Sent}
+	for side, to := range r.beside() {
+		h := stats.Halo{Side: side.String(), Neighbour: to.Rank, Transport: r.links.Info[side].Transport,
+			Sent: traffic[side].Sent, Received: traffic[side].Bytes - traffic[side].Sent}
 		if t := r.deviceMemory[side].Transport; t != "" { // the GPU copies the rows
 			moved := r.method.PeerTraffic(posted, received)
 			h.Transport, h.Sent, h.Received = t, moved.Sent, moved.Received
-		} else if s := r.links.DirectStats(solver.Side(side)); s != nil && h.Transport == halo.TransportDirect {
+		} else if s := r.links.DirectStats(side); s != nil && h.Transport == halo.TransportDirect {
 			h.Asked, h.Resent, h.Refused, h.Lost = s.Asked, s.Resent, s.Refused, s.Lost
 		} else if s := nats[side]; s != nil {
 			h.Asked, h.Resent, h.Duplicates, h.Refused = s.Asked, s.Resent, s.Duplicates, s.Refused

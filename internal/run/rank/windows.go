@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"jacobi/cuda"
@@ -99,10 +100,9 @@ func (r *divided) wanted() (ranks []int) {
 		return nil
 	}
 	neighbour := map[int]bool{}
-	_ = r.eachNeighbour(func(_ solver.Side, to roster.Member) error {
+	for _, to := range r.beside() {
 		neighbour[to.Rank] = true
-		return nil
-	})
+	}
 	self := r.comm.Self()
 	for _, m := range r.comm.Members() {
 		if m.Rank != self.Rank && (r.ReachAll || neighbour[m.Rank]) && noWindow(self, m) == "" {
@@ -133,19 +133,18 @@ func reachAll(members []roster.Member, transport string) bool {
 // others.
 func (r *equipped) chooseWindows(mapped map[int]*cuda.Window, answers []windowAnswer) (w windows, err error) {
 	keep := map[*cuda.Window]bool{}
-	err = r.eachNeighbour(func(side solver.Side, to roster.Member) error {
+	for side, to := range r.beside() {
 		if !r.sweepsOnGPU() {
-			return nil
+			break
 		}
-		if err := r.settleSide(&w, side, to, answers[r.id.Rank].Faults[to.Rank],
+		if err = r.settleSide(&w, side, to, answers[r.id.Rank].Faults[to.Rank],
 			answers[to.Rank].Faults[r.id.Rank]); err != nil {
-			return err
+			break
 		}
 		if w.deviceMemory[side].Transport != "" {
 			w.neighbours[side], keep[mapped[to.Rank]] = mapped[to.Rank], true
 		}
-		return nil
-	})
+	}
 	whole := r.ReachAll
 	for _, a := range answers {
 		whole = whole && len(a.Faults) == 0
@@ -193,17 +192,15 @@ func closeWindows(mapped map[int]*cuda.Window, keep map[*cuda.Window]bool) error
 	return errors.Join(errs...)
 }
 
-// eachNeighbour calls f for each side that has a neighbour.
-func (r *divided) eachNeighbour(f func(side solver.Side, to roster.Member) error) error {
-	for side, has := range r.layout.Neighbour {
-		if !has {
-			continue
-		}
-		if err := f(solver.Side(side), r.neighbour(solver.Side(side))); err != nil {
-			return err
+// beside goes through the sides that have a neighbour, with its entry.
+func (r *divided) beside() iter.Seq2[solver.Side, roster.Member] {
+	return func(yield func(solver.Side, roster.Member) bool) {
+		for side, has := range r.layout.Neighbour {
+			if has && !yield(solver.Side(side), r.neighbour(solver.Side(side))) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // tellAll gives every rank what each of them says, by rank.
