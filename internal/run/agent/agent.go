@@ -86,20 +86,15 @@ func Run(ctx context.Context, o Options) error {
 		<-ctx.Done()
 		err = context.Cause(ctx)
 	}
-	a.end(err)
+	a.mu.Lock() // a session that is being opened sees the end, or is ended with the others
+	a.cancel(err)
+	a.mu.Unlock()
 	a.running.Wait()
 	if service != nil {
 		_ = service.Stop() // fails only on a lost connection, which ends the service anyway
 	}
 	_ = sub.Unsubscribe()
 	return err
-}
-
-// end ends all sessions. It holds mu so that a session that is being opened sees the end, or is ended with the others.
-func (a *Agent) end(why error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cancel(why)
 }
 
 // join registers the agent as a service of the server. It returns once the agent has received an offer of its own.

@@ -11,10 +11,8 @@ import (
 
 	"jacobi/configs"
 	"jacobi/internal/base/dirlock"
-	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
-	"jacobi/internal/observe/farfiles"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/checkpoint"
 	"jacobi/internal/run/hosts"
@@ -183,14 +181,6 @@ func hold(cfg configs.Config, runID string, how Options) (h holdings, err error)
 		h.tidy = checkpoint.NewDir(c.Dir).RemoveUnsealed
 	}
 	return h, nil
-}
-
-// serve lets the ranks write files in output.dir over NATS.
-func (h *holdings) serve(conn pubsub.Conn, runID string) (err error) {
-	if h.out != nil {
-		h.stop, err = farfiles.Serve(conn, runID, h.out)
-	}
-	return err
 }
 
 // close removes incomplete files and checkpoints and releases the directories. A second call does nothing.

@@ -24,6 +24,7 @@ import (
 	"jacobi/internal/base/regular"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/net/wire"
+	"jacobi/internal/observe/farfiles"
 	"jacobi/internal/observe/output"
 	"jacobi/internal/run/hosts"
 	"jacobi/internal/run/launch"
@@ -123,8 +124,10 @@ func Run(ctx context.Context, p *plan.Plan, o Options) (end Ended, err error) {
 		}
 		defer stop()
 	}
-	if err := dirs.serve(link.Conn, runID); err != nil {
-		return end, err
+	if dirs.out != nil { // for the ranks to write files there over NATS
+		if dirs.stop, err = farfiles.Serve(link.Conn, runID, dirs.out); err != nil {
+			return end, err
+		}
 	}
 	if err := link.Permitted(ctx); err != nil {
 		return end, err

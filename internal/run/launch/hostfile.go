@@ -220,7 +220,12 @@ func Place(hosts []Slots, ranks int, byNode bool) ([]Placement, error) {
 		total += h.Slots
 	}
 	if ranks > total {
-		return nil, fmt.Errorf("%d ranks need %[1]d slots, and there are %d: %s", ranks, total, FormatSlots(hosts))
+		var there []string
+		for _, h := range hosts {
+			there = append(there, fmt.Sprintf("%s %d", h.Host, h.Slots))
+		}
+		return nil, fmt.Errorf("%d ranks need %[1]d slots, and there are %d: %s", ranks, total,
+			strings.Join(there, ", "))
 	}
 	turn := total // slots of a host that are filled before the next host
 	if byNode {
@@ -244,13 +249,4 @@ func Place(hosts []Slots, ranks int, byNode bool) ([]Placement, error) {
 		ps[i].LocalSize = size[ps[i].Host]
 	}
 	return ps, nil
-}
-
-// FormatSlots returns hosts as "a 4, b 2".
-func FormatSlots(hosts []Slots) string {
-	parts := make([]string, len(hosts))
-	for i, h := range hosts {
-		parts[i] = fmt.Sprintf("%s %d", h.Host, h.Slots)
-	}
-	return strings.Join(parts, ", ")
 }

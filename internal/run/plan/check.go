@@ -47,13 +47,6 @@ func join(faults []Fault) error {
 	return errors.Join(errs...)
 }
 
-func sum(values []int64) (total int64) {
-	for _, v := range values {
-		total += v
-	}
-	return total
-}
-
 // Faults returns the faults that Check reports.
 func (p *Plan) Faults(ctx context.Context, create bool) []Fault {
 	all := append(p.jobFaults(ctx), Fault{p.checkOutput(create), CorrectOutput},
@@ -122,11 +115,16 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	if !c.On() && c.Resume == "" {
 		return nil
 	}
-	identity, err := p.identity()
+	// Without contents the problem has faults, which checkProblem reports.
+	identity, err := checkpoint.NewProblem(p.Config, p.Contents, p.problem.EdgeRule())
 	if err != nil {
 		return err
 	}
 	var faults []error
+	saved := int64(0)
+	for _, bytes := range p.Saved {
+		saved += bytes
+	}
 	if dir, _ := configs.SplitPlace(c.Resume); dir != "" {
 		if err := checkpoint.CheckResume(ctx, dir, identity, p.Config.Solver); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.resume %q: %w", dir, err))
@@ -140,17 +138,11 @@ func (p *Plan) checkCheckpoints(ctx context.Context, create bool) error {
 	if c.On() && c.Dir != "" {
 		if err := dirlock.Check(c.Dir); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
-		} else if err := checkpoint.CheckDir(ctx, c.Dir, identity, c.Keep, sum(p.Saved), create); err != nil {
+		} else if err := checkpoint.CheckDir(ctx, c.Dir, identity, c.Keep, saved, create); err != nil {
 			faults = append(faults, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err))
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// identity returns what must be the same in a run that goes on from a checkpoint. Without contents the problem has
-// faults, which checkProblem reports.
-func (p *Plan) identity() (checkpoint.Problem, error) {
-	return checkpoint.NewProblem(p.Config, p.Contents, p.problem.EdgeRule())
 }
 
 // Prepare is the launch.Prepare of a machine whose launcher is elsewhere. It checks whether the ranks of spec can run

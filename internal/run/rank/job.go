@@ -86,7 +86,9 @@ func (r *run) work(ctx context.Context) (written, error) {
 	case r.idle():
 		return r.awaitEnd(ctx)
 	case r.Task != nil:
-		return r.task(ctx)
+		result, err := r.Task(ctx, &Member{Config: r.Config, Problem: r.problem, Comm: r.comm,
+			Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r})
+		return written{result: result}, err
 	}
 	return r.solveAll(ctx)
 }
@@ -94,8 +96,10 @@ func (r *run) work(ctx context.Context) (written, error) {
 // enter takes the phases in which the ranks of comm agree on the job and take their places. If some cannot take part,
 // all get the same *roster.RefusedError.
 func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
-	r.comm, r.id = comm, r.self.Identity
-	r.countWorking()
+	r.comm, r.id, r.working = comm, r.self.Identity, min(r.Origin.Size, r.Config.Working())
+	if text := r.Config.Idle(); text != "" && r.Origin.Rank == 0 && !r.launched() { // a launcher starts no idle ranks
+		r.Log.Info(text)
+	}
 	share, fault := r.prepare(ctx)
 	if fault != nil && ctx.Err() != nil {
 		return fault // nobody is left to agree with
@@ -198,14 +202,6 @@ func (s *session) spare() bool { return !s.Ordered && s.Origin.Rank >= s.Config.
 
 // idle reports whether this rank has no rows.
 func (r *run) idle() bool { return r.Origin.Rank >= r.working }
-
-// countWorking sets the number of working ranks. A launcher starts no others.
-func (r *run) countWorking() {
-	r.working = min(r.Origin.Size, r.Config.Working())
-	if text := r.Config.Idle(); text != "" && r.Origin.Rank == 0 && !r.launched() {
-		r.Log.Info(text)
-	}
-}
 
 // leaveIdle leaves ranks on other nodes idle, as all ranks find with what rank 0 has told of its GPUs; see
 // setup.Working. A task needs all ranks, and between jobs there is no problem.
@@ -311,13 +307,6 @@ type Wired struct {
 	GPU      *output.GPUReport // nil if the CPU sweeps
 	Sole     bool              // no other rank uses the GPU
 	CPU      cpu.Options       // of a backend with this rank's share of the cores
-}
-
-// task has the ranks do their Task.
-func (r *run) task(ctx context.Context) (w written, err error) {
-	w.result, err = r.Task(ctx, &Member{Config: r.Config, Problem: r.problem, Comm: r.comm,
-		Launched: r.launched(), GPUs: r.gpus, Cores: r.cores, run: r})
-	return w, err
 }
 
 // OnClose has f called when the rank ends, before what was opened earlier is closed.

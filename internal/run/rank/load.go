@@ -203,14 +203,6 @@ func (r *run) holdCheckpoints(dir string) error {
 	return nil
 }
 
-// solverSaver returns the saver as a solver.Saver: a nil interface, not a nil *checkpoint.Saver, if there is none.
-func (r *loaded) solverSaver() solver.Saver {
-	if r.saver == nil {
-		return nil
-	}
-	return r.saver
-}
-
 // finishSaver completes the checkpoint that is being saved.
 func (r *loaded) finishSaver(ctx context.Context, result solver.Result) error {
 	if r.saver == nil {

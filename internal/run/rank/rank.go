@@ -208,8 +208,11 @@ func (c *closers) close() {
 // fail tells the other ranks why this one ends, and returns the error to report for err.
 func (r *run) fail(err error) error {
 	err = r.blame(err)
-	if told := r.abortOthers(err); told != nil {
-		r.Log.Warn("the other ranks could not be told", zap.Error(told))
+	// After a signal that ends the run of a launcher, the launcher has signalled all ranks, and reports the end.
+	if _, stop := errors.AsType[*StopError](err); !stop || !r.launched() || r.Ordered {
+		if told := r.comm.Abort(err); told != nil {
+			r.Log.Warn("the other ranks could not be told", zap.Error(told))
+		}
 	}
 	return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 }
@@ -253,15 +256,6 @@ func (c *connection) withFault(err error) error {
 		return fmt.Errorf("%v; %v", err, fault)
 	}
 	return err
-}
-
-// abortOthers tells the other ranks why this one ends. After a signal that ends the run of a launcher it does nothing:
-// the launcher has signalled all ranks, and it reports the end of the run.
-func (r *run) abortOthers(err error) error {
-	if _, stop := errors.AsType[*StopError](err); stop && r.launched() && !r.Ordered {
-		return nil
-	}
-	return r.comm.Abort(err)
 }
 
 // StopError is the error of a rank that a signal stopped before its first sweep.

@@ -69,13 +69,17 @@ func (r *opened) sweep(ctx context.Context, onStep solver.OnStep, record func(fi
 		return solver.Result{}, err
 	}
 	comm, saver, first := r.comm, r.saver, r.id.Rank == 0 // the callbacks run once a pass
+	var saves solver.Saver                                // a nil interface, not a nil *checkpoint.Saver
+	if saver != nil {
+		saves = saver
+	}
 	return solver.Drive(ctx, it, sums, solver.Options{
 		Start:         r.resumed.Start,
 		Magnitude:     r.layout.Magnitude,
 		Goal:          r.goal,
 		MaxIterations: r.Config.Solver.MaxIterations,
 		Stop:          r.stopRequested(),
-		Saver:         r.solverSaver(),
+		Saver:         saves,
 		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
 		Samples:       r.outputs.Samples(),
 		OnPass: func(done int) {

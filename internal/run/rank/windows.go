@@ -57,9 +57,12 @@ func (r *equipped) openWindows(ctx context.Context) (w windows, err error) {
 	}
 	mine, mapped := windowAnswer{Faults: map[int]string{}}, map[int]*cuda.Window{}
 	for _, other := range r.wanted() {
-		if mapped[other], err = r.mapWindow(offers[other]); err != nil {
+		if offers[other].Offer == nil {
+			mine.Faults[other] = offers[other].Fault
+		} else if window, err := r.method.About().GPU.MapWindow(offers[other].Offer); err != nil {
 			mine.Faults[other] = err.Error()
-			delete(mapped, other)
+		} else {
+			mapped[other] = window
 		}
 	}
 	answers, err := r.tellAll(ctx, "mapped windows", mine)
@@ -83,14 +86,6 @@ func (r *equipped) offerWindow() (a windowAnswer) {
 		a.Fault = err.Error()
 	}
 	return a
-}
-
-// mapWindow maps the window that another rank offers.
-func (r *equipped) mapWindow(a windowAnswer) (*cuda.Window, error) {
-	if a.Offer == nil {
-		return nil, errors.New(a.Fault)
-	}
-	return r.method.About().GPU.MapWindow(a.Offer)
 }
 
 // wanted returns the ranks whose windows this rank maps: its neighbours or, with multigrid if all can be reached, all

@@ -109,18 +109,14 @@ func (d deepening) pace() (fixed, rate float64) {
 	return cuda.Pace(d.mesh.DType)
 }
 
-// oneSweep estimates the time of a sweep without exchanges.
-func (d deepening) oneSweep(t setup.Depth) float64 {
-	fixed, rate := d.pace()
-	return fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate
-}
-
 // sweepSeconds estimates the time of a sweep with halos of the given depth T, and names the slowest link. A rank sweeps
 // its rows and, on the average of the T sweeps between two exchanges, (T-1)/2 rows beyond each end. Once in T sweeps it
 // waits for an exchange. A GPU does a pass beside it. The threads of a CPU leave no core on which an exchange could go
 // on beside them, so it counts as a whole.
 func (d deepening) sweepSeconds(t setup.Depth) (seconds float64, slowest linkTime) {
-	sweep, share, beside := d.oneSweep(t), 1.0, 0.0 // what an exchange may take without cost
+	fixed, rate := d.pace()
+	sweep := fixed + float64(d.mesh.NX)*float64(d.minRows+t.Rows-1)/rate // without exchanges
+	share, beside := 1.0, 0.0                                            // what an exchange may take without cost
 	if d.slowestCPU() == 0 {
 		beside = float64(t.Sweeps) * sweep
 	}

@@ -107,12 +107,6 @@ func Here() (Node, error) {
 	return n, errors.Join(errs[:]...)
 }
 
-// OpenFiles returns how many files this process has open.
-func OpenFiles() (int, error) {
-	entries, err := os.ReadDir("/proc/self/fd")
-	return len(entries), err
-}
-
 // Undo notes which of dir and its parents do not exist yet. The function that it returns removes these directories,
 // innermost first, as long as they are empty.
 func Undo(dir string) func() {

@@ -100,15 +100,8 @@ func (m *Machine) find(i int) (device.GPU, error) {
 	if err != nil {
 		return device.GPU{}, err
 	}
-	return device.Find(m.candidates()[i], readings)
-}
-
-// candidates returns the GPUs as package device names them.
-func (m *Machine) candidates() (all []device.Candidate) {
-	for _, v := range m.GPUs {
-		all = append(all, device.Candidate{Index: v.Index, Name: v.Name, UUID: v.UUID, PCIBusID: v.PCIBusID})
-	}
-	return all
+	v := m.GPUs[i]
+	return device.Find(device.Candidate{Index: v.Index, Name: v.Name, UUID: v.UUID, PCIBusID: v.PCIBusID}, readings)
 }
 
 // judge adds what is wrong with the GPU to res.

@@ -202,20 +202,13 @@ func (w *watch) see(sweeps int) {
 	now := time.Now()
 	if sweeps > 0 && w.result != nil && w.s.readings != nil && now.Sub(w.read) >= healthInterval {
 		w.read = now
-		w.result.Health = w.s.health(w.result.Health)
+		if r, err := w.s.readings.Health(w.s.device.UUID); err == nil { // a GPU that is lost fails soon itself
+			w.result.Health = w.result.Health.With(r)
+		}
 	}
 	if w.s.Comm.Self().Rank == 0 && now.Sub(w.told) >= workingInterval {
 		w.told = now
 		w.working.Sweeps = sweeps
 		w.s.tell(soak.Event{Event: "working", Working: &w.working})
 	}
-}
-
-// health adds a reading. One that fails leaves h as it is: the GPU itself fails soon if it is lost.
-func (s *soaking) health(h *soak.Health) *soak.Health {
-	r, err := s.readings.Health(s.device.UUID)
-	if err != nil {
-		return h
-	}
-	return h.With(r)
 }
