@@ -63,37 +63,16 @@ type Saved struct {
 	Config configs.Config // of the first start
 }
 
-// origin is the state from which a run starts again.
-type origin uint8
-
-const (
-	never      origin = iota // the run does not start again
-	fromNewest               // its newest checkpoint, if there is one
-	fromFirst                // the state from which it first started
-)
-
-// decide returns from where a run starts again whose last attempt resumed from resume and ended with out. If an attempt
-// failed before its first sweep, its checkpoint may be unusable: the next one starts as the first did.
-func (r Saved) decide(resume string, out launch.Outcome) origin {
-	failed, ok := errors.AsType[*launch.RankError](out.Err)
-	switch {
-	case ok && failed.Sweeps == 0 && resume != r.Config.Checkpoint.Resume:
-		return fromFirst
-	case out.MayRestart():
-		return fromNewest
-	}
-	return never
-}
-
-// Next is the Next of Restarts.
+// Next is the Next of Restarts. If an attempt failed before its first sweep, its checkpoint may be unusable: the next
+// one starts as the first did. Others go on from the newest checkpoint, if there is one.
 func (r Saved) Next(ctx context.Context, p *plan.Plan, end Ended, may bool) (c configs.Config, text string, ok bool) {
 	c = r.Config
-	from := r.decide(p.Config.Checkpoint.Resume, end.Outcome)
+	failed, of := errors.AsType[*launch.RankError](end.Err)
 	switch {
-	case !may || from == never:
-		return c, "", false
-	case from == fromFirst:
+	case may && of && failed.Sweeps == 0 && p.Config.Checkpoint.Resume != c.Checkpoint.Resume:
 		return c, "from where it first began", true
+	case !may || !end.MayRestart():
+		return c, "", false
 	}
 	c.Checkpoint.Resume, text = r.newest(ctx)
 	return c, text, true

@@ -18,13 +18,14 @@ import (
 // A run starts again from its newest checkpoint if a rank died or failed after its first sweep. If an attempt does not
 // get beyond the checkpoint from which it resumed, the next one starts as the first did.
 func TestWhereARunStartsAgain(t *testing.T) {
+	const never, fromNewest, fromFirst = "", "again from old", "from where it first began" // no checkpoint is newer
 	r := Saved{Config: configs.Config{Checkpoint: configs.Checkpoint{Resume: "old"}}}
 	failed := func(sweeps int, died bool) error { return &launch.RankError{Sweeps: sweeps, Died: died} }
 	for _, c := range []struct {
 		name   string
 		resume string // of the attempt that ended
 		err    error
-		want   origin
+		want   string
 	}{
 		{"the run ended well", "old", nil, never},
 		{"no rank failed", "new", errors.New("disk full"), never},
@@ -35,8 +36,10 @@ func TestWhereARunStartsAgain(t *testing.T) {
 		{"a failure before the first sweep, resumed", "new", failed(0, false), fromFirst},
 		{"a death before the first sweep, resumed", "new", failed(0, true), fromFirst},
 	} {
-		if got := r.decide(c.resume, launch.Outcome{Err: c.err}); got != c.want {
-			t.Errorf("%s: origin %d, want %d", c.name, got, c.want)
+		p := &plan.Plan{Config: configs.Config{Checkpoint: configs.Checkpoint{Resume: c.resume}}}
+		_, got, ok := r.Next(t.Context(), p, Ended{Outcome: launch.Outcome{Err: c.err}}, true)
+		if got != c.want || ok != (c.want != never) {
+			t.Errorf("%s: %q, %v, want %q", c.name, got, ok, c.want)
 		}
 	}
 }
