@@ -67,22 +67,12 @@ const benchExamples = `  launcher bench --ranks 1,2,4,8
 
 func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o benchOptions
-	cmd := &cobra.Command{
+	cmd := o.command(&cobra.Command{
 		Use:     "bench [--ranks LIST] [--sizes LIST] [--weak]",
 		Short:   "Measure speed-up and efficiency over numbers of ranks and sizes",
 		Long:    aboutBench,
 		Example: benchExamples,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("np") && o.rankList != "" {
-				return fmt.Errorf("-np %d and --ranks %q: only one of them is allowed", o.ranks, o.rankList)
-			}
-			if err := o.check(cmd); err != nil {
-				return err
-			}
-			return startBench(cmd.Context(), o, stdout, stderr)
-		},
-	}
+	}, func(ctx context.Context) error { return startBench(ctx, o, stdout, stderr) })
 	f := cmd.Flags()
 	f.StringVar(&o.rankList, "ranks", "", "`LIST` of numbers of ranks, as in 1,2,4 (default: 1, 2, 4... up to -np)")
 	f.StringVar(&o.sizeList, "sizes", "",
@@ -96,6 +86,9 @@ func newBenchCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // startBench checks the flags and all cases, then runs the benchmark.
 func startBench(ctx context.Context, o benchOptions, stdout, stderr io.Writer) error {
+	if o.ranks > 0 && o.rankList != "" {
+		return fmt.Errorf("-np %d and --ranks %q: only one of them is allowed", o.ranks, o.rankList)
+	}
 	if o.repeat < 1 {
 		return fmt.Errorf("--repeat %d: must be at least 1", o.repeat)
 	}

@@ -135,6 +135,18 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
+// command completes a command without arguments that plans a run: it checks the flags and calls start.
+func (o *options) command(cmd *cobra.Command, start func(context.Context) error) *cobra.Command {
+	cmd.Args = noArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.check(cmd); err != nil {
+			return err
+		}
+		return start(cmd.Context())
+	}
+	return cmd
+}
+
 // define defines the flags that all commands which plan a run have.
 func (o *options) define(f *pflag.FlagSet) {
 	f.SortFlags = false

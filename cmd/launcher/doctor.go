@@ -31,18 +31,12 @@ Exit codes: 0 the run would start, with or without warnings; 1 it would not, and
 func newDoctorCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o options
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := o.command(&cobra.Command{
 		Use:   "doctor [-np N] [--config FILE] [--set key=value]...",
 		Short: "Test whether a run would start, and what each rank would use",
 		Long:  aboutDoctor,
-		Args:  arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(cmd); err != nil {
-				return err
-			}
-			return examineRun(cmd.Context(), o, asJSON, stdout, stderr)
-		},
-	}
+	}, func(ctx context.Context) error { return examineRun(ctx, o, asJSON, stdout, stderr) })
+	cmd.Args = arguments()
 	o.define(cmd.Flags())
 	o.defineRestart(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the diagnosis as JSON")

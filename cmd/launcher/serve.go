@@ -52,22 +52,12 @@ by SIGINT and SIGTERM.`
 
 func newServeCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
+	cmd := o.command(&cobra.Command{
 		Use:     "serve [-np N] [--config FILE] [--set key=value]...",
 		Short:   "Solve problems for a program, on ranks that start once",
 		Long:    aboutServe,
 		Example: `  echo '{"id": 1, "keys": {"problem.top": 1}}' | launcher serve -np 2`,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(cmd); err != nil {
-				return err
-			}
-			if o.config == configs.StandardInput {
-				return errors.New("--config -: standard input is for requests")
-			}
-			return startServe(cmd.Context(), o, os.Stdin, stdout, stderr)
-		},
-	}
+	}, func(ctx context.Context) error { return startServe(ctx, o, os.Stdin, stdout, stderr) })
 	f := cmd.Flags()
 	f.IntVar(&o.restarts, "max-restarts", 0, "start the ranks again up to `N` times when a rank or a host dies, from "+
 		"the next request")
@@ -77,6 +67,9 @@ func newServeCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // startServe starts the ranks and does the requests of in.
 func startServe(ctx context.Context, o options, in io.Reader, stdout, stderr io.Writer) error {
+	if o.config == configs.StandardInput {
+		return errors.New("--config -: standard input is for requests")
+	}
 	base, err := o.base()
 	if err != nil {
 		return err

@@ -50,19 +50,12 @@ const soakExamples = `  launcher soak --for 10m
 
 func newSoakCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o soakOptions
-	cmd := &cobra.Command{
+	cmd := o.command(&cobra.Command{
 		Use:     "soak [--for 10m] [-np N] [--config FILE] [--set key=value]...",
 		Short:   "Solve a problem repeatedly to find devices that compute wrong bits",
 		Long:    aboutSoak,
 		Example: soakExamples,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(cmd); err != nil {
-				return err
-			}
-			return startSoak(cmd.Context(), o, stdout, stderr)
-		},
-	}
+	}, func(ctx context.Context) error { return startSoak(ctx, o, stdout, stderr) })
 	f := cmd.Flags()
 	f.DurationVar(&o.length, "for", 10*time.Minute, "how long, as in `10m`; at least one round is complete")
 	f.BoolVar(&o.stopOnError, "stop-on-error", false, "end after the first step with wrong bits")

@@ -59,19 +59,12 @@ const studyExamples = `  launcher study -np 2 --set problem.top=1 --vary problem
 
 func newStudyCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o studyOptions
-	cmd := &cobra.Command{
+	cmd := o.command(&cobra.Command{
 		Use:     "study [-np N] [--vary key=a,b,c]... [--runs FILE]",
 		Short:   "Solve many problems on ranks that start once",
 		Long:    aboutStudy,
 		Example: studyExamples,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(cmd); err != nil {
-				return err
-			}
-			return startStudy(cmd.Context(), o, stdout, stderr)
-		},
-	}
+	}, func(ctx context.Context) error { return startStudy(ctx, o, stdout, stderr) })
 	f := cmd.Flags()
 	f.StringArrayVar(&o.vary, "vary", nil, "values of a key, as in `grid.nx=129,257`; repeatable, for all combinations")
 	f.StringVar(&o.runs, "runs", "", "`FILE` with a JSON object of keys on each line")
