@@ -26,22 +26,13 @@ import (
 	"jacobi/internal/base/version"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/launch"
 	"jacobi/internal/run/plan"
 	"jacobi/internal/run/rank"
 	"jacobi/internal/tools/examine"
 	"jacobi/internal/tools/probe"
 	"jacobi/internal/tools/soak"
 	"jacobi/internal/tools/tasks"
-)
-
-// Exit codes. The launcher interprets them.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitConsequence = 3 // failed because another rank did
-	exitMissed      = 4 // all is written, but the tolerance was not met
-	exitInterrupted = 130
 )
 
 const usage = `jacobi-rank is one rank of a distributed Jacobi run. The launcher starts it, or a scheduler does:
@@ -76,18 +67,18 @@ func run(args []string) int {
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
-			return exitOK
+			return launch.ExitOK
 		}
 		_ = show.Fprint(os.Stderr, fmt.Sprintf("jacobi-rank: %v\n", err)) // a failed write to stderr cannot be reported
-		return exitUsage
+		return launch.ExitUsage
 	}
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "jacobi-rank: argument %q: none are allowed\n", flags.Arg(0))
-		return exitUsage
+		return launch.ExitUsage
 	}
 	if *showVersion {
 		fmt.Println("jacobi-rank", version.String())
-		return exitOK
+		return launch.ExitOK
 	}
 	options := configs.Options{File: *file, Set: *set, Environ: os.Environ()}
 	verdict, err := start(options, *by, p)
@@ -97,15 +88,15 @@ func run(args []string) int {
 		return die(stop.Signal)
 	case err != nil:
 		if reportFailure(err, options, *by); roster.IsConsequence(err) {
-			return exitConsequence
+			return launch.RankConsequence
 		}
-		return exitFailed
+		return launch.ExitFailed
 	case verdict == configs.Interrupted:
-		return exitInterrupted
+		return launch.RankInterrupted
 	case verdict == configs.Missed:
-		return exitMissed
+		return launch.ExitMissed
 	}
-	return exitOK
+	return launch.ExitOK
 }
 
 // reportFailure prints the error that ends this rank. A launcher parses the line and shows it in the format of its log;

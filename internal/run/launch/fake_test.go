@@ -61,7 +61,7 @@ func fakeRank(id roster.Identity, what string) {
 	case "above": // the tolerance
 		fmt.Println("done missed")
 		fmt.Fprintln(os.Stderr, RankBinary+": closing words")
-		os.Exit(rankMissed)
+		os.Exit(ExitMissed)
 	case "identity":
 		fmt.Println(strings.Join(id.Environ(), " "), os.Getenv("EXTRA"))
 		fmt.Println("done met")
@@ -84,23 +84,23 @@ func fakeRank(id roster.Identity, what string) {
 		ready()
 		<-signals
 		fmt.Println("done interrupted")
-		os.Exit(rankInterrupted)
+		os.Exit(RankInterrupted)
 	case "follows": // fails because another rank did
 		ready()
 		<-signals
 		fmt.Fprintln(os.Stderr, RankBinary+": run aborted by another rank")
-		os.Exit(rankConsequence)
+		os.Exit(RankConsequence)
 	case "told": // fails because another rank did; SIGUSR1 stands for the message over NATS
 		told := make(chan os.Signal, 1)
 		signal.Notify(told, syscall.SIGUSR1)
 		ready()
 		<-told
-		os.Exit(rankConsequence)
+		os.Exit(RankConsequence)
 	case "misses": // fails because it misses another rank
 		ready()
 		<-signals
 		fmt.Fprintln(os.Stderr, RankBinary+": timed out waiting for rank 1")
-		os.Exit(rankConsequence)
+		os.Exit(RankConsequence)
 	case "failsWhenTold":
 		ready()
 		<-signals

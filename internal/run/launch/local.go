@@ -173,7 +173,7 @@ func (p *process) wait(gone func()) Exit {
 	p.stdout.Close()
 	p.stderr.Close()
 	state := p.command.ProcessState
-	if code := state.ExitCode(); code == 0 || code == rankInterrupted || code == rankMissed {
+	if code := state.ExitCode(); code == 0 || code == RankInterrupted || code == ExitMissed {
 		for _, line := range p.why.final {
 			p.sink.Line(p.rank, Stderr, []byte(line))
 		}

@@ -13,21 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit codes of the launcher.
+// Exit codes of the launcher and of ranks.
 const (
 	ExitOK      = 0
 	ExitFailed  = 1
-	ExitUsage   = 2   // started without arguments
+	ExitUsage   = 2   // a launcher without arguments, or a rank with wrong ones
 	ExitMissed  = 4   // all is written, but the tolerance was not met
 	ExitTimeout = 124 // as of timeout(1)
 	ExitSignal  = 128 // plus the signal's number
 )
 
-// Exit codes of a rank.
+// Further exit codes of ranks.
 const (
-	rankConsequence = 3
-	rankMissed      = ExitMissed
-	rankInterrupted = 130
+	RankConsequence = 3   // failed because another rank did
+	RankInterrupted = 130 // has written what it had when it was told to stop
 )
 
 // ExitError ends the launcher with an exit code. The reason has been printed already.
@@ -78,7 +77,7 @@ func (o Outcome) ExitCode() int {
 	case o.stopped && o.signal != 0:
 		return ExitSignal + int(o.signal)
 	case o.stopped: // a signal from elsewhere told a rank to stop
-		return rankInterrupted
+		return RankInterrupted
 	case o.missed:
 		return ExitMissed
 	}

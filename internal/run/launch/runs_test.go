@@ -120,7 +120,7 @@ func TestRuns(t *testing.T) {
 			said: []string{"ranks 0, 1 did not end within 100ms of the report" + complete}},
 		"a rank that outlives the report of a stopped run": {ranks: []string{"deaf"},
 			prepare: func(tr *trial) { tr.job.StopGrace = soon }, when: publish(finished(configs.Interrupted)),
-			code: rankInterrupted, stopped: true, report: true,
+			code: RankInterrupted, stopped: true, report: true,
 			said: []string{"rank 0 did not end within 100ms of the report" + complete}},
 		"a signal after the report": {ranks: []string{"deaf"}, when: func(tr *trial, _ map[int]int) {
 			tr.events <- finished(configs.Met)

@@ -142,9 +142,9 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 		if host := s.Ranks[e.Rank].Host; !slices.Contains(s.out.LostHosts, host) {
 			s.out.LostHosts = append(s.out.LostHosts, host)
 		}
-	case e.Signal == 0 && slices.Contains([]int{0, rankInterrupted, rankMissed}, e.Code):
-		s.out.stopped = s.out.stopped || e.Code == rankInterrupted
-		s.out.missed = s.out.missed || e.Code == rankMissed
+	case e.Signal == 0 && slices.Contains([]int{0, RankInterrupted, ExitMissed}, e.Code):
+		s.out.stopped = s.out.stopped || e.Code == RankInterrupted
+		s.out.missed = s.out.missed || e.Code == ExitMissed
 		s.endedWell(ctx)
 		return
 	case e.Signal != 0 && s.sent[e.Signal]:
@@ -158,7 +158,7 @@ func (s *supervisor) ended(ctx context.Context, e Exit) {
 	}
 	died := e.Lost != "" || e.Signal != 0
 	s.failed(ctx, RankError{Rank: e.Rank, Text: e.String(), Died: died,
-		Consequence: !died && e.Code == rankConsequence})
+		Consequence: !died && e.Code == RankConsequence})
 }
 
 // failed records the failure of a rank. An Exit and an event may both report it: the first one counts.

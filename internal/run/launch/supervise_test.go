@@ -172,7 +172,7 @@ func TestRunDistinguishesDeathFromFailure(t *testing.T) {
 	s := &supervisor{Job: &Job{Ranks: []Placement{{Rank: 0, Host: "a"}, {Rank: 1, Host: "b"}, {Rank: 2, Host: "b"}},
 		Say: func(string) {}},
 		ranks: &processes{ended: make([]bool, 3)}, sent: map[syscall.Signal]bool{}}
-	for _, e := range []Exit{{Rank: 1, Lost: "silent"}, {Rank: 2, Lost: "silent"}, {Rank: 0, Code: rankConsequence}} {
+	for _, e := range []Exit{{Rank: 1, Lost: "silent"}, {Rank: 2, Lost: "silent"}, {Rank: 0, Code: RankConsequence}} {
 		s.ended(t.Context(), e)
 	}
 	s.event(t.Context(), roster.Event{})
@@ -294,8 +294,8 @@ func TestRunIsCompleteAlthoughARankDiesAtItsEnd(t *testing.T) {
 			s.event(t.Context(), report)
 		}
 		s.event(t.Context(), roster.Event{Kind: roster.Aborted, Rank: 0, Consequence: true})
-		s.ended(t.Context(), Exit{Rank: 0, Code: rankConsequence})
-		s.ended(t.Context(), Exit{Rank: 2, Code: rankMissed})
+		s.ended(t.Context(), Exit{Rank: 0, Code: RankConsequence})
+		s.ended(t.Context(), Exit{Rank: 2, Code: ExitMissed})
 		s.conclude()
 		wantOutcome(t, s.out, ExitMissed, "")
 		want := []string{"rank 1 on here " + byKill + "; the run was complete"}
@@ -309,7 +309,7 @@ func TestRunIsCompleteAlthoughARankDiesAtItsEnd(t *testing.T) {
 func TestRunIsCompleteOnceARankHasEndedWell(t *testing.T) {
 	tr := newTrial("", "")
 	s := &supervisor{Job: &tr.job, ranks: &processes{ended: make([]bool, 2)}, sent: map[syscall.Signal]bool{}}
-	s.ended(t.Context(), Exit{Rank: 0, Code: rankMissed})
+	s.ended(t.Context(), Exit{Rank: 0, Code: ExitMissed})
 	s.ended(t.Context(), Exit{Rank: 1, Code: 1, Said: "disk on fire"})
 	s.conclude()
 	wantOutcome(t, s.out, ExitMissed, "")
