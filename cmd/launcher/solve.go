@@ -71,7 +71,9 @@ func solve(ctx context.Context, o options, cfg configs.Config, p *plan.Plan, w a
 	if page != nil && len(end.Files) > 0 {
 		scr.Say(unbroken("launcher view "+shellWord(cfg.Output.Dir)) + " shows this run again")
 	}
-	page.linger(ctx, scr)
+	if page != nil {
+		page.server.Linger(ctx, scr.Say)
+	}
 	if end.Err != nil || end.Stopped() {
 		if sweep, ok := saved.LastSaved(ctx); ok {
 			scr.Say(restartHint(cfg.Solver.Step(), sweep, cfg.Checkpoint.Place(), o.config))

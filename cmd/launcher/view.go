@@ -247,13 +247,6 @@ func (v *liveView) end(fault, dir string) {
 	}
 }
 
-// linger leaves the page of a run that has ended for a browser that has not opened it yet.
-func (v *liveView) linger(ctx context.Context, scr *screen) {
-	if v != nil {
-		v.server.Linger(ctx, scr.Say)
-	}
-}
-
 // close ends the page. Pages that are open keep what they show.
 func (v *liveView) close() {
 	if v != nil {

@@ -60,11 +60,6 @@ func (c *processes) signal(sig syscall.Signal) {
 	}
 }
 
-// suspend stops all ranks that have not ended, until they get SIGCONT.
-func (c *processes) suspend(ctx context.Context) {
-	_ = each(c.hosts, func(_ string, h Host) error { h.Suspend(ctx); return nil })
-}
-
 // note records an Exit that was received from exits.
 func (c *processes) note(e Exit) { c.ended[e.Rank] = true }
 

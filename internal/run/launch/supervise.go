@@ -236,7 +236,7 @@ func (s *supervisor) signalled(ctx context.Context, sig os.Signal) {
 func (s *supervisor) suspend(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, suspendTimeout)
 	defer cancel()
-	s.ranks.suspend(ctx)
+	_ = each(s.ranks.hosts, func(_ string, h Host) error { h.Suspend(ctx); return nil })
 	s.Say("SIGTSTP: the ranks are stopped until the launcher goes on")
 	s.StopSelf()
 	s.ranks.signal(syscall.SIGCONT)

@@ -36,7 +36,10 @@ func rankMemory(cfg configs.Config, at hosts.Places, s *setup.Setup, onGPUs bool
 	known := map[shape]int64{}
 	need := make([]int64, s.Ranks)
 	for r := range need {
-		l, threads := s.Layout(r), threadsOf(cfg.Device, at.Placements[r].LocalSize)
+		l, threads := s.Layout(r), cfg.Device.Threads
+		if threads == 0 { // other hosts are taken to have as many cores as this machine
+			threads = cpu.ThreadsOn(float64(runtime.NumCPU()) / float64(at.Placements[r].LocalSize))
+		}
 		like := shape{l.Held().Rows(), threads}
 		if _, ok := known[like]; !ok {
 			var err error
@@ -50,15 +53,6 @@ func rankMemory(cfg configs.Config, at hosts.Places, s *setup.Setup, onGPUs bool
 		}
 	}
 	return need, nil
-}
-
-// threadsOf returns the number of CPU threads that a rank keeps busy on a host with localSize ranks. It assumes that
-// other hosts have as many cores as this machine.
-func threadsOf(d configs.Device, localSize int) int {
-	if d.Threads > 0 {
-		return d.Threads
-	}
-	return cpu.ThreadsOn(float64(runtime.NumCPU()) / float64(localSize))
 }
 
 // savedBytes returns the bytes that a rank saves in a checkpoint.

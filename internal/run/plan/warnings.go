@@ -62,7 +62,11 @@ func (p *Plan) busyCores(cores int) []string {
 		return nil
 	}
 	if each == 0 {
-		return busyRanks(ranks, cores)
+		if ranks <= max(cores, fewRanks) {
+			return nil
+		}
+		return []string{fmt.Sprintf("%d ranks share %s of this machine: each waits while others compute; -np %d gives "+
+			"each a core of its own", ranks, english.Plural(cores, "core", ""), cores)}
 	}
 	threads := Times(ranks, each)
 	if threads <= cores {
@@ -74,15 +78,6 @@ func (p *Plan) busyCores(cores int) []string {
 
 // fewRanks may share cores without a warning. The first run of the documents has so many.
 const fewRanks = 4
-
-// busyRanks returns a warning if a machine has fewer cores than ranks.
-func busyRanks(ranks, cores int) []string {
-	if ranks <= max(cores, fewRanks) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%d ranks share %s of this machine: each waits while others compute; -np %d gives "+
-		"each a core of its own", ranks, english.Plural(cores, "core", ""), cores)}
-}
 
 // Times multiplies positive numbers. If the product overflows, it returns math.MaxInt.
 func Times(a, b int) int {
