@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"jacobi/cuda"
 	"jacobi/halo"
+	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
@@ -212,16 +212,11 @@ func hashRows(ctx context.Context, rows solver.Rows, l solver.Layout, threads in
 		if err := rows.CopyRows(ctx, part, buf[:part.Rows()*size]); err != nil {
 			return h, fmt.Errorf("copy rows %v: %w", part, err)
 		}
-		var wg sync.WaitGroup
-		for t := range threads {
-			wg.Go(func() {
-				for i := t; i < part.Rows(); i += threads {
-					sum := sha256.Sum256(buf[i*size : (i+1)*size])
-					copy(h.of(lo+i), sum[:])
-				}
-			})
-		}
-		wg.Wait()
+		_ = parallel.On(threads, part.Rows(), func(_, i int) error { // none fails
+			sum := sha256.Sum256(buf[i*size : (i+1)*size])
+			copy(h.of(lo+i), sum[:])
+			return nil
+		})
 	}
 	return h, nil
 }
