@@ -40,8 +40,9 @@ type Iteration struct {
 // New returns the Iteration of a field that the device of the finest mesh has loaded. Besides its norms, the Iteration
 // adds numbers of its own over the ranks.
 func New(finest Grid, sums *solver.Reductions, o Options) *Iteration {
+	m := finest.Layout.Plan.Levels[0].Mesh
 	return &Iteration{Options: o, vcycle: newVcycle(finest, sums.Watch), sums: sums, cycles: o.Cycles,
-		plateau: plateau{patience: patience}}
+		plateau: plateau{patience: patience, reach: reach(max(m.NX, m.NY))}}
 }
 
 // Traits implements solver.Iteration.
@@ -155,6 +156,8 @@ func (it *Iteration) atStall(ctx context.Context, norm, base float64) (solver.St
 		return "", err
 	case norm <= floor:
 		return solver.Stalled, nil
+	case it.plateau.slackened:
+		return "", nil
 	case it.plateau.patient(it.Accelerated()):
 		return "", nil
 	}
@@ -192,11 +195,27 @@ const most = 16
 // runs of 350 to 450 cycles that converged, and once as many as before it.
 const wave = 64
 
+// good is the factor by which a cycle divides the norm as long as more than rounding is left of it.
+const good = 4
+
+// reach returns about the largest quotient of the floor of rounding and the first norm on a mesh with n points along
+// its longer side. A field of 0 whose update has the norm r is off by up to 1.6 n^2 r, with given values on one side
+// alone.
+func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(n) }
+
 // plateau is the solver.Stall of cycles: patience norms in a row are not below the least one before them. Norms above
 // noise times the least one, and all norms until they have fallen to a tenth of the first one, count a tenth: beside
 // fixed points norms may grow at first. The patience doubles with each stall.
+//
+// A run may also have stalled with a norm that may be at the floor of rounding and fell little after one that fell
+// well. To compare it with the floor takes as long as several cycles on a GPU, so that is done again only at a
+// sixteenth of that norm.
 type plateau struct {
 	pace
+	reach        float64 // of the floor of rounding and the first norm
+	fell         bool    // the last norm fell well
+	slackened    bool    // the last norm fell little, and may be at the floor
+	asked        float64 // the last norm that slackened; 0 if none did
 	patience     int
 	first, least float64
 	since        int // tenths of norms since the least one, or since the last stall
@@ -207,6 +226,11 @@ const tenths = 10
 
 // Add implements solver.Stall.
 func (p *plateau) Add(norm float64) bool {
+	fell := float64(norm*good) < p.last
+	p.slackened = p.fell && !fell && norm <= float64(p.reach*p.first) && (p.asked == 0 || norm <= p.asked/16)
+	if p.fell = fell; p.slackened {
+		p.asked = norm
+	}
 	p.add(norm)
 	switch {
 	case p.norms == 1:
@@ -214,16 +238,16 @@ func (p *plateau) Add(norm float64) bool {
 		return false
 	case norm < p.least:
 		p.least, p.since, p.at = norm, 0, p.norms-1
-		return false
+		return p.slackened
 	case norm > noise*p.least || p.least > p.first/tenths:
 		p.since++
 	default:
 		p.since += tenths
 	}
 	if p.since < tenths*p.patience {
-		return false
+		return p.slackened
 	}
-	p.patience, p.since = 2*p.patience, 0
+	p.patience, p.since, p.slackened = 2*p.patience, 0, false
 	return true
 }
 

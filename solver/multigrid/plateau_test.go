@@ -2,6 +2,7 @@ package multigrid
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -37,6 +38,34 @@ func TestPlateau(t *testing.T) {
 	p.Add(1)
 	if n := after(p, 3); n != 40 {
 		t.Errorf("a plateau after %d norms, want 40", n)
+	}
+}
+
+// A run may have stalled with a norm that fell little after one that fell well, and is no larger than the floor of
+// rounding may be. Its patience stays, and the next such norm must be a sixteenth as large.
+func TestSlackenedNorms(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		norms []float64
+		want  []int // norms that were added when it may have stalled
+	}{
+		{"at the floor", []float64{1, 1e-3, 1e-6, 1e-9, 5e-10, 4e-10, 3e-10}, []int{5}},
+		{"above what the floor may be", []float64{1, 1e-3, 1e-5, 5e-6, 4e-6, 3e-6}, []int{}},
+		{"falls as little from the beginning", []float64{1e-9, 5e-10, 2e-10, 1e-10}, []int{}},
+		{"falls well again", []float64{1, 1e-7, 9e-8, 9e-9, 6e-9, 1e-9, 1e-10, 9e-11}, []int{3, 8}},
+		{"just a quarter", []float64{1, 1e-9, 0x1p-32, 0x1p-34, 0x1p-36}, []int{4}},
+		{"at the floor, with patience at its end", []float64{1, 1e-9, 1e-9, 2e-9, 2e-9, 2e-9}, []int{3, 6}},
+	} {
+		p := &plateau{patience: patience, reach: 1e-6}
+		got := []int{}
+		for i, norm := range c.norms {
+			if p.Add(norm) {
+				got = append(got, i+1)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: may have stalled with norms %d, want %d", c.name, got, c.want)
+		}
 	}
 }
 

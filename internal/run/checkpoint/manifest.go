@@ -62,7 +62,7 @@ type Problem struct {
 }
 
 // cycles is raised when multigrid's fields change in their bits.
-const cycles = 1
+const cycles = 2
 
 // NewProblem returns the problem of a job, whose files have the given contents. areas is the version of the rules for
 // edges of areas and fixed points.

@@ -153,7 +153,7 @@ func TestCheckProblemNamesTheKeyOrTheFile(t *testing.T) {
 
 // Multigrid's arithmetic has a version, that of sweeps is the same for good.
 func TestProblemHasTheVersionOfItsCycles(t *testing.T) {
-	for method, want := range map[string]int{methods.Jacobi: 0, methods.Multigrid: 1} {
+	for method, want := range map[string]int{methods.Jacobi: 0, methods.Multigrid: 2} {
 		c := configs.Default()
 		c.Solver.Method = method
 		if p, err := NewProblem(c, nil, 3); err != nil || p.Cycles != want || p.Areas != 3 {
