@@ -195,9 +195,6 @@ const most = 16
 // runs of 350 to 450 cycles that converged, and once as many as before it.
 const wave = 64
 
-// good is the factor by which a cycle divides the norm as long as more than rounding is left of it.
-const good = 4
-
 // reach returns about the largest quotient of the floor of rounding and the first norm on a mesh with n points along
 // its longer side. A field of 0 whose update has the norm r is off by up to 1.6 n^2 r, with given values on one side
 // alone.
@@ -207,14 +204,14 @@ func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(
 // noise times the least one, and all norms until they have fallen to a tenth of the first one, count a tenth: beside
 // fixed points norms may grow at first. The patience doubles with each stall.
 //
-// A run may also have stalled with a norm that may be at the floor of rounding and fell little after one that fell
-// well. To compare it with the floor takes as long as several cycles on a GPU, so that is done again only at a
-// sixteenth of that norm.
+// A run may also have stalled with a norm that may be at the floor of rounding and falls more slowly: with a rate, its
+// quotient with the norm before, above cgRate and above twice the last one. To compare it with the floor takes as long
+// as several cycles on a GPU, so that is done again only at a sixteenth of that norm.
 type plateau struct {
 	pace
 	reach        float64 // of the floor of rounding and the first norm
-	fell         bool    // the last norm fell well
-	slackened    bool    // the last norm fell little, and may be at the floor
+	rate         float64 // of the last norm
+	slackened    bool    // the last norm falls more slowly, and may be at the floor
 	asked        float64 // the last norm that slackened; 0 if none did
 	patience     int
 	first, least float64
@@ -226,11 +223,13 @@ const tenths = 10
 
 // Add implements solver.Stall.
 func (p *plateau) Add(norm float64) bool {
-	fell := float64(norm*good) < p.last
-	p.slackened = p.fell && !fell && norm <= float64(p.reach*p.first) && (p.asked == 0 || norm <= p.asked/16)
-	if p.fell = fell; p.slackened {
+	rate := norm / p.last
+	p.slackened = p.norms > 1 && rate > max(cgRate, 2*p.rate) && norm <= float64(p.reach*p.first) &&
+		(p.asked == 0 || norm <= p.asked/16)
+	if p.slackened {
 		p.asked = norm
 	}
+	p.rate = rate
 	p.add(norm)
 	switch {
 	case p.norms == 1:

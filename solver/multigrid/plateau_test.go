@@ -41,8 +41,8 @@ func TestPlateau(t *testing.T) {
 	}
 }
 
-// A run may have stalled with a norm that fell little after one that fell well, and is no larger than the floor of
-// rounding may be. Its patience stays, and the next such norm must be a sixteenth as large.
+// A run may have stalled with a norm that falls more slowly than the one before it and than cgRate, and is no larger
+// than the floor of rounding may be. Its patience stays, and the next such norm must be a sixteenth as large.
 func TestSlackenedNorms(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -51,9 +51,13 @@ func TestSlackenedNorms(t *testing.T) {
 	}{
 		{"at the floor", []float64{1, 1e-3, 1e-6, 1e-9, 5e-10, 4e-10, 3e-10}, []int{5}},
 		{"above what the floor may be", []float64{1, 1e-3, 1e-5, 5e-6, 4e-6, 3e-6}, []int{}},
-		{"falls as little from the beginning", []float64{1e-9, 5e-10, 2e-10, 1e-10}, []int{}},
-		{"falls well again", []float64{1, 1e-7, 9e-8, 9e-9, 6e-9, 1e-9, 1e-10, 9e-11}, []int{3, 8}},
-		{"just a quarter", []float64{1, 1e-9, 0x1p-32, 0x1p-34, 0x1p-36}, []int{4}},
+		{"the second norm", []float64{1e-9, 5e-10, 4e-10}, []int{}},
+		{"as slowly from the beginning", []float64{1, 0x1p-20, 0x1p-22, 0x1p-24, 0x1p-25}, []int{3}},
+		{"fast again", []float64{1, 1e-7, 9e-8, 5e-9, 3e-9, 1e-10, 9e-11}, []int{3, 5, 7}},
+		{"fast, but not a sixteenth", []float64{1, 1e-7, 9e-8, 7e-9, 6.5e-9}, []int{3}},
+		{"just a sixteenth", []float64{1, 0x1p-30, 0x1p-34, 0x1p-38}, []int{}},
+		{"just twice the rate", []float64{1, 0x1p-3, 0x1p-24, 0x1p-27, 0x1p-29, 0x1p-30}, []int{4}},
+		{"a norm of 0", []float64{1, 1e-9, 0, 0, 0, 0, 0}, []int{7}},
 		{"at the floor, with patience at its end", []float64{1, 1e-9, 1e-9, 2e-9, 2e-9, 2e-9}, []int{3, 6}},
 	} {
 		p := &plateau{patience: patience, reach: 1e-6}
