@@ -116,6 +116,15 @@ type RowSource interface {
 	Row(iy int, dst []byte) error
 }
 
+// Zeros is a field of zeros.
+type Zeros struct{}
+
+// Row implements RowSource.
+func (Zeros) Row(_ int, dst []byte) error {
+	clear(dst)
+	return nil
+}
+
 // Magnitude is an exponent E with |new - old| <= 2^(E+1) at every point in every sweep; the unit of the exact norm
 // follows from it (see Sum). For the plain average it is MagnitudeOf the largest absolute value of the initial field
 // and its boundary: a sweep is an average, and rounding is monotone, so no later value exceeds 2^E. docs/numerics.md

@@ -183,20 +183,12 @@ func TestFaintNormsAreNoFloor(t *testing.T) {
 // A field that no sweep changes is the solution from the start.
 func TestSolutionFromTheStart(t *testing.T) {
 	s := newSolo(t)
-	if err := s.device.Load(t.Context(), zeros{}); err != nil {
+	if err := s.device.Load(t.Context(), solver.Zeros{}); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.run(t); r.Reason != solver.Converged || r.Iterations != 0 || r.Norm != 0 {
 		t.Errorf("%d cycles (%s), norm %g; want 0 (converged), 0", r.Iterations, r.Reason, r.Norm)
 	}
-}
-
-// zeros is the field 0.
-type zeros struct{}
-
-func (zeros) Row(_ int, dst []byte) error {
-	clear(dst)
-	return nil
 }
 
 // broken is a device whose sum is not a number.

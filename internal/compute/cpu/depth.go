@@ -117,7 +117,7 @@ func timePasses(ctx context.Context, l solver.Layout, o Options, sweeps int,
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if err := b.Load(ctx, zeros{}); err != nil {
+	if err := b.Load(ctx, solver.Zeros{}); err != nil {
 		return 0, err
 	}
 	points = float64(l.Stripe.Rows()) * float64(l.Mesh.NX) * float64(sweeps)
@@ -137,15 +137,6 @@ func timePasses(ctx context.Context, l solver.Layout, o Options, sweeps int,
 			return points, nil
 		}
 	}
-}
-
-// zeros is a field of zeros.
-type zeros struct{}
-
-// Row implements solver.RowSource.
-func (zeros) Row(_ int, dst []byte) error {
-	clear(dst)
-	return nil
 }
 
 const (

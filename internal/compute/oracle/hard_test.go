@@ -25,7 +25,7 @@ func TestRandomHardMaterials(t *testing.T) {
 	for seed := first; seed < first+count; seed++ {
 		c := newHard(t, seed)
 		e := oracle.NewEquations(c.Problem)
-		why := e.Settle(c.Problem)
+		why := e.Settle()
 		o, err := run(t, 1, c.keys...)
 		if err != nil || why != "" {
 			// Without values and screening the constant is free (TestLooseProblems).

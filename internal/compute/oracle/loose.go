@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"jacobi/internal/compute/results"
+	"jacobi/solver"
 )
 
 // Loosen gives equations whose constant nothing determines a solution: the mean of their right-hand sides, over the
@@ -11,8 +12,7 @@ import (
 // diagonal, which moves the others least by what rounding leaves. The other parts are left out. It returns the mean,
 // that of the absolute values, and how many parts are driven, which has to be one.
 func (e *Equations) Loosen(p Problem) (taken, gross float64, driven int) {
-	hx := p.Width / float64(intervalsOf(e.mesh.NX, e.mesh.PeriodicColumns()))
-	seen := make([]bool, len(e.free))
+	hx := p.Width / float64(solver.Intervals(e.mesh.NX, e.mesh.Walls.Left))
 	diagonal := func(at int) float64 {
 		if e.weights != nil {
 			return e.diagonals[at]
@@ -20,28 +20,15 @@ func (e *Equations) Loosen(p Problem) (taken, gross float64, driven int) {
 		return 1 / (float64(hx*hx) * e.h / (1 + e.q/(1-e.q)))
 	}
 	var part []int
-	for start := range seen {
-		if seen[start] || !e.free[start] {
-			continue
-		}
-		seen[start] = true
-		points, moves := []int{start}, e.b[start] != 0
-		for k := 0; k < len(points); k++ {
-			for _, c := range e.couplings(points[k]%e.mesh.NX, points[k]/e.mesh.NX) {
-				if c.w[0] != 0 && e.free[c.at] && !seen[c.at] {
-					seen[c.at] = true
-					points, moves = append(points, c.at), moves || e.b[c.at] != 0
-				}
-			}
-		}
-		if moves {
-			driven, part = driven+1, points
+	for _, g := range e.parts() {
+		if g.driven {
+			driven, part = driven+1, g.points
 			continue
 		}
 		if e.out == nil {
 			e.out = make([]bool, len(e.free))
 		}
-		for _, at := range points {
+		for _, at := range g.points {
 			e.free[at], e.initial[at], e.out[at] = false, 0, true
 		}
 	}
@@ -96,11 +83,4 @@ func (e *Equations) share(at int) float64 {
 		return e.weight(at) / e.diagonals[at]
 	}
 	return e.weight(at)
-}
-
-func intervalsOf(points int, periodic bool) int {
-	if periodic {
-		return points - 2
-	}
-	return points - 1
 }

@@ -102,16 +102,15 @@ func (p Problem) inside(at int) bool {
 	return ix >= lo && ix < hi && iy >= rows.Lo && iy < rows.Hi
 }
 
-// Settle gives the parts of the material that no value holds what docs/numerics.md says: those without a source have
-// the field 0, and lie outside where no screening or transfer holds them. It returns what the error of a problem that
-// is refused says, or "".
-func (e *Equations) Settle(p Problem) (refused string) {
-	m, seen := p.Mesh, make([]bool, len(p.Initial))
-	type part struct {
-		points               []int
-		held, pulled, driven bool
-	}
-	var parts []part
+// part is free points that hang together.
+type part struct {
+	points               []int
+	held, pulled, driven bool // by points that are given, by a screening or a Robin wall, by a source
+}
+
+// parts returns the parts of the material.
+func (e *Equations) parts() (parts []part) {
+	seen := make([]bool, len(e.free))
 	for start := range seen {
 		if seen[start] || !e.free[start] {
 			continue
@@ -120,7 +119,7 @@ func (e *Equations) Settle(p Problem) (refused string) {
 		g := part{points: []int{start}}
 		for k := 0; k < len(g.points); k++ {
 			from := g.points[k]
-			for _, c := range e.couplings(from%m.NX, from/m.NX) {
+			for _, c := range e.couplings(from%e.mesh.NX, from/e.mesh.NX) {
 				switch {
 				case c.w[0] == 0:
 				case !e.free[c.at]:
@@ -130,10 +129,19 @@ func (e *Equations) Settle(p Problem) (refused string) {
 					g.points = append(g.points, c.at)
 				}
 			}
-			g.pulled, g.driven = g.pulled || e.pulled[from], g.driven || e.b[from] != 0
+			g.pulled = g.pulled || e.pulled != nil && e.pulled[from]
+			g.driven = g.driven || e.b[from] != 0
 		}
 		parts = append(parts, g)
 	}
+	return parts
+}
+
+// Settle gives the parts of the material that no value holds what docs/numerics.md says: those without a source have
+// the field 0, and lie outside where no screening or transfer holds them. It returns what the error of a problem that
+// is refused says, or "".
+func (e *Equations) Settle() (refused string) {
+	parts := e.parts()
 	has := func(is func(part) bool) bool { return slices.ContainsFunc(parts, is) }
 	solved := has(func(g part) bool { return g.held || g.driven })
 	holds := has(func(g part) bool { return g.held || g.pulled })

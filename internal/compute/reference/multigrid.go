@@ -66,7 +66,7 @@ func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 		if i == 0 {
 			o.Values = op.Values
 		} else {
-			source = zeros{}
+			source = solver.Zeros{}
 		}
 		j, err := New(l.Mesh, o, source, e)
 		if err != nil {
@@ -75,14 +75,6 @@ func NewMultigrid(p *multigrid.Plan, op solver.Operator, rows solver.RowSource,
 		m.levels = append(m.levels, j)
 	}
 	return m, nil
-}
-
-// zeros yields a field of zeros.
-type zeros struct{}
-
-func (zeros) Row(_ int, dst []byte) error {
-	clear(dst)
-	return nil
 }
 
 // Cycle does a V-cycle. It returns the sum of squares of d of its first sweep.

@@ -58,7 +58,7 @@ func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 	for k, s := range accelerators {
 		var direction solver.RowSource // the last rank begins with a direction of 0 that was saved
 		if k == len(accelerators)-1 {
-			direction = zeros{}
+			direction = solver.Zeros{}
 		}
 		if err := s.Load(ctx, direction); err != nil {
 			return fmt.Errorf("rank %d: load: %w", k, err)
@@ -69,14 +69,6 @@ func CheckCG(ctx context.Context, c Case, open CGFactory) error {
 			return fmt.Errorf("cycle %d: %w", k, err)
 		}
 	}
-	return nil
-}
-
-type zeros struct{}
-
-// Row implements solver.RowSource.
-func (zeros) Row(_ int, dst []byte) error {
-	clear(dst)
 	return nil
 }
 

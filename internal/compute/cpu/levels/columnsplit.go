@@ -12,9 +12,9 @@ import (
 type columnSplit struct {
 	*prolongation
 	functions *functions
-	columns   int                   // coarse ones
-	couplings [kept]parted[[5]pair] // C, E, S, SE and SW by row
-	p         [kept]parted[[2][2]pair]
+	columns   int             // coarse ones
+	couplings newest[[5]pair] // C, E, S, SE and SW
+	p         newest[[2][2]pair]
 	ap        [4]product
 	last      int // the product that was computed last
 	zero      []float64
@@ -22,12 +22,6 @@ type columnSplit struct {
 
 // pair is a row, split.
 type pair struct{ on, between []float64 }
-
-// parted is what is known of row y.
-type parted[V any] struct {
-	y    int
-	rows V
-}
 
 // product is AP of row y and a coarse row: of points on coarse columns for the one before, their own one and the one
 // behind, and of points between for the one before and the one behind.
@@ -52,16 +46,8 @@ func newColumnSplit(e engine, p *prolongation) *columnSplit {
 		rows := newRows[float64](columns, 2)
 		return pair{rows[0], rows[1]}
 	}
-	for i := range kept {
-		k, p := &c.couplings[i], &c.p[i]
-		k.y, p.y = math.MinInt, math.MinInt
-		for j := range k.rows {
-			k.rows[j] = newPair()
-		}
-		for j := range 4 {
-			p.rows[j/2][j%2] = newPair()
-		}
-	}
+	c.couplings.fill(func() [5]pair { return [5]pair{newPair(), newPair(), newPair(), newPair(), newPair()} })
+	c.p.fill(func() [2][2]pair { return [2][2]pair{{newPair(), newPair()}, {newPair(), newPair()}} })
 	for i := range c.ap {
 		c.ap[i].y = math.MinInt
 		copy(c.ap[i].rows[:], newRows[float64](columns, len(c.ap[i].rows)))
@@ -78,34 +64,32 @@ func (c *columnSplit) split(to pair, row []float64) {
 }
 
 // row returns the couplings of row y.
-func (c *columnSplit) row(y int) *[5]pair {
-	k := &c.couplings[y&(kept-1)]
-	if k.y == y {
-		return &k.rows
+func (c *columnSplit) row(y int) [5]pair {
+	rows, known := c.couplings.at(y)
+	if known {
+		return rows
 	}
-	k.y = y
 	s := c.stencil(y)
 	for i, r := range [][]float64{s.c, s.e, s.s, s.se, s.sw} {
 		if i < 3 || !c.finest {
-			c.split(k.rows[i], r[1:])
+			c.split(rows[i], r[1:])
 		}
 	}
-	return &k.rows
+	return rows
 }
 
 // at returns P of row y.
-func (c *columnSplit) at(y int) *[2][2]pair {
-	p := &c.p[y&(kept-1)]
-	if p.y == y {
-		return &p.rows
+func (c *columnSplit) at(y int) [2][2]pair {
+	p, known := c.p.at(y)
+	if known {
+		return p
 	}
-	p.y = y
 	for down, rows := range c.prolongation.at(y) {
 		for right, r := range rows {
-			c.split(p.rows[down][right], r)
+			c.split(p[down][right], r)
 		}
 	}
-	return &p.rows
+	return p
 }
 
 // times returns AP of row y and a coarse row.

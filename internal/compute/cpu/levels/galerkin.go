@@ -172,27 +172,22 @@ func (g *galerkin) addAP(ap *[3][]float64, p [2][]float64, x int, a [3]float64) 
 type scaler struct {
 	engine
 	*equations
-	unused []float64    // takes g or h where it is not asked for
-	roots  [4][]float64 // 1/sqrt(C) by row mod 4, wide
-	have   [4]int
+	unused []float64         // takes g or h where it is not asked for
+	roots  newest[[]float64] // 1/sqrt(C), wide
 }
 
 func newScaler(e engine, q *equations) *scaler {
-	s := &scaler{engine: e, equations: q, unused: newRows[float64](q.Mesh.NX, 1)[0],
-		have: [4]int{math.MinInt, math.MinInt, math.MinInt, math.MinInt}}
-	for i, row := range newRows[float64](q.Mesh.NX, len(s.roots)) {
-		s.roots[i] = wide(row)
-	}
+	s := &scaler{engine: e, equations: q, unused: newRows[float64](q.Mesh.NX, 1)[0]}
+	s.roots.fill(func() []float64 { return wide(newRows[float64](q.Mesh.NX, 1)[0]) })
 	return s
 }
 
 // root returns 1/sqrt(C) of row y.
 func (s *scaler) root(y int) []float64 {
-	r := s.roots[y&3]
-	if s.have[y&3] == y {
+	r, known := s.roots.at(y)
+	if known {
 		return r
 	}
-	s.have[y&3] = y
 	k := s.stencil(y)
 	if f := of[float64](&s.engine, s.Mesh.NX); f != nil {
 		s.args.load([2][]float64{r[1:], r[1:]}, &k, &k, &k)
@@ -212,14 +207,14 @@ func (s *scaler) root(y int) []float64 {
 func (s *scaler) scale(y int, g, h []float64) {
 	k, above := s.stencil(y), s.stencil(y-1)
 	r, n, f := s.root(y), s.root(y-1), s.root(y+1)
+	if g == nil {
+		g = s.unused
+	}
+	if h == nil {
+		h = s.unused
+	}
 	if functions := of[float64](&s.engine, s.Mesh.NX); functions != nil {
-		to := [2][]float64{g, h}
-		for i := range to {
-			if to[i] == nil {
-				to[i] = s.unused
-			}
-		}
-		s.args.load(to, &k, &above, &k)
+		s.args.load([2][]float64{g, h}, &k, &above, &k)
 		for i, row := range [][]float64{r, n, f} {
 			s.args.rows[11+i] = address(row, 1)
 		}
@@ -228,13 +223,8 @@ func (s *scaler) scale(y int, g, h []float64) {
 	}
 	for x := 1; x < len(r)-1; x++ {
 		c, own := k.c[x], r[x]
+		g[x-1], h[x-1] = 0, 0
 		if !(c > 0) {
-			if g != nil {
-				g[x-1] = 0
-			}
-			if h != nil {
-				h[x-1] = 0
-			}
 			continue
 		}
 		sum := math.FMA(math.Abs(k.e[x-1]), own*r[x-1], 0)
@@ -245,13 +235,8 @@ func (s *scaler) scale(y int, g, h []float64) {
 		sum = math.FMA(math.Abs(above.sw[x+1]), own*n[x+1], sum)
 		sum = math.FMA(math.Abs(k.sw[x]), own*f[x-1], sum)
 		sum = math.FMA(math.Abs(k.se[x]), own*f[x+1], sum)
-		v := math.Sqrt(c * max(1, sum))
-		if g != nil {
-			g[x-1] = 1 / v
-		}
-		if h != nil {
-			h[x-1] = v
-		}
+		h[x-1] = math.Sqrt(c * max(1, sum))
+		g[x-1] = 1 / h[x-1]
 	}
 }
 

@@ -23,8 +23,25 @@ func (q *equations) stencil(y int) stencilRow {
 		row(multigrid.SouthWest)}
 }
 
-// kept is the number of rows that a prolongation keeps.
-const kept = 8
+// newest keeps what was computed last of rows that follow each other.
+type newest[V any] [8]struct {
+	y int
+	v V
+}
+
+// fill gives each row that is kept its memory.
+func (n *newest[V]) fill(memory func() V) {
+	for i := range n {
+		n[i].y, n[i].v = math.MinInt, memory()
+	}
+}
+
+// at returns the memory for row y, and whether it has the values of that row. The caller computes them otherwise.
+func (n *newest[V]) at(y int) (v V, known bool) {
+	k := &n[y&(len(n)-1)]
+	known, k.y = k.y == y, y
+	return k.v, known
+}
 
 // prolongation computes rows of P of a level.
 type prolongation struct {
@@ -35,10 +52,8 @@ type prolongation struct {
 	columnOf      []int32       // by column: the coarse column on which it lies or behind which
 	betweenX      []bool        // by column
 	between       []float64     // by column: ones in all bits where betweenX, and else 0
-	p             [kept][2][2][]float64
-	haveP         [kept]int // the row of each p
-	excesses      [kept][]float64
-	haveExcess    [kept]int
+	p             newest[[2][2][]float64]
+	excesses      newest[[]float64]
 	zeros         [2][2][]float64
 }
 
@@ -58,11 +73,8 @@ func newProlongation(e engine, q *equations) *prolongation {
 			p.between[x] = math.Float64frombits(math.MaxUint64)
 		}
 	}
-	for i := range p.p {
-		p.p[i] = newP(m.NX)
-		p.excesses[i] = wide(newRows[float64](m.NX, 1)[0])
-		p.haveP[i], p.haveExcess[i] = math.MinInt, math.MinInt
-	}
+	p.p.fill(func() [2][2][]float64 { return newP(m.NX) })
+	p.excesses.fill(func() []float64 { return wide(newRows[float64](m.NX, 1)[0]) })
 	p.zeros = newP(m.NX)
 	return p
 }
@@ -77,12 +89,10 @@ func newP(nx int) (p [2][2][]float64) {
 
 // excess returns what C exceeds the sum of the couplings by in row y, wide; 0 at points that are not unknowns.
 func (p *prolongation) excess(y int) []float64 {
-	i := y & (kept - 1)
-	row := p.excesses[i]
-	if p.haveExcess[i] == y {
+	row, known := p.excesses.at(y)
+	if known {
 		return row
 	}
-	p.haveExcess[i] = y
 	s, north := p.stencil(y), p.stencil(y-1)
 	if f := p.load([2][]float64{row[1:], nil}, &s, &north, &s); f != nil {
 		f.excess(&p.args)
@@ -102,12 +112,10 @@ func (p *prolongation) at(y int) [2][2][]float64 {
 	if a := p.array(multigrid.Centre); !a.has(y) {
 		return p.zeros
 	}
-	i := y & (kept - 1)
-	if p.haveP[i] == y {
-		return p.p[i]
+	to, known := p.p.at(y)
+	if known {
+		return to
 	}
-	p.haveP[i] = y
-	to := p.p[i]
 	for _, r := range [][]float64{to[0][0], to[0][1], to[1][0], to[1][1]} {
 		clear(r)
 	}
