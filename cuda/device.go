@@ -161,7 +161,7 @@ func (d *device) maxSweeps() int { return MaxSweeps(d.layout.Mesh) }
 // all ranks wait for each other.
 func (d *device) deep() bool {
 	most := d.maxSweeps()
-	if n := d.layout.Sweeps; n > 0 {
+	if n := d.layout.MaxSweeps; n > 0 {
 		most = min(most, n)
 	}
 	return d.layout.Depth > most

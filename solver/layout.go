@@ -8,7 +8,7 @@ type Layout struct {
 	Mesh      Mesh
 	Stripe    Stripe
 	Depth     int       // rows in a halo, >= 1
-	Sweeps    int       // most sweeps in a pass; 0: as many as the backend does
+	MaxSweeps int       // in a pass; 0: as many as the backend does
 	Neighbour [2]bool   // by Side: the rows beyond belong to a rank (perhaps this one), not to the boundary
 	Magnitude Magnitude // for the unit of Sums
 	Operator  Operator  // the update of a point

@@ -92,8 +92,8 @@ func (c Case) layouts(e solver.Magnitude) ([]solver.Layout, error) {
 	}
 	var layouts []solver.Layout
 	for r, s := range stripes {
-		layouts = append(layouts, solver.Layout{Mesh: c.Mesh, Stripe: s, Depth: c.Depth, Sweeps: c.Sweeps, Magnitude: e,
-			Neighbour: [2]bool{Neighbour(c.Mesh, c.Ranks, r, solver.Top) >= 0,
+		layouts = append(layouts, solver.Layout{Mesh: c.Mesh, Stripe: s, Depth: c.Depth, MaxSweeps: c.Sweeps,
+			Magnitude: e, Neighbour: [2]bool{Neighbour(c.Mesh, c.Ranks, r, solver.Top) >= 0,
 				Neighbour(c.Mesh, c.Ranks, r, solver.Bottom) >= 0}})
 	}
 	return layouts, nil

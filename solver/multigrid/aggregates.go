@@ -121,7 +121,7 @@ func (g *Grid) allParts(ctx context.Context, own []byte) ([][]byte, error) {
 		return [][]byte{own}, nil
 	}
 	ranks := len(g.Stripes[0])
-	sizes := newPieces(g.Rank, make([]int, ranks), binary.LittleEndian.AppendUint64(nil, uint64(len(own))))
+	sizes := newPieces(make([]int, ranks), binary.LittleEndian.AppendUint64(nil, uint64(len(own))))
 	for r := range sizes.bytes {
 		sizes.bytes[r] = 8
 	}
@@ -132,20 +132,19 @@ func (g *Grid) allParts(ctx context.Context, own []byte) ([][]byte, error) {
 	for r, b := range sizes.all {
 		bytes[r] = int(binary.LittleEndian.Uint64(b))
 	}
-	parts := newPieces(g.Rank, bytes, own)
+	parts := newPieces(bytes, own)
 	return parts.all, g.Exchange.Gather(ctx, parts)
 }
 
 // pieces implements solver.BlockRows for bytes that ranks hold in common.
 type pieces struct {
-	rank  int
 	bytes []int
 	own   []byte
 	all   [][]byte // by rank
 }
 
-func newPieces(rank int, bytes []int, own []byte) *pieces {
-	return &pieces{rank: rank, bytes: bytes, own: own, all: make([][]byte, len(bytes))}
+func newPieces(bytes []int, own []byte) *pieces {
+	return &pieces{bytes: bytes, own: own, all: make([][]byte, len(bytes))}
 }
 
 // BlockBytes implements solver.BlockRows.

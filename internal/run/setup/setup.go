@@ -98,7 +98,7 @@ func New(o Options) (*Setup, error) {
 // of multigrid has no neighbours all the same.
 func (s *Setup) Layout(rank int) solver.Layout {
 	l := solver.Layout{Mesh: s.Mesh, Operator: s.Operator, Norms: s.Norms, Stripe: s.Stripes[rank], Depth: s.Depth.Rows,
-		Sweeps: s.Sweeps}
+		MaxSweeps: s.Sweeps}
 	ring := s.Mesh.PeriodicRows() && (s.Levels == nil || s.Ranks > 1)
 	l.Neighbour[solver.Top] = rank > 0 || ring
 	l.Neighbour[solver.Bottom] = rank < s.Ranks-1 || ring

@@ -17,7 +17,6 @@ type columnSplit struct {
 	p         newest[[2][2]pair]
 	ap        [4]product
 	last      int // the product that was computed last
-	zero      []float64
 }
 
 // pair is a row, split.
@@ -52,7 +51,6 @@ func newColumnSplit(e engine, p *prolongation) *columnSplit {
 		c.ap[i].y = math.MinInt
 		copy(c.ap[i].rows[:], newRows[float64](columns, len(c.ap[i].rows)))
 	}
-	c.zero = newRows[float64](columns, 1)[0]
 	return c
 }
 
