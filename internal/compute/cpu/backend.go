@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +24,29 @@ type Options struct {
 	Cache   int    // bytes of cache that a thread's scratch may fill; 0: half of the second-level cache
 	// ThreadsPerCore is the number of busy threads, of all ranks of the node, that take turns on a core; 0: 1.
 	ThreadsPerCore int
+}
+
+// complete returns o with defaults for this machine in place of zeros.
+func (o Options) complete() Options {
+	if o.Threads == 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	if o.Cache == 0 {
+		o.Cache = scratchCache()
+	}
+	o.ThreadsPerCore = max(1, o.ThreadsPerCore)
+	return o
+}
+
+// slack allows for the rounding of a sum of fractions.
+const slack = 1e-6
+
+// ThreadsOn returns the number of threads for a share of the cores.
+func ThreadsOn(cores float64) int { return max(1, int(cores+slack)) }
+
+// PerCoreOn returns how many of the busy threads take turns on a core if they share the given number of cores.
+func PerCoreOn(threads int, cores float64) int {
+	return max(1, int(math.Ceil(float64(threads)/cores-slack)))
 }
 
 // Stores that bypass the caches pay if the backend's fields, with those of the ranks that share its cores, are larger
@@ -58,25 +83,50 @@ func New(l solver.Layout, o Options) (*Backend, error) {
 		return nil, fmt.Errorf("cpu backend: %d threads, %d a core, %d bytes of cache: none can be negative", o.Threads,
 			o.ThreadsPerCore, o.Cache)
 	}
-	o = o.complete()
-	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
+	b, threads, scratch, err := newBackend(l, o)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{layout: l, kernel: k, sweepAll: o.ThreadsPerCore > 1}
-	b.columns = newRowLayout(l.Mesh, k)
-	b.sweepable = sweepable(l, l.Held())
-	var scratch int
-	b.plans, scratch = newPlans(l, b.columns, o.Cache)
-	b.operator = newOperator(l, b.columns)
-	b.functions = k.Sweeps[b.operator.kind]
-	b.fields = newFields(l, b.columns, b.operator)
-	b.now, b.next = b.fields[0], b.fields[1]
-	b.stream = b.functions.Whole.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache
-	if err = b.open(o.Threads, scratch); err != nil {
+	if err = b.open(threads, scratch); err != nil {
 		return nil, errors.Join(fmt.Errorf("cpu backend: %w", err), b.Close())
 	}
 	return b, nil
+}
+
+// MemoryBytes returns the number of bytes that New allocates: two fields, the values and the fixed points of the
+// operator, and the scratch of each thread.
+func MemoryBytes(l solver.Layout, o Options) (int64, error) {
+	b, threads, scratch, err := newBackend(l, o)
+	if err != nil {
+		return 0, err
+	}
+	return bytesOf(b.fields) + int64(threads)*int64(scratch), nil
+}
+
+// newBackend returns a backend without memory, and the threads and the bytes of scratch for each that it needs.
+func newBackend(l solver.Layout, o Options) (b *Backend, threads, scratch int, err error) {
+	o = o.complete()
+	k, err := kernel.Find(o.Kernel, l.Mesh.DType)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	b = &Backend{layout: l, kernel: k, sweepAll: o.ThreadsPerCore > 1}
+	b.columns = newRowLayout(l.Mesh, k)
+	b.sweepable = sweepable(l, l.Held())
+	b.plans, scratch = newPlans(l, b.columns, o.Cache)
+	b.operator = newOperator(l, b.columns)
+	b.functions = k.Sweeps[b.operator.kind]
+	b.now, b.next = newField(l.Held(), b.columns.stride), newField(l.Held(), b.columns.stride)
+	b.fields = append([]*field{b.now, b.next}, b.operator.fields()...)
+	b.stream = b.functions.Whole.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache
+	return b, o.Threads, scratch, nil
+}
+
+func bytesOf(fields []*field) (bytes int64) {
+	for _, f := range fields {
+		bytes += int64(f.bytes())
+	}
+	return bytes
 }
 
 // open allocates the memory and starts the threads.

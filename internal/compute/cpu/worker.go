@@ -228,6 +228,123 @@ func (w *windowPass) band() {
 	}
 }
 
+// carryIn gives a task the vectors to the left of its range. The first level takes them from now, the last level from
+// the overlap. The levels between have none: their wrong values at the end of the overlap spread by one column a sweep
+// and do not leave the overlap.
+func (w *windowPass) carryIn(t *task, block int) {
+	if t.level != 1 && t.level != w.sweeps {
+		return
+	}
+	n := w.vectorBytes
+	for r := range t.Rows {
+		from := unsafe.Add(t.Src[r+1], (block-w.outerLeft)*w.blockBytes-n)
+		copy(unsafe.Slice((*byte)(unsafe.Add(t.Carry, r*n)), n), unsafe.Slice((*byte)(from), n))
+	}
+}
+
+// do runs a task on blocks [from, to).
+func (w *windowPass) do(t *task, from, to int) {
+	if w.walled {
+		w.mirrorColumns(t, from, to)
+	}
+	if masked := t.masked.within(from, to); masked.lo < masked.hi {
+		w.unmasked(t, from, masked.lo)
+		w.call(w.function(t, &w.b.functions.Masked), t, masked.lo, masked.hi-masked.lo)
+		w.unmasked(t, masked.hi, to)
+	} else {
+		w.unmasked(t, from, to)
+	}
+	from, to = max(from, w.left), min(to, w.right)
+	for i, rows := range t.complete {
+		if rows > 0 && from < to {
+			acc := unsafe.Add(t.Acc, i*t.AccNext+(from-w.outerLeft)*w.vectorBytes)
+			w.b.kernel.Collect(&w.sums[t.level-1], acc, (to-from)*w.b.kernel.Lanes, rows)
+		}
+	}
+}
+
+// unmasked runs a task on blocks [from, to). Only the first and the last block of a row may hold points that are not
+// swept.
+func (w *windowPass) unmasked(t *task, from, to int) {
+	if from >= to {
+		return
+	}
+	x, end, blocks := from, to, w.b.columns.blocks
+	if x == 0 {
+		w.call(w.b.functions.Masked.Sweep, t, x, 1)
+		x++
+	}
+	if end == blocks && blocks > 1 {
+		end--
+	}
+	if x < end {
+		whole := &w.b.functions.Whole
+		if !t.normed {
+			whole = &w.b.functions.Bare
+		}
+		w.call(w.function(t, whole), t, x, end-x)
+	}
+	if end < to {
+		w.call(w.b.functions.Masked.Sweep, t, end, 1)
+	}
+}
+
+// function returns the one of p that suits the level of a task.
+func (w *windowPass) function(t *task, p *kernel.Pair) func(*kernel.Span) {
+	if t.level == w.sweeps && w.b.stream {
+		return p.Stream
+	}
+	return p.Sweep
+}
+
+func (w *windowPass) call(f func(*kernel.Span), t *task, block, blocks int) {
+	t.Off = (block - w.outerLeft) * w.blockBytes
+	t.AccOff = (block - w.outerLeft) * w.vectorBytes
+	t.SweptOff = (block - w.outerLeft) * w.maskBytes
+	t.Blocks = blocks
+	f(&t.Span)
+}
+
+// Beyond a Neumann wall lies the mirror of the point before it. The kernels know nothing of it: the row above row 0 is
+// row 1, the carried column to the left of column 0 is column 1, and column nx repeats column nx-2.
+
+// mirrorRows replaces the source rows of a task beyond Neumann walls, where y is the task's first row.
+func (w *windowPass) mirrorRows(t *task, y int) {
+	m := &w.b.layout.Mesh
+	if y == 0 && m.Walls.Top == solver.Neumann {
+		t.Src[0] = t.Src[2]
+	}
+	if y+t.Rows == m.NY && m.Walls.Bottom == solver.Neumann {
+		t.Src[t.Rows+1] = t.Src[t.Rows-1]
+	}
+}
+
+// mirrorColumns sets the columns beyond Neumann walls for blocks [from, to) of the source rows of a task. The rows of
+// now have theirs from the end of the pass before.
+func (w *windowPass) mirrorColumns(t *task, from, to int) {
+	walls, l := &w.b.layout.Mesh.Walls, &w.b.columns
+	if from == 0 && walls.Left == solver.Neumann {
+		for r := range t.Rows {
+			carry := unsafe.Add(t.Carry, r*w.vectorBytes+w.vectorBytes-l.size)
+			copyValue(carry, unsafe.Add(t.Src[r+1], l.index(1)*l.size), l.size)
+		}
+	}
+	if to < l.blocks || !l.mirrored || t.level == 1 {
+		return
+	}
+	// The call for the blocks before has perhaps overwritten column nx-2 of the source, but then it has carried it.
+	carried := (l.nx-2)/(4*l.lanes) < from
+	base := w.outerLeft * w.blockBytes
+	for r := range t.Rows {
+		row := t.Src[r+1]
+		inner := unsafe.Add(row, l.index(l.nx-2)*l.size-base)
+		if carried {
+			inner = unsafe.Add(t.Carry, r*w.vectorBytes+w.vectorBytes-l.size)
+		}
+		copyValue(unsafe.Add(row, l.index(l.nx)*l.size-base), inner, l.size)
+	}
+}
+
 func mod(a, n int) int { return (a%n + n) % n }
 
 func floorMultiple(a, n int) int { return a - mod(a, n) }
