@@ -56,8 +56,8 @@ func newColumnSplit(e engine, p *prolongation) *columnSplit {
 
 // split splits a row.
 func (c *columnSplit) split(to pair, row []float64) {
-	a := &c.args
-	a.dst, a.dst2, a.a, a.n = address(to.on, 0), address(to.between, 0), address(row, 0), c.columns
+	a := c.take(address(to.on, 0), address(row, 0), nil, c.columns, 0)
+	a.dst2 = address(to.between, 0)
 	c.functions.split(a)
 }
 

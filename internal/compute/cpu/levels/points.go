@@ -170,9 +170,8 @@ func defectPoints[F float](e *engine, dst []F, s *stencil[F]) {
 // times multiplies d by C.
 func times[F float](e *engine, d, centre []F) {
 	if f := of[F](e, len(centre)); f != nil {
-		a, n := &e.args, len(centre)/f.lanes*f.lanes
-		a.dst, a.a, a.b, a.n = address(d, 0), address(d, 0), address(centre, 0), n
-		f.multiply(a)
+		n := len(centre) / f.lanes * f.lanes
+		f.multiply(e.take(address(d, 0), address(d, 0), address(centre, 0), n, 0))
 		d, centre = d[n:], centre[n:]
 	}
 	for x, c := range centre {

@@ -60,6 +60,13 @@ func newEngine(name string) (engine, error) {
 	return engine{f32: f32, f64: f64}, nil
 }
 
+// take returns the arguments of a function for n values, of up to two rows and one constant.
+func (e *engine) take(dst, a, b unsafe.Pointer, n int, x uint64) *rowArgs {
+	r := &e.args
+	r.dst, r.a, r.b, r.n, r.x = dst, a, b, n, x
+	return r
+}
+
 // of returns the functions for rows of n values of type F, or nil if plain Go has to do them.
 func of[F float](e *engine, n int) *functions {
 	f := e.f32
@@ -192,9 +199,7 @@ func (s *stencil[F]) mirrored(do func(x, inner int)) {
 // narrow writes scale*d to dst, for columns [lo, hi).
 func narrow(e *engine, dst []float32, d []float64, scale float64, lo, hi int) {
 	if f := of[float64](e, hi-lo); f != nil {
-		a := &e.args
-		a.dst, a.a, a.n, a.x = address(dst, lo), address(d, lo), hi-lo, bitsOf(scale)
-		f.narrow(a)
+		f.narrow(e.take(address(dst, lo), address(d, lo), nil, hi-lo, bitsOf(scale)))
 		return
 	}
 	for x := lo; x < hi; x++ {
@@ -205,9 +210,7 @@ func narrow(e *engine, dst []float32, d []float64, scale float64, lo, hi int) {
 // add writes u + scale*e to dst, for columns [lo, hi). Scale is 1 for float32.
 func add[F float](e *engine, dst, u []F, correction []float32, scale F, lo, hi int) {
 	if f := of[F](e, hi-lo); f != nil {
-		a := &e.args
-		a.dst, a.a, a.b, a.n, a.x = address(dst, lo), address(u, lo), address(correction, lo), hi-lo, bitsOf(scale)
-		f.add(a)
+		f.add(e.take(address(dst, lo), address(u, lo), address(correction, lo), hi-lo, bitsOf(scale)))
 		return
 	}
 	for x := lo; x < hi; x++ {
@@ -220,9 +223,7 @@ func add[F float](e *engine, dst, u []F, correction []float32, scale F, lo, hi i
 func squares(e *engine, acc, d []float64) {
 	const least = 0x1p-1022
 	if f := of[float64](e, len(d)); f != nil {
-		a := &e.args
-		a.dst, a.a, a.n, a.x = address(acc, 0), address(d, 0), len(d), bitsOf(least)
-		f.squares(a)
+		f.squares(e.take(address(acc, 0), address(d, 0), nil, len(d), bitsOf(least)))
 		return
 	}
 	for g := range len(d) / 4 {
@@ -246,11 +247,9 @@ func groups(e *engine, acc []float64) []float64 {
 func (c *columns) gather(e *engine, dst, t []float32, gain float32) {
 	lo, hi := c.lo, c.hi
 	if f := of[float32](e, hi-lo); f != nil {
-		a := &e.args
-		a.dst, a.a, a.b = address(dst, lo), address(t, 0), address(c.first, lo)
+		a := e.take(address(dst, lo), address(t, 0), address(c.first, lo), hi-lo, bitsOf(gain))
 		a.c, a.d, a.e, a.f = address(c.taps[0], lo), address(c.taps[1], lo), address(c.taps[2], lo), address(c.taps[3],
 			lo)
-		a.n, a.x = hi-lo, bitsOf(gain)
 		f.gather(a)
 		return
 	}
@@ -266,9 +265,8 @@ func (c *columns) gather(e *engine, dst, t []float32, gain float32) {
 // between writes the values of fine columns [lo, hi) that lie between those of t, a row of coarse columns, to dst.
 func (c *columns) between(e *engine, dst, t []float32, lo, hi int) {
 	if f := of[float32](e, hi-lo); f != nil {
-		a := &e.args
-		a.dst, a.a, a.b, a.c = address(dst, lo), address(t, 0), address(c.coarse, lo), address(c.weight, lo)
-		a.n = hi - lo
+		a := e.take(address(dst, lo), address(t, 0), address(c.coarse, lo), hi-lo, 0)
+		a.c = address(c.weight, lo)
 		f.between(a)
 		return
 	}
@@ -281,9 +279,7 @@ func (c *columns) between(e *engine, dst, t []float32, lo, hi int) {
 // blend writes north + w (south - north) to dst.
 func blend(e *engine, dst, north, south []float32, w float32) {
 	if f := of[float32](e, len(dst)); f != nil {
-		a := &e.args
-		a.dst, a.a, a.b, a.n, a.x = address(dst, 0), address(north, 0), address(south, 0), len(dst), bitsOf(w)
-		f.blend(a)
+		f.blend(e.take(address(dst, 0), address(north, 0), address(south, 0), len(dst), bitsOf(w)))
 		return
 	}
 	for x := range dst {
@@ -294,8 +290,7 @@ func blend(e *engine, dst, north, south []float32, w float32) {
 // weigh adds w*d to dst, or sets dst to it. Both rows have zeros up to a multiple of pad.
 func weigh(e *engine, dst, d []float32, w float32, set bool) {
 	if f := of[float32](e, len(dst)); f != nil {
-		a := &e.args
-		a.dst, a.a, a.n, a.x = address(dst, 0), address(d, 0), (len(dst)+pad-1)/pad*pad, bitsOf(w)
+		a := e.take(address(dst, 0), address(d, 0), nil, (len(dst)+pad-1)/pad*pad, bitsOf(w))
 		if set {
 			f.scale(a)
 		} else {
@@ -315,9 +310,7 @@ func weigh(e *engine, dst, d []float32, w float32, set bool) {
 // subtract writes a - b to dst.
 func subtract(e *engine, dst, a, b []float64) {
 	if f := of[float64](e, len(a)); f != nil {
-		r := &e.args
-		r.dst, r.a, r.b, r.n = address(dst, 0), address(a, 0), address(b, 0), len(a)
-		f.subtract(r)
+		f.subtract(e.take(address(dst, 0), address(a, 0), address(b, 0), len(a), 0))
 		return
 	}
 	for x := range a {
@@ -328,9 +321,7 @@ func subtract(e *engine, dst, a, b []float64) {
 // products adds the products of groups of four columns to acc, as squares does. a and d have a multiple of 8 values.
 func products(e *engine, acc, a, d []float64) {
 	if f := of[float64](e, len(d)); f != nil {
-		r := &e.args
-		r.dst, r.a, r.b, r.n = address(acc, 0), address(a, 0), address(d, 0), len(d)
-		f.products(r)
+		f.products(e.take(address(acc, 0), address(a, 0), address(d, 0), len(d), 0))
 		return
 	}
 	for g := range len(d) / 4 {
@@ -342,9 +333,8 @@ func products(e *engine, acc, a, d []float64) {
 // step sets p = fma(a, u - x, b p) and then u = x + p.
 func step(e *engine, u, p, x []float64, a, b float64) {
 	if f := of[float64](e, len(u)); f != nil {
-		r := &e.args
-		r.dst, r.a, r.b, r.n, r.x, r.y = address(u, 0), address(p, 0), address(x, 0), len(u)/f.lanes*f.lanes, bitsOf(a),
-			bitsOf(b)
+		r := e.take(address(u, 0), address(p, 0), address(x, 0), len(u)/f.lanes*f.lanes, bitsOf(a))
+		r.y = bitsOf(b)
 		f.step(r)
 		u, p, x = u[r.n:], p[r.n:], x[r.n:]
 	}
