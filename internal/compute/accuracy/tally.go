@@ -21,7 +21,6 @@ type Tally struct {
 	stripe solver.Stripe
 	shape  shape
 	part   Part
-	old    line // the row above the next one
 	blocks bool // are wanted
 }
 
@@ -40,7 +39,7 @@ type Couplings [2]int64
 
 func (c Couplings) plus(d Couplings) Couplings { return Couplings{c[0] + d[0], c[1] + d[1]} }
 
-// line is a row of the mesh.
+// line is a row of the mesh; the zero line is none.
 type line struct {
 	iy    int
 	u     []float64
@@ -57,7 +56,6 @@ func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
 		t.part.Defects = make([]results.Sum, t.shape.blocks())
 		t.part.Grounds, t.part.Free = make([]Couplings, t.shape.blocks()), make([]int64, t.shape.blocks())
 	}
-	t.old.iy = -2
 	return t
 }
 
@@ -66,17 +64,31 @@ func (t *Tally) Part() Part { return t.part }
 
 // Look implements results.RowUser.
 func (t *Tally) Look(b results.Batch) (add func() error, err error) {
-	if t.blocks {
-		return func() error { return t.add(b.IY, b.Rows, b.Own) }, nil
+	own := b.Own && t.stripe.Lo <= b.IY && b.IY < t.stripe.Hi                  // not a wall
+	lines, terms := make([]line, len(b.Rows)+1), make([]rowTerms, len(b.Rows)) // the row above comes first
+	err = parallel.Each(len(lines), func(i int) (err error) {
+		u := b.Above[1]
+		if i > 0 {
+			u = b.Rows[i-1]
+		}
+		if t.blocks && u != nil {
+			lines[i], err = t.lineOf(b.IY+i-1, u)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	largest := make([]float64, len(b.Rows))
-	err = parallel.Each(len(b.Rows), func(i int) error {
-		largest[i] = largestOf(b.Rows[i])
-		return nil
+	err = parallel.Each(len(terms), func(i int) (err error) {
+		terms[i].largest = largestOf(b.Rows[i])
+		if t.blocks {
+			err = t.fill(&terms[i], lines[i], lines[i+1], own)
+		}
+		return err
 	})
 	return func() error {
-		for _, v := range largest {
-			t.take(v)
+		for i := range terms {
+			t.addTerms(b.IY+i, terms[i])
 		}
 		return nil
 	}, err
@@ -99,42 +111,16 @@ func largestOf(row []float64) (largest float64) {
 	return largest
 }
 
-// add adds the next rows where blocks are wanted: what they are to the rows above.
-func (t *Tally) add(iy int, rows [][]float64, own bool) error {
-	own = own && t.stripe.Lo <= iy && iy < t.stripe.Hi // not a wall
-	lines, terms := make([]line, len(rows)), make([]rowTerms, len(rows))
-	for i := range lines {
-		lines[i] = line{iy: iy + i, u: rows[i]}
-		_, lines[i].swept = t.shape.row(iy + i)
-	}
+// lineOf returns row iy, whose values are u.
+func (t *Tally) lineOf(iy int, u []float64) (l line, err error) {
+	l = line{iy: iy, u: u}
+	_, l.swept = t.shape.row(iy)
 	if t.op.Fixed != nil {
-		if err := parallel.Each(len(rows), func(i int) error { return t.fix(&lines[i]) }); err != nil {
-			return err
-		}
+		l.fixed = make([]bool, t.mesh.NX)
+		canonical, _ := t.mesh.Canonical(iy)
+		err = t.op.Fixed.FixedRow(canonical, l.fixed)
 	}
-	err := parallel.Each(len(rows), func(i int) (err error) {
-		above := t.old
-		if i > 0 {
-			above = lines[i-1]
-		}
-		terms[i], err = t.termsOf(above, lines[i], own)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i := range lines {
-		t.addTerms(iy+i, terms[i])
-	}
-	t.old = lines[len(lines)-1]
-	return nil
-}
-
-// fix reads the fixed points of a row.
-func (t *Tally) fix(l *line) error {
-	l.fixed = make([]bool, t.mesh.NX)
-	canonical, _ := t.mesh.Canonical(l.iy)
-	return t.op.Fixed.FixedRow(canonical, l.fixed)
+	return l, err
 }
 
 // addTerms adds the terms of row iy.

@@ -16,18 +16,15 @@ type rowTerms struct {
 	held         [2][]Couplings
 }
 
-// termsOf returns the terms of l. own is false if no point of l is the rank's own.
-func (t *Tally) termsOf(above, l line, own bool) (rowTerms, error) {
-	s := rowTerms{largest: largestOf(l.u)}
-	if own {
-		if err := t.inRow(&s, l); err != nil {
-			return s, err
-		}
+// fill fills in the terms of l. own is false if no point of l is the rank's own.
+func (t *Tally) fill(s *rowTerms, above, l line, own bool) error {
+	if above.u != nil {
+		t.between(s, above, l)
 	}
-	if above.iy == l.iy-1 {
-		t.between(&s, above, l)
+	if !own {
+		return nil
 	}
-	return s, nil
+	return t.inRow(s, l)
 }
 
 // free reports whether a sweep updates the point of a row at column ix, which is one that sweeps update.
