@@ -6,7 +6,7 @@ package multigrid
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 
 	"jacobi/solver"
 	"jacobi/solver/multigrid/aggregation"
@@ -226,7 +226,8 @@ func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.S
 	for agglomerated = 1; len(stripes) > 1 && agglomerated < len(p.Levels)-1; agglomerated++ {
 		m := p.Levels[agglomerated].Mesh
 		next := p.Below(agglomerated-1, divided[agglomerated-1])
-		if m.NX*m.NY <= max(points, p.WCyclePoints) || lowest(next) < HaloDepth {
+		low := slices.ContainsFunc(next, func(s solver.Stripe) bool { return s.Rows() < HaloDepth })
+		if low || m.NX*m.NY <= max(points, p.WCyclePoints) {
 			break
 		}
 		divided = append(divided, next)
@@ -259,15 +260,6 @@ func (p *Plan) Below(level int, stripes []solver.Stripe) []solver.Stripe {
 		}
 	}
 	return below
-}
-
-// lowest returns the fewest rows of a stripe.
-func lowest(stripes []solver.Stripe) int {
-	n := math.MaxInt
-	for _, s := range stripes {
-		n = min(n, s.Rows())
-	}
-	return n
 }
 
 // Axis is one direction of the transfer between a level and the next coarser one. Point i of Fine intervals lies where
