@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,17 +52,14 @@ type SaverOptions struct {
 
 // Saver is a solver.Saver that writes checkpoints. Save copies the rank's rows, and a goroutine writes them. Rank 0's
 // goroutine seals the checkpoint after all ranks have written and all norms are known. A checkpoint that fails is only
-// a warning.
+// a warning. The goroutine of the run calls Wanted, Busy, Save, Finish and Close.
 type Saver struct {
 	o          SaverOptions
 	rows       []byte       // anonymous memory outside the Go heap
 	unpin      func() error // called before rows is unmapped
 	ctx        context.Context
 	cancel     context.CancelFunc
-	jobs       chan int // number of sweeps of the state in rows
-	ended      chan struct{}
-	busy       atomic.Bool
-	idle       chan struct{} // holds a token after a job
+	saved      chan struct{} // closed when the state in rows is saved, or there is none
 	last       int           // sweeps of the newest state copied; 0 if there is none
 	aggregates int           // Aggregates of that state
 	copied     time.Time     // time of the newest copy, or of the start of the run
@@ -80,8 +76,8 @@ type Saver struct {
 // NewSaver returns a Saver for a run. It removes unsealed checkpoints that earlier runs have left. The Saver works
 // until ctx ends. The caller closes it.
 func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
-	s := &Saver{o: o, jobs: make(chan int, 1), ended: make(chan struct{}), idle: make(chan struct{}, 1),
-		normsNew: make(chan struct{}, 1), copied: time.Now(), norms: o.Norms}
+	s := &Saver{o: o, saved: make(chan struct{}), normsNew: make(chan struct{}, 1), copied: time.Now(), norms: o.Norms}
+	close(s.saved)
 	err := s.openPlace(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints in %s: %w", o.Store, err)
@@ -100,7 +96,6 @@ func NewSaver(ctx context.Context, o SaverOptions) (*Saver, error) {
 		}
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
-	go s.work()
 	return s, nil
 }
 
@@ -159,11 +154,18 @@ func (s *Saver) Wanted() bool {
 }
 
 // Busy implements solver.Saver.
-func (s *Saver) Busy() bool { return s.busy.Load() }
+func (s *Saver) Busy() bool {
+	select {
+	case <-s.saved:
+		return false
+	default:
+		return true
+	}
+}
 
 // Save implements solver.Saver.
 func (s *Saver) Save(ctx context.Context, sweeps int) error {
-	if s.busy.Load() {
+	if s.Busy() {
 		return fmt.Errorf("the state after sweep %d is not saved yet", s.last-1)
 	}
 	s.copied = time.Now()
@@ -171,8 +173,16 @@ func (s *Saver) Save(ctx context.Context, sweeps int) error {
 		return err
 	}
 	s.last, s.aggregates = sweeps, s.o.Aggregates()
-	s.busy.Store(true)
-	s.jobs <- sweeps
+	saved := make(chan struct{})
+	s.saved = saved
+	go func() {
+		defer close(saved)
+		begin := time.Now()
+		s.save(sweeps)
+		if s.o.OnSaved != nil {
+			s.o.OnSaved(sweeps, begin, time.Since(begin))
+		}
+	}()
 	return nil
 }
 
@@ -212,14 +222,14 @@ func (s *Saver) Finish(ctx context.Context, r solver.Result) error {
 
 // wait waits until the newest state is saved and reports whether that happened before ctx ended.
 func (s *Saver) wait(ctx context.Context) bool {
-	for s.busy.Load() {
-		select {
-		case <-s.idle:
-		case <-ctx.Done():
-			s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d was not complete in time", s.last-1),
-				zap.Error(context.Cause(ctx)))
-			return false
-		}
+	select {
+	case <-s.saved:
+	case <-ctx.Done():
+	}
+	if s.Busy() {
+		s.o.Log.Warn(fmt.Sprintf("the checkpoint of sweep %d was not complete in time", s.last-1),
+			zap.Error(context.Cause(ctx)))
+		return false
 	}
 	return true
 }
@@ -240,32 +250,10 @@ func (s *Saver) Close() error {
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
 	select {
-	case <-s.ended:
+	case <-s.saved:
 		return errors.Join(s.unpin(), unix.Munmap(s.rows))
 	case <-timer.C: // a write blocks and still uses the buffer, which is freed with the process
 		return errors.New("checkpoint: a write is still under way")
-	}
-}
-
-// work saves states one after another.
-func (s *Saver) work() {
-	defer close(s.ended)
-	for {
-		select {
-		case sweeps := <-s.jobs:
-			begin := time.Now()
-			s.save(sweeps)
-			if s.o.OnSaved != nil {
-				s.o.OnSaved(sweeps, begin, time.Since(begin))
-			}
-			s.busy.Store(false)
-			select {
-			case s.idle <- struct{}{}:
-			default:
-			}
-		case <-s.ctx.Done():
-			return
-		}
 	}
 }
 
