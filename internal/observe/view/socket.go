@@ -39,7 +39,6 @@ type answer struct {
 type open struct {
 	*Server
 	conn   *websocket.Conn
-	wants  chan want   // the newest one
 	frames chan answer // with frames and faults
 	// waiting is the number of the newest want until the page knows that nothing follows: after a frame it asks again.
 	waiting atomic.Uint64
@@ -65,19 +64,21 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxWant)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	p := &open{Server: s, conn: conn, wants: make(chan want, 1), frames: make(chan answer)}
+	p := &open{Server: s, conn: conn, frames: make(chan answer)}
 	s.first.Do(func() { close(s.seen) })
 	go func() { defer cancel(); p.read(ctx) }()
-	go p.serveFrames(ctx)
 	if p.write(ctx) == nil {
 		_ = conn.Close(websocket.StatusNormalClosure, "the end")
 	}
 }
 
-// read takes the messages of the page until it is closed.
+// read takes the messages of the page until it is closed, and gets the frames that they ask for. Each replaces the one
+// before.
 func (p *open) read(ctx context.Context) {
+	replace := func() {}
 	for number := uint64(1); ; number++ {
 		_, data, err := p.conn.Read(ctx)
+		replace()
 		if err != nil {
 			return
 		}
@@ -85,46 +86,20 @@ func (p *open) read(ctx context.Context) {
 		if json.Unmarshal(data, &w) != nil {
 			return
 		}
-		select {
-		case <-p.wants: // it is replaced
-		default:
-		}
 		p.waiting.Store(number)
 		p.asked.Store(true)
-		p.wants <- w // read is the only sender
-	}
-}
-
-// serveFrames gets the frames that the page wants, one after the other.
-func (p *open) serveFrames(ctx context.Context) {
-	for ctx.Err() == nil {
-		select {
-		case w := <-p.wants:
-			if a := p.frame(ctx, w); a.data != nil {
+		once, cancel := context.WithCancel(ctx)
+		answered := make(chan struct{})
+		replace = func() { cancel(); <-answered }
+		go func() {
+			defer close(answered)
+			if a := p.ask(once, w); a.data != nil {
 				select {
 				case p.frames <- a:
-				case <-ctx.Done():
+				case <-once.Done():
 				}
 			}
-		case <-ctx.Done():
-		}
-	}
-}
-
-// frame returns the answer to w, or to the newest want that replaces it meanwhile.
-func (p *open) frame(ctx context.Context, w want) answer {
-	for {
-		once, cancel := context.WithCancel(ctx)
-		answers := make(chan answer, 1)
-		go func(w want) { answers <- p.ask(once, w) }(w)
-		select {
-		case a := <-answers:
-			cancel()
-			return a
-		case w = <-p.wants:
-			cancel()
-			<-answers
-		}
+		}()
 	}
 }
 
