@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
+
+	"golang.org/x/sync/errgroup"
 
 	"jacobi/configs"
 	"jacobi/internal/base/parallel"
@@ -74,14 +77,8 @@ func (o *Outputs) openFields(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeArrays writes this rank's rows of the arrays. fault says why rows are not in the file of the field. All ranks
-// call it.
-func (o *Outputs) writeArrays(ctx context.Context, s *source) (fault, err error) {
-	if len(o.arrays) > 0 && o.Config.Output.Gradient {
-		if err := s.beyond(ctx); err != nil {
-			return nil, err
-		}
-	}
+// writeArrays writes this rank's rows of the arrays. fault says why rows are not in the file of the field.
+func (o *Outputs) writeArrays(ctx context.Context, s *source) (fault error) {
 	for i, a := range o.arrays {
 		if err := s.write(ctx, a, i); o.Config.Output.OneFile() {
 			fault = cmp.Or(fault, err)
@@ -91,7 +88,7 @@ func (o *Outputs) writeArrays(ctx context.Context, s *source) (fault, err error)
 		fault = cmp.Or(fault, a.rows.Close())
 		a.rows = nil // Abort has nothing to abandon any more
 	}
-	return fault, nil
+	return fault
 }
 
 // titleOf returns the name of the file of an array or, in the file of the field, of the array there.
@@ -213,76 +210,69 @@ func (s *source) field(ctx context.Context, lo, hi int) ([][]float64, error) {
 	})
 }
 
-// meet gives the ranks the rows beside theirs. All ranks call it.
+// beside returns the rows around the stripe of a rank that its outputs take: those next to it and, for derivatives,
+// those beyond periodic ends.
+func (o *Outputs) beside(rank int) []int {
+	stripe, m := o.Stripes[rank], o.Layout.Mesh
+	rows := []int{stripe.Lo - 1, stripe.Hi}
+	if m.PeriodicRows() && len(o.arrays) > 0 && o.Config.Output.Gradient {
+		if stripe.Lo == 1 {
+			rows = append(rows, -1)
+		}
+		if stripe.Hi == m.NY-1 {
+			rows = append(rows, m.NY)
+		}
+	}
+	return rows
+}
+
+// meet gives the ranks the rows beside theirs: each of them, or the row of which it is a copy, comes from its owner.
+// All ranks call it.
 func (o *Outputs) meet(ctx context.Context) (*source, error) {
 	s := &source{Outputs: o, view: o.view(), edges: map[int][]byte{}}
-	m, stripe, size := o.Layout.Mesh, o.Layout.Stripe, o.id.Size
-	top, err := s.row(ctx, stripe.Lo)
-	if err != nil {
+	m, self := o.Layout.Mesh, o.id.Rank
+	mine := o.beside(self)
+	rows := make([][]byte, len(mine)) // nil for those that no rank has
+	way, ctx := errgroup.WithContext(ctx)
+	for rank := range o.Stripes {
+		for i, iy := range o.beside(rank) {
+			iy, _ = m.Canonical(iy)
+			from := sort.Search(len(o.Stripes), func(k int) bool { return o.Stripes[k].Hi > iy })
+			tag := fmt.Sprintf("row beside, %d", i)
+			switch {
+			case from == len(o.Stripes) || iy < o.Stripes[from].Lo: // the row of a wall, or none
+			case from == self:
+				row := make([]byte, m.RowBytes())
+				err := s.view.Rows.CopyRows(ctx, solver.Stripe{Lo: iy, Hi: iy + 1}, row)
+				switch {
+				case err != nil:
+					way.Go(func() error { return err }) // ends what goes on
+				case rank == self:
+					rows[i] = row
+				default:
+					way.Go(func() error { return o.sendRow(ctx, rank, tag, row) })
+				}
+			case rank == self:
+				way.Go(func() (err error) { rows[i], err = o.recvRow(ctx, from, tag); return err })
+			}
+		}
+	}
+	if err := way.Wait(); err != nil {
 		return nil, err
 	}
-	bottom, err := s.row(ctx, stripe.Hi-1)
-	if err != nil {
-		return nil, err
-	}
-	above, below, over := o.id.Rank-1, o.id.Rank+1, bottom // of a rank that is its own neighbour, if any
-	switch ring := m.PeriodicRows(); {
-	case ring && size == 1:
-		s.below = top
-	case ring:
-		above, below = (above+size)%size, below%size
-	case below == size:
-		below = -1
-	}
-	if size > 1 {
-		if s.below, err = o.swap(ctx, firstRowTag, top, above, below); err != nil {
-			return nil, err
-		}
-		if over, err = o.swap(ctx, lastRowTag, bottom, below, above); err != nil {
-			return nil, err
-		}
-	}
+	s.below = rows[1]
 	swept := m.Interior()
-	for iy, row := range map[int][]byte{stripe.Lo - 1: over, stripe.Hi: s.below} {
-		switch {
-		case iy < 0 || iy == m.NY: // the stripe has the last row itself
-		case iy >= swept.Lo && iy < swept.Hi:
+	for i, iy := range mine {
+		switch edge := iy == 0 || iy == m.NY-1; {
+		case edge && (iy < swept.Lo || iy >= swept.Hi):
+			row, err := s.view.Edge(iy, rows[i])
+			if err != nil {
+				return nil, err
+			}
 			s.edges[iy] = row
-		case err == nil:
-			s.edges[iy], err = s.view.Edge(iy, row)
+		case rows[i] != nil:
+			s.edges[iy] = rows[i]
 		}
 	}
-	return s, err
-}
-
-// beyond adds the rows beyond periodic ends: row NY-1 is row 1, so row 2 comes next; row 0 is row NY-2, and row NY-3
-// stands before it. All ranks call it.
-func (s *source) beyond(ctx context.Context) (err error) {
-	m, end := s.Layout.Mesh, s.id.Size-1
-	var head, tail []byte
-	if second, ok := m.Canonical(2); ok && m.PeriodicRows() && s.id.Rank == 0 {
-		head, err = s.row(ctx, second)
-	}
-	if third, ok := m.Canonical(m.NY - 3); ok && m.PeriodicRows() && s.id.Rank == end && err == nil {
-		tail, err = s.row(ctx, third)
-	}
-	switch {
-	case err != nil || !m.PeriodicRows():
-	case end == 0:
-		s.edges[m.NY], s.edges[-1] = head, tail
-	case s.id.Rank == 0:
-		s.edges[-1], err = s.swap(ctx, beyondTag, head, end, end)
-	case s.id.Rank == end:
-		s.edges[m.NY], err = s.swap(ctx, beyondTag, tail, 0, 0)
-	}
-	return err
-}
-
-// row returns a row of the stripe or beside it.
-func (s *source) row(ctx context.Context, iy int) ([]byte, error) {
-	if iy < s.Layout.Stripe.Lo || iy >= s.Layout.Stripe.Hi {
-		return s.edges[iy], nil
-	}
-	b := make([]byte, s.Layout.Mesh.RowBytes())
-	return b, s.view.Rows.CopyRows(ctx, solver.Stripe{Lo: iy, Hi: iy + 1}, b)
+	return s, nil
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/net/roster"
@@ -142,37 +140,22 @@ func (o *Outputs) fieldHash(ctx context.Context, h *output.RowHashes) (string, e
 	return output.FieldHash(o.Layout.Mesh.NY, all...)
 }
 
-// The names of messages that carry the first and the last row of a stripe, and a row beyond a periodic end.
-const (
-	firstRowTag = "first row"
-	lastRowTag  = "last row"
-	beyondTag   = "row beyond the end"
-)
+// sendRow sends a row to another rank, in several messages if it is long. It ends when that rank receives the row.
+func (o *Outputs) sendRow(ctx context.Context, to int, tag string, row []byte) error {
+	for part := range slices.Chunk(row, roster.MaxMessage) {
+		if err := o.Comm.Send(ctx, to, tag, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// swap sends a row to another rank, in several messages if it is long, and returns that of a rank; -1 stands for none.
-func (o *Outputs) swap(ctx context.Context, tag string, row []byte, to, from int) (got []byte, err error) {
-	both, ctx := errgroup.WithContext(ctx) // a send ends when the other rank receives
-	both.Go(func() error {
-		for part := range slices.Chunk(row, roster.MaxMessage) {
-			if to < 0 {
-				break
-			}
-			if err := o.Comm.Send(ctx, to, tag, part); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	both.Go(func() error {
-		for from >= 0 && len(got) < o.Layout.Mesh.RowBytes() {
-			part, err := o.Comm.Recv(ctx, from, tag)
-			if err != nil {
-				return err
-			}
-			got = append(got, part...)
-		}
-		return nil
-	})
-	err = both.Wait()
-	return got, err
+// recvRow returns the row that another rank sends.
+func (o *Outputs) recvRow(ctx context.Context, from int, tag string) (row []byte, err error) {
+	for len(row) < o.Layout.Mesh.RowBytes() && err == nil {
+		var part []byte
+		part, err = o.Comm.Recv(ctx, from, tag)
+		row = append(row, part...)
+	}
+	return row, err
 }

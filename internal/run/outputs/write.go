@@ -53,11 +53,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
-	unwritten, err := o.writeArrays(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	fault = cmp.Or(fault, unwritten)
+	fault = cmp.Or(fault, o.writeArrays(ctx, s))
 	probed, err := o.readProbes(ctx)
 	if err != nil {
 		return nil, err
