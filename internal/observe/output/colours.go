@@ -144,9 +144,10 @@ func newColourScale(kind string, cells [][]float64, min, max, rounding float64) 
 	return s
 }
 
-// sampled returns about a hundred thousand finite values of cells, or all if there are fewer.
+// sampled returns about sixteen thousand finite values of cells, or all if there are fewer, in ascending order. A page
+// gets five frames a second, each with a scale: sorting more of them would take most of its time.
 func sampled(cells [][]float64) (values []float64) {
-	step := 1 + len(cells)*len(cells[0])>>17
+	step := 1 + len(cells)*len(cells[0])>>14
 	for y, line := range cells {
 		for x := y % step; x < len(line); x += step {
 			if v := line[x]; !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -154,6 +155,7 @@ func sampled(cells [][]float64) (values []float64) {
 			}
 		}
 	}
+	slices.Sort(values)
 	return values
 }
 
@@ -163,7 +165,7 @@ func centre(sample []float64, lo, hi float64) float64 {
 	slack := (hi/2 - lo/2) * logBelow * 2
 	c := math.Min(math.Max(0, lo), hi)
 	if n := len(sample); n > 0 {
-		m := nth(sample, n/2)
+		m := sample[n/2]
 		if 2*count(sample, func(v float64) bool { return m-slack <= v && v < m+slack }) > n {
 			c = m
 		}
@@ -190,7 +192,8 @@ func nearest(distances []float64, far, rounding float64) float64 {
 	}
 	low := lowest
 	if zeros := count(distances, func(v float64) bool { return v == 0 }); zeros < len(distances) {
-		low = decade(nth(distances, zeros+(len(distances)-zeros)/50))
+		slices.Sort(distances)
+		low = decade(distances[zeros+(len(distances)-zeros)/50])
 	}
 	return math.Pow(10, float64(max(lowest, min(low, highest))))
 }
@@ -225,34 +228,6 @@ func (s colourScale) caption() string {
 	}
 	percent := math.Floor(100 * s.close)
 	return fmt.Sprintf("%s: %.0f%% of the field is within %.2g of %.6g", text, percent, s.closeBy, s.centre)
-}
-
-// nth returns the value at place n, from 0, among the values in ascending order. None of them is NaN. The time is
-// proportional to their number: a page gets five frames a second, and sorting would take most of the time of each.
-func nth(values []float64, n int) float64 {
-	const digit = 1<<16 - 1
-	left, counts := slices.Clone(values), make([]int, digit+1)
-	for shift := 48; shift >= 0 && len(left) > 1; shift -= 16 {
-		clear(counts)
-		for _, v := range left {
-			counts[ordered(v)>>shift&digit]++
-		}
-		d := 0
-		for ; n >= counts[d]; d++ {
-			n -= counts[d]
-		}
-		left = slices.DeleteFunc(left, func(v float64) bool { return ordered(v)>>shift&digit != uint64(d) })
-	}
-	return left[0]
-}
-
-// ordered returns a number that grows with v.
-func ordered(v float64) uint64 {
-	b := math.Float64bits(v)
-	if b>>63 == 1 {
-		return ^b
-	}
-	return b | 1<<63
 }
 
 // count returns how many of the values satisfy is.
