@@ -54,20 +54,17 @@ func CreateField(at Place, name string, m solver.Mesh, format Format) (_ *Field,
 	if err != nil {
 		return nil, err
 	}
-	ticket := Ticket{file, size, int64(len(format.Head)), m, format.DType}
-	ticket.Mesh.DType = format.From
-	f := &Field{[]Ticket{ticket}, at, name, p}
-	_, err = p.WriteAt(format.Head, 0)
-	for i, plane := range format.Planes {
+	f, offset := &Field{at: at, name: name, file: p}, int64(0)
+	for _, plane := range format.planes() {
 		if err == nil {
-			_, err = p.WriteAt(plane.Head, format.planeAt(m, i))
+			_, err = p.WriteAt(plane.Head, offset)
 		}
-		t := ticket
-		t.Data = format.planeAt(m, i) + int64(len(plane.Head))
-		if t.DType = plane.DType; plane.DType == Mask {
+		t := Ticket{file, size, offset + int64(len(plane.Head)), m, plane.DType}
+		if t.Mesh.DType = format.From; plane.DType == Mask {
 			t.Mesh.DType = Mask
 		}
 		f.Tickets = append(f.Tickets, t)
+		offset += plane.bytes(m)
 	}
 	if err == nil { // the end gives the file its final size
 		end := format.Tail
@@ -163,14 +160,14 @@ func (w *FieldWriter) Abandon() error { return w.file.Close() }
 // Format is what stands in the file of a field before and after its rows, and their type. The rows are dense,
 // little-endian, in order.
 type Format struct {
-	Head, Tail []byte
-	From       solver.DType      // of the values of the field
-	DType      solver.DType      // of those in the file: the same, or float32
-	Planes     []Plane           // arrays after the rows of the field
-	Group      map[string][]byte // the other files of a Zarr group, by name; nil for a file alone
+	Plane                    // the field
+	Planes []Plane           // arrays after it
+	Tail   []byte            // the end of the file
+	From   solver.DType      // of the values of the field: that in the file, or float64 of float32
+	Group  map[string][]byte // the other files of a Zarr group, by name; nil for a file alone
 }
 
-// Plane is another array in the file of a field.
+// Plane is the rows of an array in a file.
 type Plane struct {
 	Head  []byte // before its rows
 	DType solver.DType
@@ -179,51 +176,37 @@ type Plane struct {
 // Mask is the type of truth values and marks in files, of one byte.
 const Mask solver.DType = 1
 
-// rows returns the size of the rows of the field in the file.
-func (f Format) rows(m solver.Mesh) int64 { return int64(m.NY) * int64(m.NX) * int64(f.DType.Size()) }
+// planes returns the field and the arrays, in their order in the file.
+func (f Format) planes() []Plane { return append([]Plane{f.Plane}, f.Planes...) }
 
 // bytes returns the size of a plane.
 func (p Plane) bytes(m solver.Mesh) int64 {
 	return int64(len(p.Head)) + int64(m.NY)*int64(m.NX)*int64(p.DType.Size())
 }
 
-// planeAt returns the offset of plane i of a file.
-func (f Format) planeAt(m solver.Mesh, i int) int64 {
-	at := int64(len(f.Head)) + f.rows(m)
-	for _, p := range f.Planes[:i] {
-		at += p.bytes(m)
-	}
-	return at
-}
-
-// ArrayFormat returns the format of the file of an array other than the field, by its name.
-func ArrayFormat(name string, m solver.Mesh, hx, hy float64, mask, narrow bool) Format {
-	from := m.DType
-	if narrow {
-		m.DType = solver.Float32
-	}
-	if mask {
-		from, m.DType = Mask, Mask
-	}
-	f := FormatOf(name, m, hx, hy)
-	f.From = from
-	return f
-}
-
 // VTI is the ending of the names of files in VTK's format for images.
 const VTI = ".vti"
 
-// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, the values of a Zarr group for .zarr,
-// else NumPy's .npy. hx and hy are the spacings of the mesh. The sizes of the format do not depend on
-// them. The type is that of the mesh.
-func FormatOf(name string, m solver.Mesh, hx, hy float64) Format {
+// FormatOf returns the format of a file by its name: VTK's ImageData for .vti, with arrays, the values of a Zarr group
+// for .zarr, else NumPy's .npy. hx and hy are the spacings of the mesh. The sizes of the format do not depend on them.
+// The type is that of the mesh.
+func FormatOf(name string, m solver.Mesh, hx, hy float64, arrays ...configs.Array) Format {
 	if strings.EqualFold(filepath.Ext(name), VTI) {
-		return vtiFormat(m, hx, hy, nil)
+		return vtiFormat(m, hx, hy, arrays)
 	}
 	if isZarr(name) {
 		return zarrFormat(m, hx, hy)
 	}
-	return Format{Head: npyHead(m), From: m.DType, DType: m.DType}
+	return Format{Plane: Plane{npyHead(m), m.DType}, From: m.DType}
+}
+
+// ArrayFormat returns the format of the file of an array other than the field, by its name.
+func ArrayFormat(name string, m solver.Mesh, hx, hy float64, mask, narrow bool) Format {
+	if mask {
+		m.DType = Mask
+		return FormatOf(name, m, hx, hy)
+	}
+	return FieldFormat(configs.Output{Field: name, Float32: narrow}, m, hx, hy)
 }
 
 // FieldFormat returns the format of the field of a run. A .vti file also has arrays.
@@ -232,18 +215,15 @@ func FieldFormat(o configs.Output, m solver.Mesh, hx, hy float64, arrays ...conf
 	if o.Float32 {
 		m.DType = solver.Float32
 	}
-	f := FormatOf(o.Field, m, hx, hy)
-	if o.OneFile() {
-		f = vtiFormat(m, hx, hy, arrays)
-	}
+	f := FormatOf(o.Field, m, hx, hy, arrays...)
 	f.From = from
 	return f
 }
 
 // Bytes returns the size of a file of this format with the rows of the mesh.
 func (f Format) Bytes(m solver.Mesh) (int64, error) {
-	row, around := int64(m.NX)*int64(f.DType.Size()), int64(len(f.Head)+len(f.Tail))
-	for _, p := range f.Planes {
+	row, around := int64(0), int64(len(f.Tail))
+	for _, p := range f.planes() {
 		row += int64(m.NX) * int64(p.DType.Size())
 		around += int64(len(p.Head))
 	}
@@ -288,7 +268,7 @@ const (
 // rows are appended as raw bytes, those of each array after the number of these bytes. The point (ix, iy) is at
 // x = ix hx, y = iy hy.
 func vtiFormat(m solver.Mesh, hx, hy float64, arrays []configs.Array) Format {
-	f := Format{Tail: []byte("\n</AppendedData>\n</VTKFile>\n"), From: m.DType, DType: m.DType}
+	f := Format{Plane: Plane{DType: m.DType}, Tail: []byte("\n</AppendedData>\n</VTKFile>\n"), From: m.DType}
 	length := func(t solver.DType) uint64 { return uint64(m.NY) * uint64(m.NX) * uint64(t.Size()) }
 	line := func(kind, name string, offset uint64) string {
 		return fmt.Sprintf(`        <DataArray type="%s" Name="%s" format="appended" offset="%d"/>`+"\n", kind, name,

@@ -321,7 +321,8 @@ func RoomFor(c configs.Config, m solver.Mesh, hx, hy float64, ranks int) (r Room
 		}
 		for _, a := range o.Arrays() {
 			if !o.OneFile() {
-				r.Field += ArrayFormat("", m, hx, hy, a.Mask, o.Float32).rows(m)
+				t := ArrayFormat("", m, hx, hy, a.Mask, o.Float32).DType
+				r.Field += int64(m.NY) * int64(m.NX) * int64(t.Size())
 			}
 		}
 	}

@@ -87,8 +87,8 @@ func zarrFormat(m solver.Mesh, hx, hy float64) Format {
 		tail = binary.LittleEndian.AppendUint64(tail, uint64(chunk))
 	}
 	sum := crc32.Checksum(tail[padding:], crc32.MakeTable(crc32.Castagnoli))
-	return Format{Head: append(head, '\n'), Tail: binary.LittleEndian.AppendUint32(tail, sum),
-		From: m.DType, DType: m.DType, Group: s.Group()}
+	return Format{Plane: Plane{append(head, '\n'), m.DType}, Tail: binary.LittleEndian.AppendUint32(tail, sum),
+		From: m.DType, Group: s.Group()}
 }
 
 // ReadShard reads the Shard from the file of a Zarr array that this package has written. data is the offset of row 0.
