@@ -19,6 +19,7 @@ const shades = 1024
 // steps.
 type colours struct {
 	colourScale
+	place func(v float64) float64 // at, for many values
 	table [shades]color.RGBA
 }
 
@@ -45,7 +46,7 @@ func newColours(s colourScale) (*colours, error) {
 	if s.diverging {
 		cm = moreland.SmoothBlueRed()
 	}
-	c := &colours{colourScale: s}
+	c := &colours{colourScale: s, place: s.placing()}
 	cm.SetMin(0)
 	cm.SetMax(shades - 1)
 	for i := range c.table {
@@ -66,7 +67,7 @@ func (c *colours) of(v float64) color.RGBA {
 	case math.IsInf(v, 0):
 		return infinite
 	}
-	return c.table[int(math.Round(c.at(v)*(shades-1)))]
+	return c.table[int(math.Round(c.place(v)*(shades-1)))]
 }
 
 // The values of output.picture_scale.
@@ -199,7 +200,7 @@ func nearest(distances []float64, far, rounding float64) float64 {
 }
 
 // warp maps v to the scale before it is normalised to [0, 1]. It grows with v.
-func (s colourScale) warp(v float64) float64 {
+func (s *colourScale) warp(v float64) float64 {
 	half := v/2 - s.centre/2 // v - s.centre may overflow
 	switch s.kind {
 	case ScaleSqrt:
@@ -215,9 +216,15 @@ func (s colourScale) warp(v float64) float64 {
 }
 
 // at returns the position of v on the bar, from 0 to 1.
-func (s colourScale) at(v float64) float64 {
+func (s colourScale) at(v float64) float64 { return s.placing()(v) }
+
+// placing returns at for many values, such as those of a picture: it works out the ends of the bar once.
+func (s colourScale) placing() func(v float64) float64 {
 	low := s.warp(s.min)
-	return min(max((s.warp(v)-low)/(s.warp(s.max)-low), 0), 1) // rounding may put averages outside [min, max]
+	length := s.warp(s.max) - low
+	return func(v float64) float64 {
+		return min(max((s.warp(v)-low)/length, 0), 1) // rounding may put averages outside [min, max]
+	}
 }
 
 // caption describes a scale that is not linear.

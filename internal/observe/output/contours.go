@@ -12,13 +12,14 @@ import (
 type contours struct {
 	count     int
 	scale     colourScale
-	low, high float64 // positions of the least and the largest value on the scale
-	slack     float64 // in parts: values so near below a level count as above it
+	place     func(v float64) float64 // scale.at, for many values
+	low, high float64                 // positions of the least and the largest value on the scale
+	slack     float64                 // in parts: values so near below a level count as above it
 }
 
 // newContours returns count contours of a field with values in [min, max], which rounding shifts by a relative amount.
 func newContours(count int, s colourScale, min, max, rounding float64) contours {
-	c := contours{count: count, scale: s, low: s.at(min), high: s.at(max)}
+	c := contours{count: count, scale: s, place: s.placing(), low: s.at(min), high: s.at(max)}
 	if !(c.high-c.low > 0) {
 		c.count = 0
 	}
@@ -31,7 +32,7 @@ func (c contours) part(v float64) int {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return -1
 	}
-	return min(c.count, int((c.scale.at(v)-c.low)/(c.high-c.low)*float64(c.count+1)+c.slack))
+	return min(c.count, int((c.place(v)-c.low)/(c.high-c.low)*float64(c.count+1)+c.slack))
 }
 
 // caption describes the levels.
