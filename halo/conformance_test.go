@@ -47,7 +47,7 @@ func transports(t testing.TB) []transport {
 		{Name: TransportNATS + ", packed", Open: overNATS(small, CompressAlways)},
 		{Name: TransportNATS + ", four lanes",
 			Open: func(t testing.TB, a, b End, timeout time.Duration) (Link, Link, error) {
-				dial := func(context.Context) (OwnConn, error) { return small.connect(t), nil }
+				dial := func(context.Context) (pubsub.Conn, error) { return small.connect(t), nil }
 				return openNATS(t, a, b, NATSOptions{Dial: dial, Lanes: 4, Timeout: timeout,
 					AskAfter: 5 * time.Millisecond}, nil, nil)
 			}},

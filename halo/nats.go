@@ -26,18 +26,12 @@ const (
 // pendingBytes is the smallest default of NATSOptions.Pending.
 const pendingBytes = 64 << 20
 
-// OwnConn is a connection that one link uses alone, and closes.
-type OwnConn interface {
-	pubsub.Conn
-	Close()
-}
-
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
 type NATSOptions struct {
 	Conn pubsub.Conn
-	// Dial, if not nil, makes connections for this link alone, used in place of Conn. The rows of one side then do not
-	// wait behind those of the other, nor rows behind other messages.
-	Dial        func(context.Context) (OwnConn, error)
+	// Dial, if not nil, makes connections for this link alone, used in place of Conn and closed with the link. The rows
+	// of one side then do not wait behind those of the other, nor rows behind other messages.
+	Dial        func(context.Context) (pubsub.Conn, error)
 	Prefix      string        // of the subjects of the run; default jacobi.RUN
 	Log         *zap.Logger   // default: none
 	Timeout     time.Duration // bounds Recv
@@ -121,8 +115,8 @@ func (o *NATSOptions) lanes(end End) int {
 // lane is a connection that carries frames.
 type lane struct {
 	conn    pubsub.Conn
-	own     OwnConn // nil: the connection is another one's
-	subject string  // of the frames sent
+	own     bool   // the link closes it
+	subject string // of the frames sent
 }
 
 // connect makes the connections. If one of the further ones is refused, its lane uses the first one.
@@ -139,7 +133,7 @@ func (c *natsCarrier) connect(ctx context.Context) error {
 			own, err := o.Dial(ctx)
 			switch {
 			case err == nil:
-				a.conn, a.own = own, own
+				a.conn, a.own = own, true
 			case i == 0:
 				return err
 			default:
@@ -308,8 +302,8 @@ func (c *natsCarrier) close() (err error) {
 		}
 	}
 	for _, a := range c.lanes {
-		if a.own != nil {
-			a.own.Close()
+		if a.own {
+			a.conn.Close()
 		}
 	}
 	c.running.Wait()

@@ -95,7 +95,7 @@ func TestNATSConnectionClosed(t *testing.T) {
 	o := impatient()
 	o.Conn = s.connect(t)
 	l := openEnd(t, e, o)
-	o.Conn.(OwnConn).Close()
+	o.Conn.Close()
 	if err := l.Recv(t.Context(), 0, make([]byte, e.RecvBytes())); !errors.Is(err, pubsub.ErrClosed) {
 		t.Errorf("Recv: %v, want %v", err, pubsub.ErrClosed)
 	}
@@ -122,7 +122,7 @@ func TestNATSOwnConnection(t *testing.T) {
 	nc, shared := s.dial(t), s.connect(t)
 	own := wire.Over(nc)
 	o := NATSOptions{Conn: shared, Timeout: long,
-		Dial: func(context.Context) (OwnConn, error) { return own, nil }}
+		Dial: func(context.Context) (pubsub.Conn, error) { return own, nil }}
 	l, err := NewNATS(t.Context(), freshEnd(8, 8), o)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestNATSOwnConnection(t *testing.T) {
 	}
 
 	refused := errors.New("connection refused")
-	o.Dial = func(context.Context) (OwnConn, error) { return nil, refused }
+	o.Dial = func(context.Context) (pubsub.Conn, error) { return nil, refused }
 	if _, err := NewNATS(t.Context(), freshEnd(8, 8), o); !errors.Is(err, refused) {
 		t.Errorf("got %v, want %v", err, refused)
 	}
@@ -197,7 +197,7 @@ func TestNATSCloseDuringCalls(t *testing.T) {
 				}
 			}
 			o := impatient()
-			o.Dial = func(context.Context) (OwnConn, error) {
+			o.Dial = func(context.Context) (pubsub.Conn, error) {
 				return &closing{s.connect(t), closeAt("status"), closeAt("publish")}, nil
 			}
 			var err error
@@ -220,7 +220,7 @@ func TestLanesShareConnections(t *testing.T) {
 		dialled := 0
 		o := impatient()
 		o.Lanes = 4
-		o.Dial = func(context.Context) (OwnConn, error) {
+		o.Dial = func(context.Context) (pubsub.Conn, error) {
 			if dialled++; dialled > most {
 				return nil, errors.New("maximum connections exceeded")
 			}

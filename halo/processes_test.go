@@ -20,6 +20,7 @@ import (
 	"jacobi/configs"
 	. "jacobi/halo"
 	"jacobi/internal/base/ballast"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/natsserver"
 	"jacobi/internal/net/wire"
 	"jacobi/solver"
@@ -114,7 +115,7 @@ func (o *peerOrder) open(conn *wire.Conn) (Link, error) {
 	}
 	n := NATSOptions{Prefix: "jacobi." + benchRun, Conn: conn, Timeout: long}
 	if len(o.Offer) == 0 {
-		n.Dial = func(ctx context.Context) (OwnConn, error) { return o.connect(ctx) }
+		n.Dial = func(ctx context.Context) (pubsub.Conn, error) { return o.connect(ctx) }
 		return NewNATS(context.Background(), o.End, n)
 	}
 	return Direct{Options: DirectOptions{Encrypt: o.Encrypt, Trusted: o.Trusted, NATS: n}}.Accept(o.End, o.Offer)

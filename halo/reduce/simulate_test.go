@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/base/shm"
 	"jacobi/internal/net/wire"
 	"jacobi/solver"
@@ -23,6 +24,7 @@ type simulated struct {
 
 // simulatedEnd is the connection of one end of a stream.
 type simulatedEnd struct {
+	pubsub.Conn
 	net      *simulated
 	from, to int
 }
@@ -66,8 +68,8 @@ func simulate(t testing.TB, nodes, perNode, sums, window, fan int) (*simulated, 
 				n.mu.Unlock()
 				handle(message)
 			}
-			s := wire.NewStream(wire.StreamOptions{Conn: simulatedEnd{n, self, to}, Window: window + notices,
-				Lazy: true, Handle: counted})
+			s := wire.NewStream(wire.StreamOptions{Conn: simulatedEnd{net: n, from: self, to: to},
+				Window: window + notices, Lazy: true, Handle: counted})
 			arriving := n.way(to, self)
 			go func() {
 				for f := range arriving {

@@ -33,12 +33,6 @@ const (
 	Closed    Status = "CLOSED" // on this side, for good
 )
 
-// Publisher sends messages. Publish keeps no reference to data. Its error wraps ErrLost if another attempt may succeed,
-// and ErrClosed after Close.
-type Publisher interface {
-	Publish(subject string, data []byte) error
-}
-
 // Subscription is the interest in a subject. It lasts until Unsubscribe, and across reconnections.
 type Subscription interface {
 	// SetPendingLimits bounds the messages that wait for the handler, in number and in bytes; -1: no bound. Further
@@ -52,7 +46,9 @@ type Subscription interface {
 
 // Conn is a connection. Its methods may be called from several goroutines.
 type Conn interface {
-	Publisher
+	// Publish sends a message. It keeps no reference to data. Its error wraps ErrLost if another attempt may succeed,
+	// and ErrClosed after Close.
+	Publish(subject string, data []byte) error
 	// Subscribe calls handle for every message on subject, one at a time. A token "*" matches any token.
 	Subscribe(subject string, handle func(Message)) (Subscription, error)
 	// RequestWithContext sends data and waits for the first answer.
@@ -63,4 +59,6 @@ type Conn interface {
 	// MaxPayload returns the maximum size of a message, in bytes.
 	MaxPayload() int64
 	Status() Status
+	// Close closes the connection. Without a flush before, published messages may be lost.
+	Close()
 }

@@ -45,7 +45,7 @@ func (c *Conn) Raw() *nats.Conn { return c.nc }
 // and those that share its count.
 func (c *Conn) Refused() uint64 { return c.refused.Load() }
 
-// Publish implements pubsub.Publisher.
+// Publish implements pubsub.Conn.
 func (c *Conn) Publish(subject string, data []byte) error { return c.PublishRequest(subject, "", data) }
 
 // PublishRequest sends data to the subscribers of subject, who answer by Publish to reply; with "" they do not.
@@ -195,7 +195,7 @@ func (c *Conn) Server() string {
 	return where
 }
 
-// Close closes the connection. Without a flush before, published messages may be lost.
+// Close implements pubsub.Conn.
 func (c *Conn) Close() { c.nc.Close() }
 
 // faults keeps the errors of a connection: why it could not be made again, and what the server refused.
@@ -276,7 +276,7 @@ func (c *Conn) Fault() error {
 // Address returns the addresses of the server as they were given, without secrets.
 func (c *Conn) Address() string { return c.faults.where }
 
-// published turns err, the client's error about a message of size bytes, into the error of pubsub.Publisher.
+// published turns err, the client's error about a message of size bytes, into the error of pubsub.Conn.
 func (c *Conn) published(size int, err error) error {
 	switch {
 	case err == nil:

@@ -39,10 +39,7 @@ func (p Pace) next(pause time.Duration) time.Duration { return min(2*pause, p.La
 
 // StreamOptions are the arguments of NewStream. Both ends must have the same Window.
 type StreamOptions struct {
-	Conn interface {
-		pubsub.Publisher
-		MaxPayload() int64
-	}
+	Conn    pubsub.Conn
 	Subject string // on which the other end listens
 	Label   string // in all frames of this end, for subjects with several streams; at most 255 bytes
 	Window  int    // chunks that may be unacknowledged; default DefaultWindow
@@ -300,11 +297,6 @@ func (s *Stream) Stop() {
 	s.arrived, s.partial = nil, nil
 }
 
-// Asker is the part of a connection that Ask needs.
-type Asker interface {
-	RequestWithContext(ctx context.Context, subject string, data []byte) (pubsub.Message, error)
-}
-
 // Ask sends a request to whoever listens on subject, and repeats it with pauses of pace until accept has taken an
 // answer. An answer for which accept returns false counts as none.
 //
@@ -312,7 +304,7 @@ type Asker interface {
 // must not change what it does. Ask needs no memory beyond one answer. It waits for the listener, for the server and
 // for the connection as long as ctx allows, and then returns the cause of ctx. It fails before only if the connection
 // is closed or the request is too large for the server.
-func Ask(ctx context.Context, conn Asker, subject string, data []byte, pace Pace,
+func Ask(ctx context.Context, conn pubsub.Conn, subject string, data []byte, pace Pace,
 	accept func(pubsub.Message) bool) error {
 	for patience := pace.First; ; patience = pace.next(patience) {
 		once, cancel := context.WithTimeout(ctx, patience)

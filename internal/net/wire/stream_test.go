@@ -17,6 +17,7 @@ import (
 
 // path carries the frames of one end to the other one, with faults.
 type path struct {
+	pubsub.Conn
 	to      *Stream
 	payload int64
 	// fault returns the frames to deliver in place of b, now or later; nil: all are delivered once, in order.

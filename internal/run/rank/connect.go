@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"jacobi/configs"
-	"jacobi/halo"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/natsserver"
 	"jacobi/internal/net/rendezvous"
@@ -90,7 +89,7 @@ func (s *session) takeMethod(ctx context.Context) error {
 }
 
 // dialLink opens a separate connection for the rows of one side.
-func (s *session) dialLink(ctx context.Context) (halo.OwnConn, error) {
+func (s *session) dialLink(ctx context.Context) (pubsub.Conn, error) {
 	o := s.dial
 	o.Name += " halo"
 	o.Timeout = s.Config.Halo.Timeout

@@ -9,8 +9,8 @@ import (
 
 	"jacobi/configs"
 	"jacobi/cuda/driver"
-	"jacobi/halo"
 	"jacobi/internal/base/awake"
+	"jacobi/internal/base/pubsub"
 	"jacobi/internal/compute/cpu"
 	"jacobi/internal/compute/device"
 	"jacobi/internal/compute/problem"
@@ -316,7 +316,7 @@ func (m *Member) OnClose(f func() error) { m.run.open.add(f) }
 func (m *Member) Connected() bool { return m.run.conn != nil }
 
 // Dial opens a connection of its own to the server of the run.
-func (m *Member) Dial(ctx context.Context) (halo.OwnConn, error) { return m.run.dialLink(ctx) }
+func (m *Member) Dial(ctx context.Context) (pubsub.Conn, error) { return m.run.dialLink(ctx) }
 
 // KeepOn is called before the first sweep. It returns the cause of a request to stop that has come before.
 func (m *Member) KeepOn() error {
