@@ -23,7 +23,8 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 		return &solo{window: w, kept: make([]solver.Contribution, w.ring())}, "one rank", nil
 	}
 	groups := t.Groups()
-	near := neighbours(groups, t.Self(), o.NATSOnly)
+	before := newNodes(groups, nil, o.NATSOnly)
+	near := before.ranks(before.leader(t.Self().Rank))
 	seg, err := share(ctx, o, near)
 	if err != nil {
 		return nil, "", err
@@ -40,22 +41,6 @@ func open(ctx context.Context, o *Options) (path, string, error) {
 		return nil, "", errors.Join(err, p.close())
 	}
 	return p, about, nil
-}
-
-// neighbours returns the ranks that share memory with self, and self, ascending; self alone if alone is set.
-func neighbours(groups []roster.Group, self roster.Member, alone bool) []int {
-	if alone || !roster.InOneMemory(self, self) {
-		return []int{self.Rank}
-	}
-	var near []int
-	for i := range groups {
-		if g := &groups[i]; roster.InOneMemory(g.First, self) {
-			for r := g.First.Rank; r < g.End; r++ {
-				near = append(near, r)
-			}
-		}
-	}
-	return near
 }
 
 // share makes the lowest rank of near offer a segment to the others. It returns nil and no error for a rank that is
