@@ -67,12 +67,11 @@ func (n *node) cellAt(pass uint64, cell int) (mark *atomic.Uint64, body []byte) 
 // round is the value of complete and total once pass is done.
 func (n *node) round(pass uint64) uint32 { return uint32(pass/n.window.ring() + 1) }
 
-func (n *node) post(pass uint64, c solver.Contribution) error {
+func (n *node) post(pass uint64, c solver.Contribution) {
 	n.write(pass, n.cell, c)
 	if n.arrivals(pass).Add(1) == uint64(len(n.ranks))*(pass/n.window.ring()+1) {
 		n.complete(pass).Store(n.round(pass))
 	}
-	return nil
 }
 
 // wait waits for the contributions of all ranks of the node and returns their sum.

@@ -132,7 +132,7 @@ func (l *leader) pump(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			l.star.contribute(pass, c)
+			l.star.post(pass, c)
 		}
 	}
 }
@@ -150,12 +150,9 @@ func (l *leader) collect(ctx context.Context, pass uint64) (solver.Contribution,
 	}
 }
 
-func (l *leader) post(pass uint64, c solver.Contribution) error {
-	if err := l.node.post(pass, c); err != nil {
-		return err
-	}
+func (l *leader) post(pass uint64, c solver.Contribution) {
+	l.node.post(pass, c)
 	l.passes <- pass // has room: at most window passes are not waited for
-	return nil
 }
 
 func (l *leader) wait(ctx context.Context, pass uint64, deadline time.Time) (solver.Contribution, error) {

@@ -179,14 +179,8 @@ func (s *star) told(i int, pass uint64, missing []int) []int {
 	return s.absent(slot)
 }
 
-// post contributes what a node of one rank has.
-func (s *star) post(pass uint64, c solver.Contribution) error {
-	s.contribute(pass, c)
-	return nil
-}
-
-// contribute adds the node's contribution. An error ends every wait.
-func (s *star) contribute(pass uint64, c solver.Contribution) {
+// post adds the contribution of this leader's node. An error ends every wait.
+func (s *star) post(pass uint64, c solver.Contribution) {
 	if err := s.enter(0, pass, c); err != nil {
 		s.cancel(err)
 	}
