@@ -54,7 +54,7 @@ type Links struct {
 	Link [2]Link
 	Info [2]Info
 
-	meters  [2]Meter
+	meters  [2]*Meter
 	ballast []byte // while rows arrive as messages of NATS, which become garbage
 }
 
@@ -73,7 +73,7 @@ func Connect(ctx context.Context, o Options) (*Links, error) {
 	}
 	for side, l := range links.Link {
 		if l != nil {
-			links.meters[side] = NewMeter(l)
+			links.meters[side] = &Meter{Link: l}
 		}
 		if links.Info[side].Transport == TransportNATS && links.ballast == nil {
 			links.ballast = ballast.New()
@@ -146,7 +146,7 @@ func own(ctx context.Context, o *Options, links *Links) (err error) {
 func (l *Links) Rows() (rows [2]solver.RowLink) {
 	for side, m := range l.meters {
 		if m != nil {
-			rows[side] = m
+			rows[side] = m.Rows()
 		}
 	}
 	return rows

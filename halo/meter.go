@@ -19,16 +19,6 @@ type Traffic struct {
 	CopyIn    time.Duration // copying rows of the neighbour into the field
 }
 
-// Meter measures a link. It is a solver.RowLender if the link is one.
-type Meter interface {
-	Link
-	solver.ExchangeTimer
-	Traffic() Traffic
-	// Observe sets a function that is called with each transfer, in the goroutine that makes it. It is called before
-	// the first transfer.
-	Observe(f func(Transfer))
-}
-
 // Transfer is a call of a link, as Traffic counts it.
 type Transfer struct {
 	Exchange solver.ExchangeNumber
@@ -47,16 +37,8 @@ const (
 	CallRecv // or Take of a solver.RowLender
 )
 
-// NewMeter returns l with a meter.
-func NewMeter(l Link) Meter {
-	m := &meter{Link: l}
-	if lender, ok := l.(solver.RowLender); ok {
-		return &lenderMeter{m, lender}
-	}
-	return m
-}
-
-type meter struct {
+// Meter measures a link.
+type Meter struct {
 	Link
 	observe func(Transfer) // may be nil
 
@@ -64,11 +46,22 @@ type meter struct {
 	copyOut, send, wait, copyIn atomic.Int64
 }
 
-// Observe implements Meter.
-func (m *meter) Observe(f func(Transfer)) { m.observe = f }
+var _ solver.ExchangeTimer = (*Meter)(nil)
 
-// Traffic implements Meter.
-func (m *meter) Traffic() Traffic {
+// Rows returns the link with its meter. It is a solver.RowLender if the link is one.
+func (m *Meter) Rows() solver.RowLink {
+	if lender, ok := m.Link.(solver.RowLender); ok {
+		return &lenderMeter{m, lender}
+	}
+	return m
+}
+
+// Observe sets a function that is called with each transfer, in the goroutine that makes it. It is called before the
+// first transfer.
+func (m *Meter) Observe(f func(Transfer)) { m.observe = f }
+
+// Traffic returns what went through the link.
+func (m *Meter) Traffic() Traffic {
 	sent, received := uint64(m.sent.Load()), uint64(m.received.Load())
 	return Traffic{Exchanges: uint64(m.exchanges.Load()), Bytes: sent + received, Sent: sent,
 		CopyOut: time.Duration(m.copyOut.Load()), Send: time.Duration(m.send.Load()),
@@ -76,13 +69,13 @@ func (m *meter) Traffic() Traffic {
 }
 
 // CopiedEdge implements solver.ExchangeTimer.
-func (m *meter) CopiedEdge(d time.Duration) { m.copyOut.Add(int64(d)) }
+func (m *Meter) CopiedEdge(d time.Duration) { m.copyOut.Add(int64(d)) }
 
 // CopiedHalo implements solver.ExchangeTimer.
-func (m *meter) CopiedHalo(d time.Duration) { m.copyIn.Add(int64(d)) }
+func (m *Meter) CopiedHalo(d time.Duration) { m.copyIn.Add(int64(d)) }
 
 // Send implements Link.
-func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+func (m *Meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	begin := time.Now()
 	err := m.Link.Send(ctx, exchange, rows)
 	m.handed(exchange, CallSend, begin)
@@ -91,7 +84,7 @@ func (m *meter) Send(ctx context.Context, exchange solver.ExchangeNumber, rows [
 }
 
 // handed counts the time since begin, in which the caller handed rows over.
-func (m *meter) handed(exchange solver.ExchangeNumber, call TransferCall, begin time.Time) {
+func (m *Meter) handed(exchange solver.ExchangeNumber, call TransferCall, begin time.Time) {
 	took := time.Since(begin)
 	m.send.Add(int64(took))
 	if m.observe != nil {
@@ -100,7 +93,7 @@ func (m *meter) handed(exchange solver.ExchangeNumber, call TransferCall, begin 
 }
 
 // Recv implements Link.
-func (m *meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
+func (m *Meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows []byte) error {
 	begin := time.Now()
 	err := m.Link.Recv(ctx, exchange, rows)
 	m.came(exchange, begin, len(rows))
@@ -108,7 +101,7 @@ func (m *meter) Recv(ctx context.Context, exchange solver.ExchangeNumber, rows [
 }
 
 // came counts n bytes of rows for which the caller has waited since begin.
-func (m *meter) came(exchange solver.ExchangeNumber, begin time.Time, n int) {
+func (m *Meter) came(exchange solver.ExchangeNumber, begin time.Time, n int) {
 	took := time.Since(begin)
 	m.wait.Add(int64(took))
 	m.received.Add(int64(n))
@@ -120,7 +113,7 @@ func (m *meter) came(exchange solver.ExchangeNumber, begin time.Time, n int) {
 
 // lenderMeter is the meter of a link with memory of its own.
 type lenderMeter struct {
-	*meter
+	*Meter
 	lender solver.RowLender
 }
 

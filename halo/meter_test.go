@@ -18,7 +18,7 @@ func TestMeter(t *testing.T) {
 		t.Run(tr.Name, func(t *testing.T) {
 			e := freshEnd(100, 3)
 			a, b := tr.Must(t, e, long)
-			meters := [2]Meter{NewMeter(a), NewMeter(b)}
+			meters := [2]*Meter{{Link: a}, {Link: b}}
 			var observed [2][CallRecv + 1]time.Duration
 			for i, m := range meters {
 				m.Observe(func(t Transfer) { observed[i][t.Call] += t.Took })
@@ -28,7 +28,7 @@ func TestMeter(t *testing.T) {
 			for i, end := range []End{e, e.Facing()} {
 				wg.Go(func() {
 					for n := range solver.ExchangeNumber(count) {
-						if err := exchangeLent(t, meters[i], end, n); err != nil {
+						if err := exchangeLent(t, meters[i].Rows(), end, n); err != nil {
 							t.Error(err)
 							return
 						}
@@ -51,7 +51,7 @@ func TestMeter(t *testing.T) {
 }
 
 // exchangeLent makes one exchange as solver.HostExchange does.
-func exchangeLent(t *testing.T, l Link, e End, n solver.ExchangeNumber) error {
+func exchangeLent(t *testing.T, l solver.RowLink, e End, n solver.ExchangeNumber) error {
 	out, in := make([]byte, e.SendBytes()), make([]byte, e.RecvBytes())
 	lender, lends := l.(solver.RowLender)
 	if lends {
