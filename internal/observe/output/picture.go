@@ -7,7 +7,6 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	"image/png"
 	"math"
 	"path/filepath"
 	"strings"
@@ -53,7 +52,7 @@ func EncodePicture(name string, t *Thumbnail, c Caption) ([]byte, error) {
 	switch {
 	case err != nil:
 	case strings.EqualFold(filepath.Ext(name), ".png"):
-		err = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, img)
+		err = writePNG(&b, img)
 	default: // configs allows no other extension
 		err = jpeg.Encode(&b, img, &jpeg.Options{Quality: jpegQuality})
 	}
