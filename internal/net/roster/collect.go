@@ -1,19 +1,16 @@
 package roster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"jacobi/internal/base/awake"
 	"jacobi/internal/base/pubsub"
-	"jacobi/internal/net/wire"
 )
 
 const (
@@ -22,66 +19,82 @@ const (
 	faultGrace = time.Second
 	// ackGrace is how long rank 0 then waits for ranks to confirm the verdict.
 	ackGrace = time.Second
+	// resendShare is, for each rank of the run, how long a roster may take to arrive before it is sent again.
+	resendShare = 2 * time.Millisecond
 	// maxExtra bounds the processes that rank 0 remembers, beyond one for each rank.
 	maxExtra = 1024
 )
 
 // collector is rank 0's part of Join. It answers hellos from the first one until the comm's Close.
+//
+// Join is neither a wire.Stream nor a wire.Ask. Who says hello is not known before, may be of another run or version,
+// and may be two processes for one rank, so there are no two ends that a stream could connect. And a hello has several
+// answers: at once one with the time that is left, by which a rank tells a lost rank 0 from one that waits for others;
+// then, without being asked again, the verdict; and later that it came too late.
 type collector struct {
 	comm    *Comm
 	start   time.Time
 	timeout time.Duration
-	limit   awake.Limit   // of the wait for ranks
+	limit   awake.Limit   // of the wait for ranks, and then of the time until all have the list
 	changed chan struct{} // holds a token after a hello
 
 	mu        sync.Mutex
-	byRank    []*Member               // the first process to join as each rank; nil if none has
-	joined    int                     // entries of byRank that are not nil
-	processes map[string]*wire.Stream // to all processes that have sent something, by ID
-	waiting   []*wire.Stream          // to those that have said hello and wait for the verdict
-	faults    []string                // reasons why the run cannot start: foreign and duplicate ranks
-	differs   bool                    // a rank differs from rank 0 in what must be equal: see problems
-	final     *verdict                // with an Error or a List
+	byRank    []*hello          // the first process to join as each rank; nil if none has
+	joined    int               // entries of byRank that are not nil
+	processes map[string]*hello // all processes that said hello, by ID
+	faults    []string          // reasons why the run cannot start: foreign and duplicate ranks
+	differs   bool              // a rank differs from rank 0 in what must be equal: see problems
+	final     *verdict          // with an Error or a List
+	sent      time.Time         // when the list was sent to all ranks
 }
 
 func (t *Comm) collect(timeout time.Duration) (*list, error) {
+	self := &hello{ID: t.id, Member: t.self, Heard: true}
 	c := &collector{
 		comm: t, start: time.Now(), timeout: timeout, limit: awake.Of(t.ctx).Limit(timeout),
 		changed: make(chan struct{}, 1),
-		byRank:  make([]*Member, t.self.Size), processes: map[string]*wire.Stream{},
+		byRank:  make([]*hello, t.self.Size), processes: map[string]*hello{t.id: self},
 	}
-	c.byRank[0], c.joined = &t.self, 1
-	if err := t.subscribe(joinSubject(t.self.RunID), c.receive); err != nil {
-		return nil, err
+	c.byRank[0], c.joined = self, 1
+	refused := make(chan verdict, 1)
+	err := errors.Join(
+		t.subscribe(joinSubject(t.self.RunID), c.receive),
+		t.subscribe(verdictSubject(t.self.RunID, t.id), func(m pubsub.Message) {
+			var v verdict
+			if json.Unmarshal(m.Data, &v) == nil && v.Error != "" {
+				select {
+				case refused <- v:
+				default:
+				}
+			}
+		}),
+	)
+	if err == nil {
+		err = t.fits("what a rank tells of itself", self)
 	}
-	refused := make(chan string, 1)
-	s, err := t.sayHello(timeout, func(message []byte) { // to a second rank 0
-		var v verdict
-		if json.Unmarshal(message, &v) == nil && v.Error != "" {
-			refused <- v.Error // it is the last message
-		}
-	})
+	if err == nil {
+		err = flush(t.ctx, t.conn, timeout)
+	}
+	if err == nil {
+		err = c.wait(refused)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer s.Stop()
-	refusal, err := c.wait(refused)
-	if err != nil {
-		return nil, err
-	}
-	return c.decide(refusal)
+	return c.decide()
 }
 
-// wait returns when all ranks have joined, when the time to wait for more is over, or with the reason when another rank
-// 0 has refused this one.
-func (c *collector) wait(refused <-chan string) (refusal string, err error) {
+// wait returns when all ranks have joined, or when the time to wait for more is over.
+func (c *collector) wait(refused <-chan verdict) error {
 	deadline := awake.Of(c.comm.ctx).NewTimer(c.limit.Left())
 	defer deadline.Stop()
+	again := time.NewTicker(5 * firstAsk)
+	defer again.Stop()
 	var faultAt time.Time
-	for {
+	for c.comm.sayHello(c.comm.self, true); ; {
 		complete, faulty := c.state()
 		if complete {
-			return "", nil
+			return nil
 		}
 		if faulty && faultAt.IsZero() {
 			faultAt = time.Now()
@@ -89,12 +102,14 @@ func (c *collector) wait(refused <-chan string) (refusal string, err error) {
 		}
 		select {
 		case <-c.changed:
-		case refusal = <-refused:
-			return refusal, nil
+		case <-again.C:
+			c.comm.sayHello(c.comm.self, true)
+		case v := <-refused:
+			return errors.New(v.Error)
 		case <-c.comm.ctx.Done():
-			return "", context.Cause(c.comm.ctx)
+			return context.Cause(c.comm.ctx)
 		case <-deadline.C:
-			return "", nil
+			return nil
 		}
 	}
 }
@@ -105,85 +120,102 @@ func (c *collector) state() (complete, faulty bool) {
 	return c.joined == len(c.byRank), c.differs || len(c.faults) > 0
 }
 
-// decide sends the roster or the error to all ranks. A refusal is the error.
-func (c *collector) decide(refusal string) (l *list, err error) {
-	v := verdict{Error: refusal}
+// decide sends the roster or the error to all ranks.
+func (c *collector) decide() (*list, error) {
 	c.mu.Lock()
 	problems := c.problems()
 	if missing := c.missing(); missing != "" {
 		problems = append(problems, missing)
 	}
-	switch {
-	case refusal != "":
-	case len(problems) > 0:
-		v.Error = clip(strings.Join(problems, "; "))
-	default:
-		l = newList(c.members())
-		if v.List, err = l.encode(); err != nil {
-			v.Error = clip(err.Error())
-		}
-	}
+	v := verdict{Rank0: c.comm.self.String()}
 	c.final = &v
-	if v.Error == "" {
-		for _, s := range c.waiting { // the lists of many ranks take time to arrive
-			c.tell(s, verdict{Left: c.timeout})
-		}
-	}
-	for _, s := range c.waiting {
-		c.tell(s, v)
-	}
-	c.mu.Unlock()
-	if v.Error == "" {
+	if len(problems) > 0 {
+		v.Error = clip(strings.Join(problems, "; "))
+	} else if l, err := c.list(&v); err != nil {
+		v.List, v.Error = nil, clip(err.Error())
+	} else {
+		c.sent, c.limit = time.Now(), awake.Of(c.comm.ctx).Limit(c.timeout)
+		c.tell(rosterSubject(c.comm.self.RunID), v)
+		c.mu.Unlock()
 		return l, nil
 	}
-	ctx, cancel := context.WithTimeout(c.comm.ctx, ackGrace)
-	defer cancel()
-	for _, s := range c.waiting { // to which nothing is added any more
-		_ = s.Flush(ctx) // whoever does not confirm the verdict may have left
+	for id := range c.processes {
+		c.answer(id, v)
 	}
+	c.mu.Unlock()
+	if err := c.comm.fits("the reason", v); err != nil { // too long to be sent to the other ranks
+		return nil, errors.New(v.Error)
+	}
+	c.waitAcks()
 	return nil, errors.Join(errors.New(v.Error), flush(c.comm.ctx, c.comm.conn, flushTimeout))
 }
 
-// receive handles a message of a process that joins, of which its label has the ID.
+// list returns the list of all ranks, and puts it into v.
+func (c *collector) list(v *verdict) (l *list, err error) {
+	l = newList(c.members())
+	if v.List, err = l.encode(); err == nil {
+		err = c.comm.fits(fmt.Sprintf("the list of %d ranks", len(c.byRank)), v)
+	}
+	return l, err
+}
+
+// begun reports whether the list was sent.
+func (c *collector) begun() bool { return c.final != nil && c.final.List != nil }
+
+// waitAcks waits, at most for ackGrace, until all processes have confirmed the verdict.
+func (c *collector) waitAcks() {
+	timer := time.NewTimer(ackGrace)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		all := true
+		for _, h := range c.processes {
+			all = all && h.Heard
+		}
+		c.mu.Unlock()
+		if all {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-timer.C:
+			return
+		case <-c.comm.ctx.Done():
+			return
+		}
+	}
+}
+
 func (c *collector) receive(m pubsub.Message) {
-	f, err := wire.ParseFrame(m.Data)
-	if err != nil || f.Label() == c.comm.id || !runIDs.MatchString(f.Label()) {
-		return
-	}
-	if s := c.stream(f.Label(), f.First()); s != nil {
-		s.Receive(f)
-	}
-}
-
-// stream returns the stream to a process. It makes one for the first frame of the process.
-func (c *collector) stream(id string, first bool) *wire.Stream {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.processes[id]
-	if s == nil && first && len(c.processes) < c.comm.self.Size+maxExtra {
-		s = c.comm.meet(id, verdictSubject(c.comm.self.RunID, id), func(hello []byte) { c.hear(s, hello) })
-		c.processes[id] = s
-	}
-	return s
-}
-
-// hear takes the hello of a process and answers it.
-func (c *collector) hear(s *wire.Stream, hello []byte) {
-	m := new(Member)
-	if json.Unmarshal(hello, m) != nil {
+	h := new(hello)
+	if json.Unmarshal(m.Data, h) != nil || !runIDs.MatchString(h.ID) || h.ID == c.comm.id {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	v := verdict{Rank0: c.comm.self.String()}
+	switch known := c.processes[h.ID]; {
+	case known != nil:
+		known.Heard = known.Heard || h.Heard
+	case h.Member.Size == 0: // only its ID: another process has answered before, or none at all
+		v.Who, v.Left = true, max(time.Millisecond, c.limit.Left())
+		c.answer(h.ID, v)
+		return
+	case c.begun():
+		v.Error = c.tooLate(h.Member)
+		c.answer(h.ID, v)
+		return
+	case len(c.processes) < c.comm.self.Size+maxExtra:
+		c.admit(h)
+	}
 	switch {
-	case c.final == nil:
-		c.admit(m)
-		c.waiting = append(c.waiting, s)
-		c.tell(s, verdict{Left: max(time.Millisecond, c.limit.Left())})
-	case c.final.List != nil:
-		c.tell(s, verdict{Error: c.tooLate(*m)})
+	case c.begun():
+		c.sendAgain(h.ID)
+	case c.final != nil:
+		c.answer(h.ID, *c.final)
 	default:
-		c.tell(s, *c.final)
+		v.Left = max(time.Millisecond, c.limit.Left())
+		c.answer(h.ID, v)
 	}
 	select {
 	case c.changed <- struct{}{}:
@@ -191,17 +223,33 @@ func (c *collector) hear(s *wire.Stream, hello []byte) {
 	}
 }
 
-// tell sends v. It does not wait: few chunks are under way to a process.
-func (c *collector) tell(s *wire.Stream, v verdict) {
-	v.Rank0 = c.comm.self.String()
-	if data, err := json.Marshal(v); err == nil {
-		_ = s.Send(c.comm.ctx, data) // fails when the comm has ended, or the stream
+// sendAgain sends the roster to a process that asks for it, unless one must still be on its way: many hellos wait here
+// when a large roster goes out, and a roster for each of them would hold up the next ones. A process that still asks
+// when the time of the join is over is refused, or it would ask forever.
+func (c *collector) sendAgain(id string) {
+	h, pause := c.processes[id], max(firstAsk, time.Duration(c.comm.self.Size)*resendShare)
+	if h == nil {
+		return // beyond maxExtra
 	}
+	v, left := verdict{Rank0: c.comm.self.String()}, c.limit.Left()
+	if left <= 0 {
+		v.Error = fmt.Sprintf("the list of ranks did not reach %v within %v", h.Member, c.timeout)
+		c.answer(id, v)
+		return
+	}
+	if now := time.Now(); now.Sub(c.sent) < pause || now.Sub(h.sent) < pause {
+		v.Left = left
+		c.answer(id, v)
+		return
+	}
+	h.sent = time.Now()
+	c.answer(id, *c.final)
 }
 
-// admit enters a process that says hello.
-func (c *collector) admit(m *Member) {
-	own := c.comm.self
+// admit enters a process that says hello for the first time.
+func (c *collector) admit(h *hello) {
+	c.processes[h.ID] = h
+	m, own := h.Member, c.comm.self
 	switch {
 	case m.RunID != own.RunID:
 		c.faults = append(c.faults, fmt.Sprintf("%v belongs to run %s, not to run %s", m, m.RunID, own.RunID))
@@ -210,9 +258,9 @@ func (c *collector) admit(m *Member) {
 	case m.Rank < 0 || m.Rank >= own.Size:
 		c.faults = append(c.faults, fmt.Sprintf("%v does not belong to a run of %d ranks", m, own.Size))
 	case c.byRank[m.Rank] != nil:
-		c.faults = append(c.faults, duplicate(*c.byRank[m.Rank], *m))
+		c.faults = append(c.faults, duplicate(c.byRank[m.Rank].Member, m))
 	default:
-		c.byRank[m.Rank] = m
+		c.byRank[m.Rank] = h
 		c.joined++
 	}
 	c.differs = c.differs || !m.fits(own)
@@ -226,16 +274,19 @@ func duplicate(a, b Member) string {
 // tooLate returns why a process that joins after the verdict has no place.
 func (c *collector) tooLate(m Member) string {
 	if m.Rank >= 0 && m.Rank < len(c.byRank) {
-		return duplicate(*c.byRank[m.Rank], m) + ", which came after the start of the run"
+		return duplicate(c.byRank[m.Rank].Member, m) + ", which came after the start of the run"
 	}
 	return fmt.Sprintf("%v does not belong to this run of %d ranks, which has started", m, c.comm.self.Size)
 }
 
-// members returns the entries of all ranks, which have joined, with the local ranks that were missing.
+// members returns the entries of all ranks, with the local ranks that were missing; nil if a rank has not joined.
 func (c *collector) members() []Member {
+	if c.joined < len(c.byRank) {
+		return nil
+	}
 	members := make([]Member, len(c.byRank))
-	for r, m := range c.byRank {
-		members[r] = *m
+	for r, h := range c.byRank {
+		members[r] = h.Member
 	}
 	agreeLocal(members)
 	return members
@@ -244,8 +295,8 @@ func (c *collector) members() []Member {
 // missing returns "ranks 5, 7 of 8 did not join within 30s; joined: 0-4, 6", or "" if all have joined.
 func (c *collector) missing() string {
 	var gone, here []int
-	for r, m := range c.byRank {
-		if m == nil {
+	for r, h := range c.byRank {
+		if h == nil {
 			gone = append(gone, r)
 		} else {
 			here = append(here, r)
@@ -258,60 +309,12 @@ func (c *collector) missing() string {
 		min(time.Since(c.start).Round(10*time.Millisecond), c.timeout), formatRuns(here))
 }
 
-// fits reports whether two ranks agree in all that must be equal.
-func (m Member) fits(o Member) bool {
-	return m.Version == o.Version && m.ConfigHash == o.ConfigHash && m.Functions == o.Functions
-}
+// answer sends v to the process id.
+func (c *collector) answer(id string, v verdict) { c.tell(verdictSubject(c.comm.self.RunID, id), v) }
 
-// problems returns the reasons why the run cannot start, except for missing ranks.
-func (c *collector) problems() []string {
-	p := slices.Clone(c.faults)
-	p = c.differing(p, "version", func(m Member) string { return m.Version })
-	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
-	return c.computing(p, "the elementary functions", "together they would compute other bits than each alone",
-		func(m Member) string { return m.Functions })
-}
-
-// computing adds a problem if get, a hash of computed values, differs among the ranks that have joined. It names the
-// first rank and the first one that differs from it.
-func (c *collector) computing(p []string, what, why string, get func(Member) string) []string {
-	var first *Member
-	for _, m := range c.byRank {
-		switch {
-		case m == nil:
-		case first == nil:
-			first = m
-		case get(*m) != get(*first):
-			where := func(m Member) string { return fmt.Sprintf("%v on %s (hash %s)", m, m.Platform, get(m)) }
-			return append(p, where(*first)+" and "+where(*m)+" have different values of "+what+": "+why)
-		}
+// tell sends v. It may be lost: whoever misses it asks again.
+func (c *collector) tell(subject string, v verdict) {
+	if data, err := json.Marshal(v); err == nil {
+		_ = c.comm.conn.Publish(subject, data)
 	}
-	return p
-}
-
-// differing adds a problem if get differs among the ranks that have joined.
-func (c *collector) differing(p []string, what string, get func(Member) string) []string {
-	ranks := map[string][]int{}
-	for r, m := range c.byRank {
-		if m != nil {
-			ranks[get(*m)] = append(ranks[get(*m)], r)
-		}
-	}
-	if len(ranks) < 2 {
-		return p
-	}
-	type group struct {
-		value string
-		ranks []int
-	}
-	var groups []group
-	for v, r := range ranks {
-		groups = append(groups, group{v, r})
-	}
-	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.ranks[0], b.ranks[0]) })
-	var parts []string
-	for _, g := range groups {
-		parts = append(parts, fmt.Sprintf("%q on %s", g.value, FormatRanks(g.ranks)))
-	}
-	return append(p, "the ranks differ in "+what+": "+strings.Join(parts, ", "))
 }

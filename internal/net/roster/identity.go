@@ -108,6 +108,7 @@ func (id Identity) check() error {
 // The subjects of a run all begin with prefix(runID) + ".".
 func prefix(runID string) string          { return "jacobi." + runID }
 func joinSubject(runID string) string     { return prefix(runID) + ".join" }
+func rosterSubject(runID string) string   { return prefix(runID) + ".roster" }
 func abortSubject(runID string) string    { return prefix(runID) + ".abort" }
 func stopSubject(runID string) string     { return prefix(runID) + ".stop" }
 func postSubject(id string, r int) string { return prefix(id) + ".post." + strconv.Itoa(r) }

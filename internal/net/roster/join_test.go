@@ -1,8 +1,8 @@
 package roster
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"jacobi/internal/base/awake"
 	"jacobi/internal/base/pubsub"
 	"jacobi/internal/net/roster/rostertest"
 	"jacobi/internal/net/wire"
@@ -213,13 +214,14 @@ func (w without) Publish(subject string, data []byte) error {
 	return w.Conn.Publish(subject, data)
 }
 
-// A rank to which the roster never gets does not wait for ever.
+// A rank that gets answers and never the roster does not wait for ever: rank 0 refuses it once the timeout is over.
 func TestJoinWithoutTheRoster(t *testing.T) {
 	s := rostertest.Start(t, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	lossy := without{wire.Over(s.Dial()), func(_ string, data []byte) bool {
-		return bytes.Contains(data, []byte(`"list":`))
+		var v verdict
+		return json.Unmarshal(data, &v) == nil && v.List != nil
 	}}
 	begun := make(chan error, 1)
 	go func() {
@@ -230,8 +232,8 @@ func TestJoinWithoutTheRoster(t *testing.T) {
 		begun <- err
 	}()
 	_, err := Join(ctx, wire.Over(s.Dial()), member(1, 2), time.Second)
-	if want := "rank 0 (host host0, pid 1000) answered before, and no longer does"; err == nil ||
-		!strings.Contains(err.Error(), want) || !IsConsequence(err) {
+	if want := "the list of ranks did not reach rank 1 (host host1, pid 1001) within 1s"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	if err := <-begun; err != nil {
@@ -239,51 +241,32 @@ func TestJoinWithoutTheRoster(t *testing.T) {
 	}
 }
 
-// In a large run the roster may take long. A rank is told of the time of the join for it anew, but not of more.
-func TestJoinTellsHowLongItMayTake(t *testing.T) {
-	const timeout = time.Minute
+// In a large run a roster may take long, and a rank that asks for it meanwhile is told to wait: never beyond the time
+// that rank 0 has announced.
+func TestJoinWaitsForTheRosterWithinTheTimeout(t *testing.T) {
 	s := rostertest.Start(t, 0)
-	begun := make(chan error, 1)
-	go func() {
-		comm, err := Join(t.Context(), wire.Over(s.Dial()), member(0, 3), timeout)
-		if err == nil {
-			t.Cleanup(comm.Close)
+	said := make(chan verdict, 1)
+	conn := without{wire.Over(s.Dial()), func(_ string, data []byte) bool {
+		var v verdict
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.Errorf("rank 0 said %q", data)
 		}
-		begun <- err
-	}()
-	first, err := newComm(t.Context(), wire.Over(s.Dial()), member(1, 3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
-	stream, err := first.sayHello(timeout, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := func() verdict {
-		t.Helper()
-		v, err := first.hear(stream, timeout, "never")
-		if err != nil {
-			t.Fatal(err)
+		said <- v
+		return true
+	}}
+	for _, c := range []struct{ timeout, least time.Duration }{{time.Hour, time.Hour - time.Minute}, {0, 0}} {
+		self, other := member(0, 10000), member(7, 10000)
+		col := &collector{
+			comm: &Comm{self: self, conn: conn, id: "rank0"}, timeout: c.timeout,
+			limit: (*awake.Clock)(nil).Limit(c.timeout), changed: make(chan struct{}, 1),
+			processes: map[string]*hello{"rank7": {ID: "rank7", Member: other}},
+			final:     &verdict{List: []byte{1}}, sent: time.Now(),
 		}
-		return v
-	}
-	if v := next(); v.Left <= 0 || v.Left >= timeout || v.List != nil || v.Error != "" {
-		t.Errorf("before the others: %+v", v)
-	}
-	last, err := Join(t.Context(), wire.Over(s.Dial()), member(2, 3), timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer last.Close()
-	if v := next(); v.Left != timeout || v.List != nil || v.Error != "" {
-		t.Errorf("when all have joined: %+v", v)
-	}
-	if l, err := first.readList(next().List); err != nil || len(l.PIDs) != 3 {
-		t.Errorf("then: %v, %v", l, err)
-	}
-	if err := <-begun; err != nil {
-		t.Errorf("rank 0: %v", err)
+		col.receive(pubsub.Message{Data: []byte(`{"id":"rank7"}`)})
+		v := <-said
+		if refused := v.Error != ""; v.Left < c.least || v.Left > c.timeout || refused != (c.timeout == 0) {
+			t.Errorf("timeout %v: %+v", c.timeout, v)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ type post struct {
 	closed bool
 }
 
-// line is the way between this rank and another one, under one tag; or to a process in the join, as peer -1.
+// line is the way between this rank and another one, under one tag.
 type line struct {
 	peer int
 	tag  string
@@ -87,19 +87,12 @@ func (p *post) stream(l line, f *wire.Frame) *wire.Stream {
 	if s != nil || f != nil && (!f.First() || p.closed || len(p.lines) >= maxLines) {
 		return s
 	}
-	o := p.options(l)
-	o.Window = 1
-	return p.make(l, o)
+	return p.make(l, wire.StreamOptions{Window: 1})
 }
 
-// options returns those of the stream of l between ranks.
-func (p *post) options(l line) wire.StreamOptions {
-	return wire.StreamOptions{Conn: p.conn, Subject: postSubject(p.id.RunID, l.peer), Label: p.label(l.tag),
-		Pace: p.pace}
-}
-
-// make makes the stream of l. mu is held.
+// make makes the stream of l, with the window of o. mu is held.
 func (p *post) make(l line, o wire.StreamOptions) *wire.Stream {
+	o.Conn, o.Subject, o.Label, o.Pace = p.conn, postSubject(p.id.RunID, l.peer), p.label(l.tag), p.pace
 	s := wire.NewStream(o)
 	if p.closed {
 		s.Stop()
@@ -115,9 +108,7 @@ func (p *post) open(l line, window int, handle func([]byte)) (*wire.Stream, erro
 	if p.lines[l] != nil {
 		return nil, fmt.Errorf("the stream %q to rank %d is open", l.tag, l.peer)
 	}
-	o := p.options(l)
-	o.Window, o.Lazy, o.Handle = window, true, handle
-	return p.make(l, o), nil
+	return p.make(l, wire.StreamOptions{Window: window, Lazy: true, Handle: handle}), nil
 }
 
 // send returns once the receiver has taken data.
