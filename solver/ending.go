@@ -86,7 +86,7 @@ func (e *ending) judgePass(ctx context.Context, p Pass, sums []Sum, m Magnitude)
 		reason := e.rule.Add(norm)
 		if reason == Stalled && e.traits.AtStall != nil {
 			var err error
-			if reason, err = e.traits.AtStall(ctx, norm, e.rule.Base); err != nil {
+			if reason, err = e.traits.AtStall(ctx, norm, e.rule.Goal); err != nil {
 				return nil, fmt.Errorf("%s %d: %w", e.traits.Unit, iteration, err)
 			}
 		}
@@ -186,6 +186,8 @@ type Goal struct {
 	Base float64
 	// Blind is what a norm may have lost by the unit of its sum; see Blind.
 	Blind float64
+	// Unnamed says that the user has named no tolerance, so that the floor of rounding is as good.
+	Unnamed bool
 }
 
 // Target returns the largest norm that may meet the goal; 0 if none does.

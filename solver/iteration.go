@@ -39,9 +39,9 @@ type Traits struct {
 	// field after k iterations.
 	Delay int
 	Stall Stall
-	// AtStall, if not nil, returns the reason why a stall with the given norm, and base of the goal, ends the run:
+	// AtStall, if not nil, returns the reason why a stall with the given norm, in a run with the goal g, ends the run:
 	// Stalled, Stagnated, or "" to go on. If nil, the reason is Stalled. It needs an Ahead of 0.
-	AtStall func(ctx context.Context, norm, base float64) (StopReason, error)
+	AtStall func(ctx context.Context, norm float64, g Goal) (StopReason, error)
 }
 
 // StepKind is the kind of a Step.

@@ -146,15 +146,15 @@ func (it *Iteration) Sums(ctx context.Context, _ solver.Pass) ([]solver.Sum, err
 
 // atStall lets a run whose norms no longer fall go on for a while if they are above what rounding leaves, or may be: a
 // norm of 0 is at most what it may have lost.
-func (it *Iteration) atStall(ctx context.Context, norm, base float64) (solver.StopReason, error) {
-	floor, err := it.floor(ctx, base)
+func (it *Iteration) atStall(ctx context.Context, norm float64, g solver.Goal) (solver.StopReason, error) {
+	floor, err := it.floor(ctx, g.Base)
 	if norm == 0 {
 		norm = solver.Blind(it.Layout.Plan.Levels[0].Mesh, it.Layout.Magnitude)
 	}
 	switch {
 	case err != nil:
 		return "", err
-	case norm <= floor:
+	case norm <= floor && !(it.plateau.slackened && !g.Unnamed && g.Target() > norm/leeway):
 		return solver.Stalled, nil
 	case it.plateau.slackened:
 		return "", nil
@@ -194,6 +194,10 @@ const most = 16
 // of the error smaller in each step, while norms go up and down: up to 40 of them passed without a new least one in
 // runs of 350 to 450 cycles that converged, and once as many as before it.
 const wave = 64
+
+// leeway is by how much norms may still fall at the floor of rounding, whose factor leaves that much room. A run that
+// slackens there goes on if it may meet a tolerance that the user has named.
+const leeway = floorFactor
 
 // reach returns about the largest quotient of the floor of rounding and the first norm on a mesh with n points along
 // its longer side. A field of 0 whose update has the norm r is off by up to 1.6 n^2 r, with given values on one side

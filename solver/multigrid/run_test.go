@@ -129,6 +129,28 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
+// A run that slackens at the floor of rounding goes on only if it may meet a tolerance that the user has named.
+func TestToleranceAtTheFloor(t *testing.T) {
+	all := newSolo(t)
+	last := all.run(t)
+	for _, c := range []struct {
+		goal   solver.Goal
+		reason solver.StopReason
+		more   int // cycles
+	}{
+		{solver.Goal{Tolerance: 0.9 * last.Norm}, solver.Converged, 1},
+		{solver.Goal{Tolerance: 0.9 * last.Norm, Unnamed: true}, solver.Stalled, 0},
+		{solver.Goal{Tolerance: last.Norm / 17}, solver.Stalled, 0},
+	} {
+		s := newSolo(t)
+		s.options.Goal = c.goal
+		if r := s.run(t); r.Reason != c.reason || r.Iterations != last.Iterations+c.more {
+			t.Errorf("%+v: %d cycles (%s), want %d (%s)", c.goal, r.Iterations, r.Reason, last.Iterations+c.more,
+				c.reason)
+		}
+	}
+}
+
 // stuck is a device whose norm stays the same.
 type stuck struct{ multigrid.Device }
 

@@ -96,7 +96,8 @@ func (r *wired) loadField(ctx context.Context, initial solver.RowSource) (*check
 // the solution, and the run begins with it. All ranks call findGoal.
 func (r *wired) findGoal(ctx context.Context) (solver.Goal, solver.RowSource, error) {
 	c, l := r.Config.Solver, r.layout
-	goal := solver.Goal{Tolerance: c.Tolerance, Relative: c.RelativeTolerance, Blind: solver.Blind(l.Mesh, l.Magnitude)}
+	goal := solver.Goal{Tolerance: c.Tolerance, Relative: c.RelativeTolerance, Blind: solver.Blind(l.Mesh, l.Magnitude),
+		Unnamed: c.DefaultTolerance}
 	if c.RelativeTolerance == 0 || r.firstIsBase() {
 		return goal, r.problem, nil
 	}
