@@ -219,7 +219,8 @@ func (pic sheet) mesh(r image.Rectangle, cells [][]float64, col *colours) {
 		}
 		return nil
 	})
-	draw.NearestNeighbor.Scale(pic, r, field, field.Rect, draw.Src, nil)
+	// Package draw is fast for *image.RGBA, not for a type that holds one.
+	draw.NearestNeighbor.Scale(pic.RGBA, r, field, field.Rect, draw.Src, nil)
 	pic.frame(r)
 }
 
