@@ -186,7 +186,7 @@ type Goal struct {
 	Base float64
 	// Blind is what a norm may have lost by the unit of its sum; see Blind.
 	Blind float64
-	// Unnamed says that the user has named no tolerance, so that the floor of rounding is as good.
+	// Unnamed says that the user named no tolerance. The floor of rounding then meets the goal, too.
 	Unnamed bool
 }
 

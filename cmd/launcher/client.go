@@ -31,8 +31,8 @@ const maxProgress = 64
 
 var errGone = errors.New("the client has gone")
 
-// attend does the requests that the client writes to in. It returns once all are answered, or with an error once nobody
-// reads out any more. unread returns when that is so.
+// attend serves the requests that arrive on in. It returns once all are answered, or with an error once nobody reads
+// out any more. unread returns when that is so.
 func (s *serving) attend(in io.Reader, out io.Writer, unread func()) error {
 	defer s.leave(nil)
 	go func() {

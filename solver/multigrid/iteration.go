@@ -195,27 +195,27 @@ const most = 16
 // runs of 350 to 450 cycles that converged, and once as many as before it.
 const wave = 64
 
-// leeway is by how much norms may still fall at the floor of rounding, whose factor leaves that much room. A run that
-// slackens there goes on if it may meet a tolerance that the user has named.
+// leeway is the factor by which norms may still fall below the floor of rounding. A run that slackens there goes on if
+// it may meet a tolerance that the user has named.
 const leeway = floorFactor
 
 // reach returns about the largest quotient of the floor of rounding and the first norm on a mesh with n points along
-// its longer side. A field of 0 whose update has the norm r is off by up to 1.6 n^2 r, with given values on one side
-// alone.
+// its longer side, for constant coefficients. Where only one side has given values, the error of a field of 0 may be
+// about 1.6 n^2 times the norm of its first update.
 func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(n) }
 
 // plateau is the solver.Stall of cycles: patience norms in a row are not below the least one before them. Norms above
 // noise times the least one, and all norms until they have fallen to a tenth of the first one, count a tenth: beside
 // fixed points norms may grow at first. The patience doubles with each stall.
 //
-// A run may also have stalled with a norm that may be at the floor of rounding and falls more slowly: with a rate, its
-// quotient with the norm before, above cgRate and above twice the last one. To compare it with the floor takes as long
-// as several cycles on a GPU, so that is done again only at a sixteenth of that norm.
+// A run may also have stalled when its norm slackens: the rate, which is the quotient of the norm and the one before
+// it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. The comparison with
+// the floor takes as long as several cycles on a GPU. The next one therefore waits for a sixteenth of that norm.
 type plateau struct {
 	pace
 	reach        float64 // of the floor of rounding and the first norm
 	rate         float64 // of the last norm
-	slackened    bool    // the last norm falls more slowly, and may be at the floor
+	slackened    bool    // the last norm slackened
 	asked        float64 // the last norm that slackened; 0 if none did
 	patience     int
 	first, least float64

@@ -14,7 +14,7 @@ func Each(n int, do func(i int) error) error {
 	return On(runtime.GOMAXPROCS(0), n, func(_, i int) error { return do(i) })
 }
 
-// On is Each on so many threads. do gets the number of the one on which it runs, for the memory that this one has.
+// On is Each on the given number of threads. do also gets the number of its thread, for memory of that thread's own.
 func On(threads, n int, do func(thread, i int) error) error {
 	var next, failed atomic.Int64
 	failed.Store(int64(n))

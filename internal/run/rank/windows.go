@@ -187,7 +187,7 @@ func closeWindows(mapped map[int]*cuda.Window, keep map[*cuda.Window]bool) error
 	return errors.Join(errs...)
 }
 
-// beside goes through the sides that have a neighbour, with its entry.
+// beside yields the sides that have a neighbour, each with the entry of that neighbour.
 func (r *divided) beside() iter.Seq2[solver.Side, roster.Member] {
 	return func(yield func(solver.Side, roster.Member) bool) {
 		for side, has := range r.layout.Neighbour {
