@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import weakref
-from concurrent.futures import Future
+from concurrent.futures import Future, TimeoutError
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -24,6 +24,7 @@ _LONGEST = 1 << 20  # bytes of a line that the launcher takes, its end included
 _LAST_WORDS = 4096  # bytes
 _READ = 1 << 16  # bytes; most reports are shorter
 _END_SECONDS = 60.0
+_SIGNAL_SECONDS = 0.5
 
 
 @dataclasses.dataclass
@@ -45,6 +46,17 @@ class Request:
         self.unwanted = False
         self.materials = False  # whether the arrays of materials were asked for
         self.arguments: Dict[str, str] = {}  # by what the launcher calls them: keys with the files of arrays
+
+    def wait(self) -> Answer:
+        """Waits for the answer, or for the error that the future ends with.
+
+        CPython does not wake a wait without an end for a signal that arrives just before it begins: Ctrl-C had no
+        effect then. After each short wait CPython runs the handler."""
+        while True:
+            try:
+                return self.future.result(_SIGNAL_SECONDS)
+            except TimeoutError:
+                pass
 
     def about(self, text: str) -> str:
         """Returns a message of the launcher with the names of arguments in the place of files that nobody knows."""

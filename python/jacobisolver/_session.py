@@ -179,7 +179,7 @@ class Session:
         request.future.add_done_callback(lambda _: _remove(files))
 
     def _receive(self, request: Request) -> Result:
-        answer = request.future.result()
+        answer = request.wait()
         for text in answer.warnings:
             _warn(request.about(text), JacobiWarning)
         end, report = answer.end, answer.report
