@@ -91,6 +91,7 @@ func TestCheckpointRefusals(t *testing.T) {
 	}
 	short := with(long, "solver.max_iterations=20")
 	mustRun(t, work, "launcher", onRanks(2, with(short, "checkpoint.every=1h", "checkpoint.dir="+dir)...)...)
+	one := checkpoints(t, dir)[0]
 	for _, c := range []struct {
 		args []string
 		want string
@@ -109,6 +110,9 @@ func TestCheckpointRefusals(t *testing.T) {
 		{set("checkpoint.every=100", "checkpoint.dir="+dir, "grid.nx=131"),
 			`the checkpoint sets grid.nx to "130", this run to "131"`},
 		{set("checkpoint.every=100", "checkpoint.dir=/proc/1"), `checkpoint.dir "/proc/1": cannot be written: `},
+		{set("checkpoint.every=5", "checkpoint.keep=1", "checkpoint.dir="+one),
+			`checkpoint.dir "` + one + `": must be a directory of checkpoints; with manifest.json it is one ` +
+				`checkpoint, which only checkpoint.resume takes`},
 	} {
 		out := run(t, work, "launcher", append(onRanks(2, short...), c.args...)...)
 		if out.fails(t, 1, c.want); strings.Contains(out.stderr, "[0]") {
@@ -122,6 +126,9 @@ func TestCheckpointRefusals(t *testing.T) {
 			}
 			run(t, work, "jacobi-rank", append(set(short...), keys...)...).fails(t, 1, c.want)
 		}
+	}
+	if left := checkpoints(t, dir); !slices.Equal(left, []string{one}) {
+		t.Errorf("checkpoints %v, want %v", left, one)
 	}
 }
 

@@ -44,6 +44,11 @@ func Open(ctx context.Context, place string, conn *nats.Conn) (s Store, only str
 	return NewDir(filepath.Dir(dir)), filepath.Base(dir), nil
 }
 
+// ErrSingle refuses the directory of a single set as the place where a run saves its state: the run would write beside
+// the set, and later remove it.
+var ErrSingle = errors.New("must be a directory of checkpoints; with " + manifestFile + " it is one checkpoint, " +
+	"which only checkpoint.resume takes")
+
 // Found is a checkpoint with a valid manifest. Its parts may still be broken.
 type Found struct {
 	Set string
@@ -193,9 +198,16 @@ func CheckResume(ctx context.Context, dir string, p Problem, s configs.Solver) e
 }
 
 // CheckDir refuses a directory in which a run of p cannot keep its checkpoints: one that cannot be written,
-// is too small for keep checkpoints of the given number of bytes, or has checkpoints of another problem. It creates a
-// missing directory if create is set, and otherwise checks that this is possible.
+// is too small for keep checkpoints of the given number of bytes, is a checkpoint itself, or has checkpoints of another
+// problem. It creates a missing directory if create is set, and otherwise checks that this is possible.
 func CheckDir(ctx context.Context, dir string, p Problem, keep int, bytes int64, create bool) error {
+	store, only, err := Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	if only != "" {
+		return ErrSingle
+	}
 	exists, err := output.CheckParent(dir)
 	if create {
 		exists, err = true, os.MkdirAll(dir, 0o777)
@@ -213,7 +225,7 @@ func CheckDir(ctx context.Context, dir string, p Problem, keep int, bytes int64,
 	if err != nil {
 		return fmt.Errorf("cannot be written: %w", err)
 	}
-	found, _, err := List(ctx, NewDir(dir), "")
+	found, _, err := List(ctx, store, "")
 	if err != nil {
 		return err
 	}

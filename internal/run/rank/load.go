@@ -159,14 +159,17 @@ func (r *loaded) openSaver(ctx context.Context) (*checkpoint.Saver, error) {
 	if err != nil {
 		return nil, err
 	}
+	store, only, err := checkpoint.Open(ctx, c.Place(), r.rawConn())
+	if err != nil {
+		return nil, err
+	}
+	if only != "" {
+		return nil, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, checkpoint.ErrSingle)
+	}
 	if c.Dir != "" && r.id.Rank == 0 && !r.launched() { // a launcher holds the directory itself
 		if err := r.holdCheckpoints(c.Dir); err != nil {
 			return nil, fmt.Errorf("checkpoint.dir %q: %w", c.Dir, err)
 		}
-	}
-	store, _, err := checkpoint.Open(ctx, c.Place(), r.rawConn())
-	if err != nil {
-		return nil, err
 	}
 	if r.Task != nil {
 		store = keptStore{store}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -115,6 +116,44 @@ func TestRunGivesOneAnswer(t *testing.T) {
 	}
 	if sums[1] != sums[0] || sums[2] != sums[0] || len(sums[0]) != 64 {
 		t.Errorf("fields of 1, 2 and 3 ranks: %q", sums)
+	}
+}
+
+// Ranks never save their state beside a checkpoint that checkpoint.dir names, where they would later remove it. The
+// launcher refuses it before they start, if it sees the directory.
+func TestACheckpointIsNoPlaceForCheckpoints(t *testing.T) {
+	dir, place := t.TempDir(), t.TempDir()
+	sets := func() []string {
+		sets, err := filepath.Glob(filepath.Join(place, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sets
+	}
+	saving := func(in string) []error {
+		ranks := []Options{testOptions(t, dir, 0, 2), testOptions(t, dir, 1, 2)}
+		for i := range ranks {
+			ranks[i].Config.Checkpoint = configs.Checkpoint{Every: configs.Interval{Sweeps: 10}, Dir: in, Keep: 1}
+		}
+		_, errs := runAll(t, ranks)
+		return errs
+	}
+	if err := errors.Join(saving(place)...); err != nil {
+		t.Fatal(err)
+	}
+	one := sets()
+	if len(one) != 1 {
+		t.Fatalf("checkpoints %v, want one", one)
+	}
+	want := fmt.Sprintf("checkpoint.dir %q: must be a directory of checkpoints; with manifest.json it is one "+
+		"checkpoint, which only checkpoint.resume takes", one[0])
+	for rank, err := range saving(one[0]) {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rank %d: %v, want %s", rank, err, want)
+		}
+	}
+	if left := sets(); !slices.Equal(left, one) {
+		t.Errorf("checkpoints %v, want %v", left, one)
 	}
 }
 
