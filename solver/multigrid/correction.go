@@ -18,16 +18,6 @@ func (it *Iteration) rise(ctx context.Context) error {
 	return nil
 }
 
-// largestOf returns the largest of absolute values and one more.
-func largestOf(largest float64, values []float64) float64 {
-	for _, v := range values {
-		if v = math.Abs(v); !(v <= largest) {
-			largest = v
-		}
-	}
-	return largest
-}
-
 // Correction returns the largest absolute value of the correction of level 1 after the end of the run, which estimates
 // the error of the field. Only the rows that belong to those that this rank owns count.
 func Correction(ctx context.Context, d Device, l Layout) (float64, error) {
@@ -52,8 +42,18 @@ func Change(ctx context.Context, g CG, l Layout) (float64, error) {
 	return largest, nil
 }
 
-// largestIn returns the largest absolute value in rows of a mesh, which read copies.
+// largestIn returns the largest absolute value in rows of a mesh, which read copies; NaN if one is NaN.
 func largestIn(mesh solver.Mesh, rows solver.Stripe, read reader) (largest float64, err error) {
-	each, err := ofRows(mesh, rows, read, func(values []float64) float64 { return largestOf(0, values) })
-	return largestOf(0, each), err
+	each, err := ofRows(mesh, rows, read, func(values []float64) (largest float64) {
+		for _, v := range values {
+			if v = math.Abs(v); v > largest || math.IsNaN(v) {
+				largest = v
+			}
+		}
+		return largest
+	})
+	for _, v := range each {
+		largest = max(largest, v)
+	}
+	return largest, err
 }

@@ -110,6 +110,18 @@ func (p *made) collect(t *testing.T, ranks int) accuracy.Part {
 	return accuracy.Merge(parts)
 }
 
+// The largest value is NaN if one value is, wherever it stands, so that no estimate hides it.
+func TestLargestOfNaN(t *testing.T) {
+	const nx, ny = 16, 26
+	for at := nx; at < nx*(ny-1); at += 7 {
+		p := newMade(1, nx, ny, solver.Walls{}, false)
+		p.Initial[at] = math.NaN()
+		if got := p.collect(t, 3).Largest; !math.IsNaN(got) {
+			t.Errorf("value %d: %v, want NaN", at, got)
+		}
+	}
+}
+
 // On a mesh with as many blocks as points, the correction is the error, whatever its walls and the ranks are.
 func TestCorrectionOfASmallMesh(t *testing.T) {
 	const periodic, neumann = solver.Periodic, solver.Neumann

@@ -94,18 +94,11 @@ func (t *Tally) Look(b results.Batch) (add func() error, err error) {
 	}, err
 }
 
-// take takes the largest absolute value of a row.
-func (t *Tally) take(v float64) {
-	if !(v <= t.part.Largest) {
-		t.part.Largest = v
-	}
-}
-
-// largestOf returns the largest absolute value of a row, or NaN.
+// largestOf returns the largest absolute value of a row; NaN if one is NaN.
 func largestOf(row []float64) (largest float64) {
 	for _, v := range row {
-		if !(math.Abs(v) <= largest) {
-			largest = math.Abs(v)
+		if v = math.Abs(v); v > largest || math.IsNaN(v) {
+			largest = v
 		}
 	}
 	return largest
@@ -125,7 +118,7 @@ func (t *Tally) lineOf(iy int, u []float64) (l line, err error) {
 
 // addTerms adds the terms of row iy.
 func (t *Tally) addTerms(iy int, s rowTerms) {
-	t.take(s.largest)
+	t.part.Largest = max(t.part.Largest, s.largest)
 	for i := range s.own {
 		at := t.shape.at(iy, i)
 		t.part.Defects[at].Add(s.own[i])
@@ -150,9 +143,7 @@ func (t *Tally) addTerms(iy int, s rowTerms) {
 // Merge returns the parts of all ranks together.
 func Merge(parts []Part) (total Part) {
 	for i, p := range parts {
-		if !(p.Largest <= total.Largest) {
-			total.Largest = p.Largest
-		}
+		total.Largest = max(total.Largest, p.Largest)
 		if len(p.Defects) == 0 {
 			continue
 		}
