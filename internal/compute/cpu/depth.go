@@ -77,12 +77,12 @@ const (
 	rateTime   = 20 * time.Millisecond
 )
 
-// SweepRate measures how many points of a layout a backend with these options updates in a second, in passes of the
-// given number of sweeps. It sweeps at most ratePoints points, in rows at the upper end of the stripe, and takes some
+// SweepRate measures how many points of a layout a backend with these options updates in a second, in passes of its
+// MaxSweeps. It sweeps at most ratePoints points, in rows at the upper end of the stripe, and takes some
 // ten milliseconds. The values of the field do not matter; the operator does.
-func SweepRate(ctx context.Context, l solver.Layout, o Options, sweeps int) (float64, error) {
+func SweepRate(ctx context.Context, l solver.Layout, o Options) (float64, error) {
 	least := time.Duration(math.MaxInt64)
-	points, err := timePasses(ctx, l, o, sweeps, func(passes int, took, all time.Duration) bool {
+	points, err := timePasses(ctx, l, o, func(passes int, took, all time.Duration) bool {
 		least = min(least, took)
 		return passes < ratePasses && all < rateTime
 	})
@@ -91,10 +91,10 @@ func SweepRate(ctx context.Context, l solver.Layout, o Options, sweeps int) (flo
 
 // MeanRate is SweepRate over some time: the mean of all passes in place of the fastest, for ranks that get processors
 // for a part of the time only.
-func MeanRate(ctx context.Context, l solver.Layout, o Options, sweeps int, during time.Duration) (float64, error) {
+func MeanRate(ctx context.Context, l solver.Layout, o Options, during time.Duration) (float64, error) {
 	var done int
 	var total time.Duration
-	points, err := timePasses(ctx, l, o, sweeps, func(passes int, _, all time.Duration) bool {
+	points, err := timePasses(ctx, l, o, func(passes int, _, all time.Duration) bool {
 		done, total = passes, all
 		return all < during
 	})
@@ -106,7 +106,7 @@ func MeanRate(ctx context.Context, l solver.Layout, o Options, sweeps int, durin
 
 // timePasses makes passes, and calls more after each but the first with their number, the time that the last one took,
 // and the time of all, until it returns false. It returns the updates of a pass.
-func timePasses(ctx context.Context, l solver.Layout, o Options, sweeps int,
+func timePasses(ctx context.Context, l solver.Layout, o Options,
 	more func(passes int, took, all time.Duration) bool) (points float64, err error) {
 	rows := max(ratePoints/l.Mesh.NX, l.Depth)
 	if end := (l.Stripe.Lo + rows + solver.GroupRows - 1) / solver.GroupRows * solver.GroupRows; end < l.Stripe.Hi {
@@ -120,14 +120,15 @@ func timePasses(ctx context.Context, l solver.Layout, o Options, sweeps int,
 	if err := b.Load(ctx, solver.Zeros{}); err != nil {
 		return 0, err
 	}
-	points = float64(l.Stripe.Rows()) * float64(l.Mesh.NX) * float64(sweeps)
+	points = float64(l.Stripe.Rows()) * float64(l.Mesh.NX) * float64(l.MaxSweeps)
 	var begin time.Time
 	for i := 0; ; i++ {
 		start := time.Now()
 		if i == 1 {
 			begin = start
 		}
-		if err := b.Interior(ctx, solver.Pass{Index: uint64(i), First: i * sweeps, Sweeps: sweeps}); err != nil {
+		pass := solver.Pass{Index: uint64(i), First: i * l.MaxSweeps, Sweeps: l.MaxSweeps}
+		if err := b.Interior(ctx, pass); err != nil {
 			return 0, err
 		}
 		if i == 0 { // the first pass provides the memory

@@ -66,10 +66,11 @@ func TestSweepRate(t *testing.T) {
 			Operator: solver.Operator{Scale: 0.5, Blend: 0.5, Values: wavy{large}, Fixed: wavy{large}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if rate, err := SweepRate(t.Context(), l, Options{Threads: 2}, l.Depth); err != nil || rate <= 0 {
+			l.MaxSweeps = l.Depth
+			if rate, err := SweepRate(t.Context(), l, Options{Threads: 2}); err != nil || rate <= 0 {
 				t.Errorf("%g points a second, %v", rate, err)
 			}
-			if rate, err := MeanRate(t.Context(), l, Options{Threads: 2}, l.Depth, time.Microsecond); err != nil ||
+			if rate, err := MeanRate(t.Context(), l, Options{Threads: 2}, time.Microsecond); err != nil ||
 				rate <= 0 {
 				t.Errorf("%g points a second over some time, %v", rate, err)
 			}
@@ -78,11 +79,11 @@ func TestSweepRate(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the run is over")
 	cancel(cause)
-	l := solver.Layout{Mesh: large, Stripe: large.Interior(), Depth: 1}
-	if rate, err := SweepRate(ctx, l, Options{}, 1); !errors.Is(err, cause) {
+	l := solver.Layout{Mesh: large, Stripe: large.Interior(), Depth: 1, MaxSweeps: 1}
+	if rate, err := SweepRate(ctx, l, Options{}); !errors.Is(err, cause) {
 		t.Errorf("%g points a second, %v, want %v", rate, err, cause)
 	}
-	if rate, err := MeanRate(ctx, l, Options{}, 1, time.Hour); !errors.Is(err, cause) || rate != 0 {
+	if rate, err := MeanRate(ctx, l, Options{}, time.Hour); !errors.Is(err, cause) || rate != 0 {
 		t.Errorf("%g points a second over some time, %v, want %v", rate, err, cause)
 	}
 }

@@ -161,8 +161,8 @@ func (s *Sweeps) PeerTraffic(posted, received uint64) Traffic {
 // Iteration implements Method.
 func (s *Sweeps) Iteration(start int, initial solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
 	return jacobi.New(s.Backend, s.Exchange, sums.Watch, jacobi.Options{
-		Depth: s.o.Layout.Depth, MaxSweeps: s.o.Sweeps, Sweeps: start, Norms: s.o.Layout.Norms, Initial: initial,
-		Ahead: s.o.Ahead,
+		Depth: s.o.Layout.Depth, MaxSweeps: s.o.Layout.MaxSweeps, Sweeps: start, Norms: s.o.Layout.Norms,
+		Initial: initial, Ahead: s.o.Ahead,
 	})
 }
 

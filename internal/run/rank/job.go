@@ -299,7 +299,6 @@ type Member struct {
 // Wired is what a rank has that can exchange rows with its neighbours.
 type Wired struct {
 	Layout   solver.Layout
-	Sweeps   int // the most of a pass
 	Backend  solver.Backend
 	Exchange solver.Exchange
 	Device   string            // for reports
@@ -336,7 +335,7 @@ func (m *Member) Wire(ctx context.Context) (*Wired, error) {
 		return nil, err
 	}
 	sweeps := w.method.(*method.Sweeps) // no task takes another method
-	return &Wired{Layout: w.layout, Sweeps: w.Sweeps, Backend: sweeps.Backend, Exchange: sweeps.Exchange,
+	return &Wired{Layout: w.layout, Backend: sweeps.Backend, Exchange: sweeps.Exchange,
 		Device: sweeps.Device, Driver: w.gpus.Driver, GPU: w.chosen, Sole: w.sole, CPU: w.cpuOptions()}, nil
 }
 

@@ -47,7 +47,7 @@ type Options struct {
 	Ranks     int
 	Weights   []float64 // of the stripes, by rank; nil: they are equal
 	Depth     Depth
-	MaxSweeps int  // most sweeps in a pass of any device
+	MaxSweeps int  // most sweeps in a pass: of any device, and in a Setup of the run
 	ReachAll  bool // all ranks are GPUs that write into each other's memory, and the method wants that
 }
 
@@ -55,7 +55,6 @@ type Options struct {
 type Setup struct {
 	Options
 	Stripes []solver.Stripe // by rank
-	Sweeps  int             // most sweeps in a pass
 	Ahead   int             // see jacobi.PassesAhead
 	Sums    int             // most sums that are added over the ranks at once
 	Levels  *Levels         // nil without multigrid
@@ -76,12 +75,11 @@ func New(o Options) (*Setup, error) {
 		return nil, err
 	}
 	if !o.Method.Levels {
-		sweeps := min(o.Depth.Sweeps, o.MaxSweeps)
-		o.ReachAll = false
-		return &Setup{Options: o, Stripes: stripes, Sweeps: sweeps, Sums: sweeps,
-			Ahead: jacobi.PassesAhead(o.Mesh, stripes, sweeps)}, nil
+		o.MaxSweeps, o.ReachAll = min(o.Depth.Sweeps, o.MaxSweeps), false
+		return &Setup{Options: o, Stripes: stripes, Sums: o.MaxSweeps,
+			Ahead: jacobi.PassesAhead(o.Mesh, stripes, o.MaxSweeps)}, nil
 	}
-	o.Norms = solver.Cadence{}
+	o.MaxSweeps, o.Norms = 1, solver.Cadence{}
 	plan, err := multigrid.NewPlan(o.Mesh, o.Operator)
 	if err != nil {
 		return nil, err
@@ -91,14 +89,14 @@ func New(o Options) (*Setup, error) {
 		l.Points = cuda.TailPoints
 	}
 	l.Stripes, l.Agglomerated = plan.Divide(stripes, l.Points)
-	return &Setup{Options: o, Stripes: stripes, Sweeps: 1, Ahead: 1, Sums: multigrid.ProductSums, Levels: l}, nil
+	return &Setup{Options: o, Stripes: stripes, Ahead: 1, Sums: multigrid.ProductSums, Levels: l}, nil
 }
 
 // Layout returns the stripe of a rank, without the magnitude. With periodic rows the ranks form a ring; a single rank
 // of multigrid has no neighbours all the same.
 func (s *Setup) Layout(rank int) solver.Layout {
 	l := solver.Layout{Mesh: s.Mesh, Operator: s.Operator, Norms: s.Norms, Stripe: s.Stripes[rank], Depth: s.Depth.Rows,
-		MaxSweeps: s.Sweeps}
+		MaxSweeps: s.MaxSweeps}
 	ring := s.Mesh.PeriodicRows() && (s.Levels == nil || s.Ranks > 1)
 	l.Neighbour[solver.Top] = rank > 0 || ring
 	l.Neighbour[solver.Bottom] = rank < s.Ranks-1 || ring

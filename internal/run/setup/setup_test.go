@@ -44,8 +44,8 @@ func TestStripesAndNeighbours(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sweeps := map[bool]int{false: 16, true: 1}[o.Method.Levels]; s.Sweeps != sweeps {
-				t.Errorf("%d sweeps a pass, want %d", s.Sweeps, sweeps)
+			if sweeps := map[bool]int{false: 16, true: 1}[o.Method.Levels]; s.MaxSweeps != sweeps {
+				t.Errorf("%d sweeps a pass, want %d", s.MaxSweeps, sweeps)
 			}
 			for rank := range want {
 				l := s.Layout(rank)

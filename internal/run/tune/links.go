@@ -82,7 +82,7 @@ func (r Ranks) sweepRate(ctx context.Context, depth setup.Depth) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	rate, err := cpu.SweepRate(ctx, s.Layout(r.Comm.Self().Rank), r.CPU, s.Sweeps)
+	rate, err := cpu.SweepRate(ctx, s.Layout(r.Comm.Self().Rank), r.CPU)
 	if err != nil {
 		return 0, fmt.Errorf("measure the speed of the CPU: %w", err)
 	}

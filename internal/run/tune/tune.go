@@ -93,7 +93,7 @@ func (r Ranks) measureBalance(ctx context.Context, depth setup.Depth) (b Balance
 	if err := r.Comm.Barrier(ctx, "balance"); err != nil {
 		return b, err
 	}
-	rate, err := cpu.MeanRate(ctx, s.Layout(r.Comm.Self().Rank), r.CPU, s.Sweeps, balanceTime)
+	rate, err := cpu.MeanRate(ctx, s.Layout(r.Comm.Self().Rank), r.CPU, balanceTime)
 	if err != nil {
 		return b, fmt.Errorf("measure the speed of the CPU: %w", err)
 	}

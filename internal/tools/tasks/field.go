@@ -33,8 +33,8 @@ type field struct {
 	closes  []func() error // what was opened for it, in that order
 }
 
-func newField(kind soak.Kind, l solver.Layout, sweeps int, b solver.Backend, x solver.Exchange) (*field, error) {
-	e, err := jacobi.New(b, x, &solver.Watch{}, jacobi.Options{Depth: l.Depth, MaxSweeps: sweeps})
+func newField(kind soak.Kind, l solver.Layout, b solver.Backend, x solver.Exchange) (*field, error) {
+	e, err := jacobi.New(b, x, &solver.Watch{}, jacobi.Options{Depth: l.Depth, MaxSweeps: l.MaxSweeps})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *soaking) openAlone(ctx context.Context, onGPU bool, c cpu.Options) (f *
 	if err := m.Connect(links.Rows(), [2]*cuda.Window{}, nil); err != nil {
 		return nil, err
 	}
-	if f, err = newField(soak.Alone, whole, alone.Sweeps, m.Backend, m.Exchange); err != nil {
+	if f, err = newField(soak.Alone, whole, m.Backend, m.Exchange); err != nil {
 		return nil, err
 	}
 	f.closes = closes

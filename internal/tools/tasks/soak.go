@@ -70,7 +70,7 @@ func prepareSoak(ctx context.Context, m *rank.Member, order soak.Order) (*soakin
 		return nil, err
 	}
 	s := &soaking{Member: m, Wired: w, order: order}
-	ring, err := newField(soak.Ring, w.Layout, w.Sweeps, w.Backend, w.Exchange)
+	ring, err := newField(soak.Ring, w.Layout, w.Backend, w.Exchange)
 	if err != nil {
 		return nil, err
 	}
