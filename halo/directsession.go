@@ -26,7 +26,6 @@ type session struct {
 	owner   *sockets
 	conns   []net.Conn
 	once    sync.Once
-	err     error
 }
 
 func newSession(s *sockets) *session {
@@ -46,7 +45,6 @@ func (n *session) start() {
 // end closes the connections. The first error counts.
 func (n *session) end(err error) {
 	n.once.Do(func() {
-		n.err = err
 		n.owner.broken(err) // first: whoever finds the session ended then finds the reason, too
 		close(n.over)
 		n.close()

@@ -6,19 +6,15 @@ import (
 	"jacobi/solver"
 )
 
-// Values are those of a point, by solver.Value, as far as sweeps read them.
-type Values [solver.Diagonal]float64
-
-// Update returns the new value of a point: the operator (docs/numerics.md), as every other code that computes it is
-// compared with. All numbers are those of the given type.
-func Update(t solver.DType, op solver.Operator, west, east, north, south float64, v Values) float64 {
-	return arithmetic(t).update(op, west, east, north, south, v)
-}
+// values are those of a point, by solver.Value, as far as sweeps read them.
+type values [solver.Diagonal]float64
 
 // arithmetic rounds each operation to a type.
 type arithmetic solver.DType
 
-func (a arithmetic) update(op solver.Operator, west, east, north, south float64, v Values) float64 {
+// update returns the new value of a point: the operator (docs/numerics.md), as every other code that computes it is
+// compared with. All numbers are those of the type.
+func (a arithmetic) update(op solver.Operator, west, east, north, south float64, v values) float64 {
 	b := v[solver.Source]
 	if op.Weighted {
 		return a.fma(v[solver.West], west, a.fma(v[solver.East], east,

@@ -91,7 +91,7 @@ func (j *Jacobi) updated(y, x int) float64 {
 	nx, f := j.mesh.NX, j.field
 	west, east := beside(x, nx)
 	north, south := beside(y, j.mesh.NY)
-	v := Values{solver.Source: j.source[y*nx+x]}
+	v := values{solver.Source: j.source[y*nx+x]}
 	for k, w := range j.weights {
 		v[k+1] = w[y*nx+x]
 	}

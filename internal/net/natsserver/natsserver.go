@@ -135,9 +135,6 @@ func (s *Server) serve(opts *server.Options, hosts []string) error {
 	return nil
 }
 
-// Addr returns the server's host and port, which are not secret.
-func (s *Server) Addr() string { return s.srv.Addr().String() }
-
 // NATS returns the configuration with which ranks on this machine reach the server. It is secret and must not appear in
 // logs or command lines.
 func (s *Server) NATS() configs.NATS { return s.At(loopback) }
