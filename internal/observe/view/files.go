@@ -273,11 +273,8 @@ func unknown(err error) string {
 func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 	var c struct {
 		Grid struct {
-			NX, NY int
-			DType  string
-			Width  float64
+			configs.Grid
 			Height any // "auto" or a number
-			Axis   string
 		}
 		Problem configs.Problem
 	}
@@ -292,10 +289,8 @@ func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 		return nil, fmt.Errorf("grid.nx %d: rows of at most %d points are looked at", c.Grid.NX, maxColumns)
 	}
 	cfg := configs.Default()
-	cfg.Grid.NX, cfg.Grid.NY, cfg.Grid.DType, cfg.Grid.Width = c.Grid.NX, c.Grid.NY, c.Grid.DType, c.Grid.Width
+	cfg.Grid, cfg.Problem = c.Grid.Grid, c.Problem
 	cfg.Grid.Height, _ = c.Grid.Height.(float64)
-	cfg.Grid.Axis = c.Grid.Axis
-	cfg.Problem = c.Problem
 	for _, input := range cfg.Inputs() {
 		if info, err := os.Stat(input.Path); err == nil && info.ModTime().After(r.Ended) {
 			return nil, fmt.Errorf("%s %q has changed since the run", input.Key, input.Path)
