@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
 import io
 import json
@@ -14,9 +15,8 @@ import signal
 import subprocess
 import threading
 import weakref
-from concurrent.futures import Future, TimeoutError
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ._errors import SessionError, SolveError
 
@@ -37,26 +37,38 @@ class Answer:
 
 
 class Request:
-    """A problem for the launcher. Once it is sent, its future ends with the answer, or with an error."""
+    """A problem for the launcher. Once it is sent, it ends with an answer, or with an error.
+
+    A thread that waits and the reader of the link share no Condition, and so no Future or Event: those are written in
+    Python, and Ctrl-C within one leaves its lock held."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.future: Future[Answer] = Future()
         self.answer = Answer()
         self.unwanted = False
         self.materials = False  # whether the arrays of materials were asked for
         self.arguments: Dict[str, str] = {}  # by what the launcher calls them: keys with the files of arrays
+        self.files: List[Path] = []  # the arrays
+        self._ends: queue.SimpleQueue[Optional[SessionError]] = queue.SimpleQueue()
+
+    def end(self, error: Optional[SessionError]) -> None:
+        """Ends the request, whose files the launcher no longer reads."""
+        remove(self.files)
+        self._ends.put(error)
 
     def wait(self) -> Answer:
-        """Waits for the answer, or for the error that the future ends with.
+        """Waits once for the answer, or raises the error.
 
         CPython does not wake a wait without an end for a signal that arrives just before it begins: Ctrl-C had no
         effect then. After each short wait CPython runs the handler."""
         while True:
             try:
-                return self.future.result(_SIGNAL_SECONDS)
-            except TimeoutError:
-                pass
+                error = self._ends.get(timeout=_SIGNAL_SECONDS)
+            except queue.Empty:
+                continue
+            if error is not None:
+                raise error
+            return self.answer
 
     def about(self, text: str) -> str:
         """Returns a message of the launcher with the names of arguments in the place of files that nobody knows."""
@@ -111,22 +123,30 @@ class Link:
             raise SolveError(f"the problem takes {len(line)} bytes as a request, and the launcher at most {_LONGEST}")
         with self._lock:
             self.check()
-            self._lines.put(line)
             self._waiting[request.number] = request
+            self._lines.put(line)
 
-    def cancel(self, request: Request) -> None:
-        """Cancels a request that has no answer, as nobody wants it."""
-        with self._lock:
-            if request.number in self._waiting:
-                request.unwanted = True
-                self._lines.put(b'{"cancel": %d}\n' % request.number)
-
-    def wanted(self) -> List[Future[Answer]]:
-        """Returns the futures of the requests without an answer; none in a forked process."""
+    def abandon(self, request: Request) -> None:
+        """Cancels a request that nobody wants the answer of, and removes the files of the answer when it is there."""
         if not self.owned():
-            return []
+            return
         with self._lock:
-            return [r.future for r in self._waiting.values() if not r.unwanted]
+            request.unwanted = True
+            if request.number in self._waiting:
+                self._lines.put(b'{"cancel": %d}\n' % request.number)
+                return
+        remove(self.files(request.answer.report))
+
+    def wanted(self) -> bool:
+        """Reports whether requests wait for answers; not in a forked process."""
+        if not self.owned():
+            return False
+        with self._lock:
+            return any(not r.unwanted for r in self._waiting.values())
+
+    def files(self, report: Optional[Mapping[str, Any]]) -> List[Path]:
+        """Returns the files of a report."""
+        return [self.folder / "out" / file["name"] for file in (report or {}).get("files") or []]
 
     def leave(self) -> None:
         """Begins to end the launcher and to remove the folder. It takes no lock, as the garbage collector calls it."""
@@ -181,7 +201,7 @@ class Link:
             self._over = self._over or why
             waiting, self._waiting = list(self._waiting.values()), {}
         for request in waiting:
-            request.future.set_exception(SessionError(self._over))
+            request.end(SessionError(self._over))
 
     def _take(self, line: Mapping[str, Any]) -> None:
         """Takes an event. A line that was no request has an end with the id null: the launcher answers in order, so it
@@ -195,14 +215,16 @@ class Link:
             if request is None:
                 return
             if event == "end":
+                request.answer.end = line["end"]
                 del self._waiting[number]
         if event == "report":
             request.answer.report = line["report"]
         elif event == "message" and line["message"]["level"] == "warn":
             request.answer.warnings.append(line["message"]["text"])
         elif event == "end":
-            request.answer.end = line["end"]
-            request.future.set_result(request.answer)
+            if request.unwanted:
+                remove(self.files(request.answer.report))
+            request.end(None)
 
     def _why(self, strange: bytes) -> str:
         """Says why the launcher has ended."""
@@ -233,6 +255,13 @@ def _last_words(log: Path) -> Tuple[str, bool]:
     words = text[begins[-1] if begins else text.rfind("\n") + 1:]
     shown = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in words)
     return "".join(shown), bool(begins)
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Removes files where it can: their folder goes with the link."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 #: Those that have not been collected.

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import collections
-import concurrent.futures
-import contextlib
-import functools
 import itertools
 import json
 import re
 import shutil
 import sys
 import tempfile
-import threading
+import time
 import warnings
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, Iterator, Mapping, Optional, Set, Type, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _launcher
 from ._errors import JacobiWarning, SessionError, SolveError, ToleranceError, ToleranceWarning
-from ._link import Answer, Link, Request
+from ._link import Link, Request, remove
 from ._problem import Problem, plain
 from ._result import Result, result
 
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
 
 _EXIT_OK, _EXIT_MISSED = 0, 4
 _HISTORY = np.dtype([("iteration", np.int64), ("norm", np.float64)])
+_POLL_SECONDS = 0.01
 _AHEAD = 2  # problems of Session.map that are on their way at once for each rank, and one more
 _MATERIALS = ("coefficient", "fixed")  # arrays of the key output.materials, which writes "outside", too
 _MAPPED = 64 << 20  # bytes of arrays that stay in their files; each of these takes a file descriptor
@@ -66,8 +64,7 @@ class Session:
         for name, value in self._keys.items():
             command += ["--set", f"{name}={_text(value)}"]
         self._numbers = itertools.count(1)
-        self._threads = threading.Condition()
-        self._at_work = 0  # threads that wait for a result or read it
+        self._held: Set[Request] = set()  # requests that a thread sends, waits for or reads the result of
         try:
             self._dir = Path(tempfile.mkdtemp(prefix="jacobisolver-", dir=directory))
         except OSError as e:
@@ -95,13 +92,14 @@ class Session:
         if problem is not None and arguments:
             raise TypeError("solve: a Problem, or the arguments of one")
         request = Request(next(self._numbers))
-        with self._solving():
-            try:
-                self._send(request, problem or Problem(**arguments), history, results)
-                return self._receive(request)
-            except BaseException:
-                self._abandon(request)
-                raise
+        try:
+            self._held.add(request)
+            self._send(request, problem or Problem(**arguments), history, results)
+            return self._receive(request)
+        except BaseException:
+            self._held.discard(request)
+            self._link.abandon(request)
+            raise
 
     def map(self, problems: Iterable[Union[Problem, Mapping[str, Any]]], *, history: bool = True,
             results: bool = True) -> Iterator[Result]:
@@ -113,52 +111,36 @@ class Session:
                 waiting.append(Request(next(self._numbers)))
                 self._send(waiting[-1], p if isinstance(p, Problem) else Problem(**p), history, results)
                 if len(waiting) > _AHEAD * self._ranks:
-                    with self._solving():
-                        found = self._receive(waiting[0])
+                    found = self._receive(waiting[0])
                     waiting.popleft()
                     yield found
             while waiting:
-                with self._solving():
-                    found = self._receive(waiting[0])
+                found = self._receive(waiting[0])
                 waiting.popleft()
                 yield found
         finally:
             for request in waiting:
-                self._abandon(request)
+                self._link.abandon(request)
 
     def close(self) -> None:
         """Ends the ranks, after the problems that they have. In a forked process it does nothing."""
-        concurrent.futures.wait(self._link.wanted())
-        if self._link.owned():
-            with self._threads:
-                self._threads.wait_for(lambda: self._at_work == 0)
+        while self._link.wanted() or (self._link.owned() and self._held):
+            time.sleep(_POLL_SECONDS)
         self._link.stop()
-
-    @contextlib.contextmanager
-    def _solving(self) -> Iterator[None]:
-        """Counts a thread, which close waits for."""
-        with self._threads:
-            self._at_work += 1
-        try:
-            yield
-        finally:
-            with self._threads:
-                self._at_work -= 1
-                self._threads.notify_all()
 
     def _send(self, request: Request, problem: Problem, history: bool, results: bool) -> None:
         self._link.check()
         number = request.number
-        files: List[Path] = []
 
         def write(name: str, values: Union[NDArray[Any], bytes]) -> str:
-            files.append(self._dir / (f"{name}-{number}." + ("png" if isinstance(values, bytes) else "npy")))
-            request.arguments[f'problem.{name} "{files[-1].name}"'] = name
+            file = self._dir / (f"{name}-{number}." + ("png" if isinstance(values, bytes) else "npy"))
+            request.files.append(file)
+            request.arguments[f'problem.{name} "{file.name}"'] = name
             if isinstance(values, bytes):
-                files[-1].write_bytes(values)
+                file.write_bytes(values)
             else:
-                np.save(files[-1], values, allow_pickle=False)
-            return files[-1].name
+                np.save(file, values, allow_pickle=False)
+            return file.name
 
         try:
             keys = problem.to_keys(write)
@@ -174,11 +156,17 @@ class Session:
             request.materials = bool(given.get("output.materials"))
             self._link.send(request, keys)
         except BaseException:
-            _remove(files)
+            remove(request.files)
             raise
-        request.future.add_done_callback(lambda _: _remove(files))
 
     def _receive(self, request: Request) -> Result:
+        try:
+            self._held.add(request)  # within try, as in solve: Ctrl-C right after it must not keep close waiting
+            return self._read(request)
+        finally:
+            self._held.discard(request)
+
+    def _read(self, request: Request) -> Result:
         answer = request.wait()
         for text in answer.warnings:
             _warn(request.about(text), JacobiWarning)
@@ -198,30 +186,25 @@ class Session:
                 _warn(text, ToleranceWarning)
         return found
 
-    def _abandon(self, request: Request) -> None:
-        """Cancels a request that has no answer. Its files go when it ends."""
-        self._link.cancel(request)
-        request.future.add_done_callback(functools.partial(_discard, self._dir))
-
     def _result(self, report: Mapping[str, Any], materials: bool) -> Result:
         """Reads the files of a report, and removes them: a map keeps what it shows. materials says whether their arrays
         were asked for, and not just wanted for the points outside."""
         arrays: Dict[str, NDArray[Any]] = {}
         history = np.empty(0, _HISTORY)
-        files = _files(self._dir, report)
+        files = self._link.files(report)
         try:
             for path in files:
                 kind = path.stem.split("-")  # field-7, field-7-flux_x, history-7
                 if kind[0] == "history":
                     history = np.loadtxt(path, delimiter=",", skiprows=1, dtype=_HISTORY, ndmin=1)
                 elif path.suffix == ".npy" and (materials or kind[-1] not in _MATERIALS):
-                    mapped = path.stat().st_size > _MAPPED
-                    arrays["-".join(kind[2:])] = np.asarray(np.load(path, mmap_mode="c" if mapped else None))
+                    array = np.asarray(np.load(path, mmap_mode="c"))  # it makes a TypeError of Ctrl-C in a read
+                    arrays["-".join(kind[2:])] = array if array.nbytes > _MAPPED else array.copy()
         except FileNotFoundError:
             self._link.check()  # another thread has closed the session
             raise
         finally:
-            _remove(files)
+            remove(files)
         field = arrays.pop("")
         if "outside" in arrays:
             field[arrays["outside"] if materials else arrays.pop("outside")] = np.nan
@@ -231,22 +214,6 @@ class Session:
 def _porous(keys: Mapping[str, Any]) -> bool:
     """Reports whether there may be points outside the material."""
     return isinstance(keys.get("problem.coefficient"), str) or "problem.drawing" in keys
-
-
-def _files(folder: Path, report: Optional[Mapping[str, Any]]) -> List[Path]:
-    """Returns the files of a report."""
-    return [folder / "out" / file["name"] for file in (report or {}).get("files") or []]
-
-
-def _remove(files: Iterable[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
-
-
-def _discard(folder: Path, ended: concurrent.futures.Future[Answer]) -> None:
-    """Removes the files of a result that nobody wants."""
-    if ended.exception() is None:
-        _remove(_files(folder, ended.result().report))
 
 
 def _warn(text: str, category: Type[Warning]) -> None:

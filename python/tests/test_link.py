@@ -1,5 +1,6 @@
 """Tests of a session and its launcher: what ends, and what is left then."""
 
+import concurrent.futures
 import gc
 import json
 import multiprocessing
@@ -312,3 +313,37 @@ def test_results_take_no_descriptors(monkeypatch):
         assert (mapped.field == kept[1].field).all() and mapped.field.flags.writeable
         assert not any(name.endswith(".npy") for name in os.listdir(s._dir / "out"))
     assert mapped.field[0, 1] == 1
+
+
+def test_ctrl_c_leaves_a_session_that_solves_wherever_it_comes():
+    """CPython runs signal handlers where functions begin and where those in C end: each of these places is tried, in
+    this package and in what its threads share."""
+    places = {str(PACKAGE / "jacobisolver"), *(os.path.dirname(m.__file__) for m in (threading, concurrent.futures))}
+
+    def interrupted_at(place, solve):
+        passed = 0
+
+        def profile(frame, event, _):
+            nonlocal passed
+            if event in ("call", "c_return") and os.path.dirname(frame.f_code.co_filename) in places:
+                passed += 1
+                if passed == place:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+        sys.setprofile(profile)
+        try:
+            solve()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+    with jacobisolver.Session() as s:
+        place = 1
+        while interrupted_at(place, lambda: s.solve(nx=9, top=1, history=False, results=False)):
+            place += 1
+        assert place > 100
+        assert s.solve(nx=9, top=1).verdict == "met"
+        assert not any(name.endswith(".npy") for name in os.listdir(s._dir / "out"))
