@@ -300,6 +300,23 @@ func check(t *testing.T, got Results, want *direct) {
 }
 
 // More regions than a rank tells apart are left out; everything else stays.
+// The lines name nine regions, and of ten the first eight and that there are two more.
+func TestLinesOfManyRegions(t *testing.T) {
+	lines := func(n int) (texts []string) {
+		for _, l := range (Results{Regions: slices.Repeat([]Region{{Points: 5, Name: "strip"}}, n)}).Lines()[3:] {
+			texts = append(texts, l[1])
+		}
+		return texts
+	}
+	eight := slices.Repeat([]string{"strip at 0, 5 points: flux beyond float64"}, 8)
+	if got, want := lines(9), append(eight, eight[0]); !slices.Equal(got, want) {
+		t.Errorf("nine: got %q\nwant %q", got, want)
+	}
+	if got, want := lines(10), append(eight, "and 2 more, which are in the report"); !slices.Equal(got, want) {
+		t.Errorf("ten: got %q\nwant %q", got, want)
+	}
+}
+
 func TestTooManyRegions(t *testing.T) {
 	w := newWorld(rand.New(rand.NewPCG(3, 4)), 81, 82, solver.Walls{}, 0.1)
 	for i := range w.fixed { // a chessboard

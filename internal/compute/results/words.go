@@ -9,8 +9,17 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// maxLines is the largest number of regions that Lines describes.
+// maxLines is the number of regions that Lines describes of many.
 const maxLines = 8
+
+// Shown returns how many of n things a summary shows, each in a line, where it has most lines for them and one that
+// says how many more there are. A single one more stands in that line itself.
+func Shown(n, most int) int {
+	if n == most+1 {
+		return n
+	}
+	return min(n, most)
+}
 
 // Lines returns the results for the summary, a name and a text for each line.
 func (r Results) Lines() [][2]string {
@@ -36,7 +45,8 @@ func (r Results) Lines() [][2]string {
 	if r.Omitted != "" {
 		return append(lines, [2]string{key, "not told apart: " + r.Omitted})
 	}
-	for i, g := range r.Regions[:min(len(r.Regions), maxLines)] {
+	shown := Shown(len(r.Regions), maxLines)
+	for i, g := range r.Regions[:shown] {
 		values := fmt.Sprintf("%.6g", g.Min)
 		switch {
 		case g.Floating && i < len(e.Values):
@@ -61,7 +71,7 @@ func (r Results) Lines() [][2]string {
 		lines = append(lines, [2]string{key, what})
 		key = ""
 	}
-	if more := len(r.Regions) - maxLines; more > 0 {
+	if more := len(r.Regions) - shown; more > 0 {
 		lines = append(lines, [2]string{"", fmt.Sprintf("and %d more, which are in the report", more)})
 	}
 	if r.Matrix != nil {

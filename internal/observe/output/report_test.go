@@ -114,7 +114,7 @@ func TestSummary(t *testing.T) {
 				Flux: map[string]*float64{"left": &flux, "right": nil},
 				Balance: results.Balance{In: &charge, Out: &energy, Source: &flux, Screening: &mean, Regions: &flux,
 					Sides: map[string]results.Through{"left": {In: &mean, Out: &energy}}},
-				Regions: slices.Repeat([]results.Region{{Points: 1234, Min: 1, Max: 1, Flux: &charge}}, 9)}
+				Regions: slices.Repeat([]results.Region{{Points: 1234, Min: 1, Max: 1, Flux: &charge}}, 10)}
 			r.Results.Regions[1] = results.Region{Points: 1, Min: -1, Max: 2, Flux: &flux}
 			r.Results.Regions[2].Points = 0
 			for i := range r.Ranks {
@@ -203,6 +203,23 @@ func TestResultWithoutTolerance(t *testing.T) {
 	r.Tolerance = 0
 	if got := result(r); got != "done: 1,000 sweeps, as asked" {
 		t.Error(got)
+	}
+}
+
+// The summary names nine probes, and of ten the first eight and that there are two more.
+func TestProbesInSummary(t *testing.T) {
+	r := testReport(1)
+	r.Probed = map[string][]*float64{}
+	for i := range 10 {
+		r.Probed[string(rune('A'+i))] = []*float64{new(float64(i))}
+	}
+	eight := []string{"A 0", "B 1", "C 2", "D 3", "E 4", "F 5", "G 6", "H 7"}
+	if got, want := r.probes(), append(eight, "and 2 more, which are in the report"); !slices.Equal(got, want) {
+		t.Errorf("ten: got %q\nwant %q", got, want)
+	}
+	delete(r.Probed, "J")
+	if got, want := r.probes(), append(eight, "I 8"); !slices.Equal(got, want) {
+		t.Errorf("nine: got %q\nwant %q", got, want)
 	}
 }
 

@@ -227,16 +227,17 @@ func series(s *SeriesReport, step string) string {
 	return text
 }
 
-// maxProbes is the largest number of probes whose values are in the summary, and of values of one of them.
+// maxProbes is the number of probes whose values the summary has of many, and the largest of values of one of them.
 const maxProbes = 8
 
 // probes describes the values of the probes at the end, and those that were recorded, in a text for each line.
 func (r Report) probes() (lines []string) {
 	names := slices.Sorted(maps.Keys(r.Probed))
-	for _, name := range names[:min(len(names), maxProbes)] {
+	shown := results.Shown(len(names), maxProbes)
+	for _, name := range names[:shown] {
 		lines = append(lines, name+" "+valuesText(r.Probed[name], r.ProbeErrors[name]))
 	}
-	if more := len(names) - maxProbes; more > 0 {
+	if more := len(names) - shown; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, which are in the report", more))
 	}
 	p := r.Probes

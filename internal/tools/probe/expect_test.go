@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -48,6 +49,25 @@ func TestBounds(t *testing.T) {
 	reports[0].Figures = append(reports[0].Figures, Figure{Name: "nats.rate", Value: 1})
 	if got := b.Check(reports); got != nil {
 		t.Errorf("got %+v, want none", got)
+	}
+}
+
+// A bound that no part measured belongs to no host.
+func TestMissesInWords(t *testing.T) {
+	var out bytes.Buffer
+	bounds, err := readText(t, `{"copies.host": 5e9, "nats.rate": 1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Printer{Out: &out, Bounds: bounds}
+	if err := p.Add(Report{Host: "a", Figures: []Figure{{"copies.host", 4e9, "B/s"}}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Nothing is slow against its peers, and nothing that was measured is missing.\n" +
+		"expected a: copies.host is 4.00 GB/s, at least 5.00 GB/s was expected\n" +
+		"expected: nats.rate: no part measured it\n2 of what was expected did not hold.\n"
+	if err := p.Finish(); !errors.Is(err, ErrFailed) || out.String() != want {
+		t.Errorf("got %v, %s\nwant %s", err, out.String(), want)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"jacobi/internal/base/regular"
 	"jacobi/internal/base/show"
@@ -92,7 +91,11 @@ func (p *Printer) summary(misses []Miss) error {
 		b.WriteString("Nothing is slow against its peers, and nothing that was measured is missing.\n")
 	}
 	for _, m := range misses {
-		b.WriteString(look.Red("expected") + " " + show.Text(strings.TrimSpace(m.Host+": "+m.Why)) + "\n")
+		of := look.Red("expected")
+		if m.Host != "" {
+			of += " " + show.Text(m.Host)
+		}
+		b.WriteString(of + ": " + show.Text(m.Why) + "\n")
 	}
 	switch {
 	case len(misses) > 0:
