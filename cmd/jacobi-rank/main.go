@@ -69,12 +69,13 @@ func run(args []string) int {
 		if errors.Is(err, pflag.ErrHelp) {
 			return launch.ExitOK
 		}
-		_ = show.Fprint(os.Stderr, fmt.Sprintf("jacobi-rank: %v\n", err)) // a failed write to stderr cannot be reported
-		return launch.ExitUsage
+		// A failed write to stderr cannot be reported.
+		_ = show.Fprint(os.Stderr, fmt.Sprintf("jacobi-rank: %v; see jacobi-rank --help\n", err))
+		return launch.ExitFailed
 	}
 	if flags.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "jacobi-rank: argument %q: none are allowed\n", flags.Arg(0))
-		return launch.ExitUsage
+		fmt.Fprintf(os.Stderr, "jacobi-rank: argument %q: none are allowed; see jacobi-rank --help\n", flags.Arg(0))
+		return launch.ExitFailed
 	}
 	if *showVersion {
 		fmt.Println("jacobi-rank", version.String())

@@ -160,6 +160,18 @@ func TestEveryLineIsJSON(t *testing.T) {
 	}
 }
 
+// A rank with wrong arguments ends as a launcher does.
+func TestWrongArgumentsOfARank(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--frobnicate": "jacobi-rank: unknown flag: --frobnicate; see jacobi-rank --help\n",
+		"run.yaml":     `jacobi-rank: argument "run.yaml": none are allowed; see jacobi-rank --help` + "\n",
+	} {
+		if out := run(t, t.TempDir(), "jacobi-rank", arg); out.code != 1 || out.stderr != want {
+			t.Errorf("%s: exit code %d, %s", arg, out.code, out.stderr)
+		}
+	}
+}
+
 // above is a problem whose 20 sweeps do not meet the tolerance.
 var above = set("problem.preset=dirichlet", "grid.nx=64", "grid.ny=64", "grid.dtype=float64", "solver.tolerance=1e-6",
 	"solver.max_iterations=20", "output.picture=")

@@ -17,7 +17,7 @@ import (
 const (
 	ExitOK      = 0
 	ExitFailed  = 1
-	ExitUsage   = 2   // a launcher without arguments, or a rank with wrong ones
+	ExitUsage   = 2   // a launcher without arguments
 	ExitMissed  = 4   // all is written, but the tolerance was not met
 	ExitTimeout = 124 // as of timeout(1)
 	ExitSignal  = 128 // plus the signal's number
