@@ -43,11 +43,11 @@ func (k key) namesFile(text string) bool {
 	return text != "" && (k.kind == filePath || k.kind == expression && NamesInput(text))
 }
 
-// isArray reports whether a name ends as that of an array.
-func isArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }
+// IsArray reports whether a name ends as that of an array.
+func IsArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }
 
 // NamesInput reports whether a value of a problem names a file.
-func NamesInput(text string) bool { return isArray(text) || imagefile.Named(text) }
+func NamesInput(text string) bool { return IsArray(text) || imagefile.Named(text) }
 
 // Missing returns err. If it says that an input of the problem does not exist, it also says where those of the run file
 // were looked for.

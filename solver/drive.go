@@ -115,7 +115,7 @@ func (d *drive) begin() error {
 	if end := min(d.ending.stop, d.MaxIterations); s.Iterations > end {
 		return fmt.Errorf("start after %d %ss of a run that ends after %d", s.Iterations, d.traits.Unit, end)
 	}
-	d.saving = newSaving(s.Iterations, d.SaveEvery)
+	d.saving = saving{every: d.SaveEvery, next: nextSave(s.Iterations, d.SaveEvery)}
 	return nil
 }
 

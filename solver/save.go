@@ -37,11 +37,6 @@ type saving struct {
 	since  uint64 // the first pass after the previous save; flags of earlier passes are out of date
 }
 
-// newSaving returns the saving of a run that has done some iterations.
-func newSaving(iterations, every int) saving {
-	return saving{every: every, next: nextSave(iterations, every)}
-}
-
 // receive takes the flags that any rank sent with a settled pass.
 func (s *saving) receive(pass uint64, f Flags) {
 	if pass < s.since {

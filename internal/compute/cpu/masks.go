@@ -28,7 +28,8 @@ func (s sweptRows) set(y int, fixed []bool) (blocks blockRange) {
 	lanes := s.columns.lanes
 	for c := s.lo; c < s.hi; c++ {
 		if fixed != nil && fixed[c] {
-			blocks = blocks.with(c / (4 * lanes))
+			block := c / (4 * lanes)
+			blocks = blocks.union(blockRange{block, block + 1})
 			continue
 		}
 		at := s.columns.index(c)
@@ -40,9 +41,6 @@ func (s sweptRows) set(y int, fixed []bool) (blocks blockRange) {
 
 // blockRange is the range of blocks [lo, hi).
 type blockRange struct{ lo, hi int }
-
-// with returns the smallest range that holds r and a block.
-func (r blockRange) with(block int) blockRange { return r.union(blockRange{block, block + 1}) }
 
 // union returns the smallest range that holds both.
 func (r blockRange) union(o blockRange) blockRange {

@@ -25,8 +25,6 @@ type blocks struct {
 // errChanged is the error of a block that is not what it was.
 var errChanged = errors.New("the file was changed while the run needs it")
 
-func newBlocks(n int) *blocks { return &blocks{sums: make([]uint64, n)} }
-
 // oneBlock returns the hash of a picture that is in memory.
 func oneBlock(title string, data []byte) *blocks {
 	return &blocks{sums: []uint64{sumOf(title, data)}}

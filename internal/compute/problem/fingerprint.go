@@ -22,7 +22,7 @@ func FunctionsHash() string {
 			}
 		}
 	}
-	return shortHash(h)
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // arguments returns n numbers of both signs. Most absolute values lie between 2^-10 and 2^10, and a few are extreme.
@@ -51,5 +51,3 @@ func hashFloat(h hash.Hash, v float64) {
 	}
 	h.Write(binary.LittleEndian.AppendUint64(nil, b))
 }
-
-func shortHash(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:8]) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"jacobi/configs"
 	"jacobi/internal/base/imagefile"
 	"jacobi/internal/base/parallel"
 	"jacobi/solver"
@@ -22,10 +23,10 @@ type fixedPoints struct {
 func (f fixedPoints) none() bool { return f.zero() }
 
 // openFixed opens the value of problem.fixed, or takes its picture if it was read.
-func (p *Problem) openFixed(ctx context.Context, key, text string, read *picture) (f fixedPoints, err error) {
-	f.part = part{key: key, text: text}
+func (p *Problem) openFixed(ctx context.Context, text string, read *picture) (f fixedPoints, err error) {
+	f.part = part{key: "problem.fixed", text: text}
 	switch {
-	case hasSuffix(text, ".npy"):
+	case configs.IsArray(text):
 		err = p.openArray(&f.part, true)
 	case imagefile.Named(text):
 		if f.picture = read; read == nil {

@@ -140,7 +140,7 @@ func (n *npyFile) check(line bool, keys string) error {
 	}
 	n.item, n.descr, n.offset, n.fortran = item, h.Descr, h.Size, h.Fortran
 	n.rows = max(1, blockBytes/n.rowBytes())
-	n.blocks = newBlocks((n.mesh.NY + n.rows - 1) / n.rows)
+	n.blocks = &blocks{sums: make([]uint64, (n.mesh.NY+n.rows-1)/n.rows)}
 	n.kept = &sharing[[]byte]{keep: kept()}
 	whole := n.at(n.mesh.NY-1, n.mesh.NX-1) + int64(item.size)
 	if info.Size() < whole {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"jacobi/configs"
 	"jacobi/solver"
@@ -140,7 +139,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		side.wall = s.Wall
 		switch {
 		case err != nil || s.Wall == solver.Periodic:
-		case s.Wall == solver.Dirichlet && hasSuffix(s.Text, ".npy"):
+		case s.Wall == solver.Dirichlet && configs.IsArray(s.Text):
 			err = p.openSide(&side.part, k < north)
 		default:
 			side.node, err = p.number(s.Text, sidesTake)
@@ -160,7 +159,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		*input.part = part{key: input.key, text: input.text}
 		var err error
 		switch {
-		case !hasSuffix(input.text, ".npy"):
+		case !configs.IsArray(input.text):
 			input.part.node, err = p.number(input.text, valuesTake)
 		case input.part == &p.initial:
 			input.part.file, err = openNPY(input.text, p.mesh, false, p.sized(bothKeys))
@@ -170,7 +169,7 @@ func (p *Problem) open(ctx context.Context, def configs.Problem, named bool, rea
 		fault(input.key, input.text, err)
 	}
 	var err error
-	p.fixed, err = p.openFixed(ctx, "problem.fixed", def.Fixed, read.fixed)
+	p.fixed, err = p.openFixed(ctx, def.Fixed, read.fixed)
 	fault("problem.fixed", def.Fixed, err)
 	for _, err := range []error{p.draw(ctx, def, named, read.drawing), p.nameRegions(def)} {
 		if err != nil {
@@ -244,9 +243,6 @@ func (p *Problem) draw(ctx context.Context, def configs.Problem, named bool, rea
 func (p *Problem) number(text, allowed string) (node, error) {
 	return compileNumber(text, p.mesh, p.numbers.width, p.numbers.height, allowed)
 }
-
-// hasSuffix is strings.HasSuffix without regard to case.
-func hasSuffix(name, suffix string) bool { return strings.HasSuffix(strings.ToLower(name), suffix) }
 
 // OnWork has worked called after each step of working out values, which is some of a row at most, by several goroutines
 // at once. It is called before the problem is used.

@@ -202,22 +202,22 @@ func (c *collector) problems() []string {
 	p := slices.Clone(c.faults)
 	p = c.differing(p, "version", func(m Member) string { return m.Version })
 	p = c.differing(p, "configuration hash", func(m Member) string { return m.ConfigHash })
-	return c.computing(p, "the elementary functions", "together they would compute other bits than each alone",
-		func(m Member) string { return m.Functions })
+	return c.computing(p)
 }
 
-// computing adds a problem if get, a hash of computed values, differs among the ranks that have joined. It names the
-// first rank and the first one that differs from it.
-func (c *collector) computing(p []string, what, why string, get func(Member) string) []string {
+// computing adds a problem if the elementary functions differ among the ranks that have joined. It names the first rank
+// and the first one that differs from it.
+func (c *collector) computing(p []string) []string {
 	var first *Member
 	for _, h := range c.byRank {
 		switch {
 		case h == nil:
 		case first == nil:
 			first = &h.Member
-		case get(h.Member) != get(*first):
-			where := func(m Member) string { return fmt.Sprintf("%v on %s (hash %s)", m, m.Platform, get(m)) }
-			return append(p, where(*first)+" and "+where(h.Member)+" have different values of "+what+": "+why)
+		case h.Member.Functions != first.Functions:
+			where := func(m Member) string { return fmt.Sprintf("%v on %s (hash %s)", m, m.Platform, m.Functions) }
+			return append(p, where(*first)+" and "+where(h.Member)+" have different values of the elementary "+
+				"functions: together they would compute other bits than each alone")
 		}
 	}
 	return p

@@ -110,7 +110,7 @@ func NotifySignals() (signals <-chan os.Signal, stop func()) {
 		for {
 			select {
 			case s := <-all:
-				if s == syscall.SIGPIPE && !unread(unix.Stdout, unix.Stderr) {
+				if s == syscall.SIGPIPE && !lost(0, unix.Stdout, unix.Stderr) {
 					continue
 				}
 				select {
@@ -136,9 +136,6 @@ func StopSelf() {
 		<-goesOn
 	}
 }
-
-// unread reports whether one of the files is a pipe or terminal without a reader.
-func unread(fds ...int) bool { return lost(0, fds...) }
 
 // AwaitUnread returns when a file that is a pipe or terminal has no reader any more, and else never.
 func AwaitUnread(fd int) { lost(-1, fd) }

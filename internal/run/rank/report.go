@@ -133,11 +133,6 @@ func (r *loaded) report() (output.Report, error) {
 	return rep, nil
 }
 
-// sweepsOf returns the sweeps of the mesh in the given number of iterations.
-func (r *run) sweepsOf(iterations int) int {
-	return r.Config.Solver.Entry().Sweeps * iterations
-}
-
 // trafficReport returns what went through a link; nil if nothing did.
 func trafficReport(t halo.Traffic) *output.TrafficReport {
 	if t.Exchanges == 0 {
