@@ -15,18 +15,18 @@ import (
 	"jacobi/solver"
 )
 
-// DirectStats counts the events of a link over TCP.
+// DirectStats counts the events of a link over TCP, for reports.
 type DirectStats struct {
-	Sockets   int
-	Encrypted bool
-	Lost      uint64 // times that the sockets broke
-	OverNATS  uint64 // exchanges sent over NATS because there was no socket
-	Refused   uint64 // connections of strangers
-	Asked     uint64 // requests for missing rows
-	Resent    uint64 // frames sent again over NATS
-	Plain     uint64 // bytes of the rows that were packed
-	Packed    uint64 // bytes that were sent for them
-	Reason    string // why the sockets broke the last time
+	Sockets   int    `json:"sockets"`
+	Encrypted bool   `json:"encrypted"`
+	Lost      uint64 `json:"lost"`             // times that the sockets broke
+	OverNATS  uint64 `json:"over_nats"`        // exchanges sent over NATS because there was no socket
+	Refused   uint64 `json:"refused"`          // connections of strangers
+	Asked     uint64 `json:"asked"`            // requests for missing rows
+	Resent    uint64 `json:"resent"`           // frames sent again over NATS
+	Plain     uint64 `json:"plain"`            // bytes of the rows that were packed; see halo.compress
+	Packed    uint64 `json:"packed"`           // bytes that were sent for them
+	Reason    string `json:"reason,omitempty"` // why the sockets broke the last time
 }
 
 // sockets holds the present session of a link and makes new ones.

@@ -187,19 +187,19 @@ func (l *FramedLink) Close() error {
 	return l.closeErr
 }
 
-// NATSStats counts the events of a link over NATS.
+// NATSStats counts the events of a link over NATS, for reports.
 type NATSStats struct {
-	Asked      uint64 // requests for missing rows
-	Resent     uint64 // frames sent again on request
-	Duplicates uint64 // frames received again
-	Refused    uint64 // frames received that do not belong to the link, or were damaged
-	Lost       uint64 // frames that the client did not accept, for instance during a reconnection
-	Dropped    uint64 // frames that the client dropped because this rank handled them too slowly
-	Plain      uint64 // bytes of the rows that were packed
-	Packed     uint64 // bytes that were sent for them
+	Asked      uint64 `json:"asked"`      // requests for missing rows
+	Resent     uint64 `json:"resent"`     // frames sent again on request
+	Duplicates uint64 `json:"duplicates"` // frames received again
+	Refused    uint64 `json:"refused"`    // frames received that do not belong to the link, or were damaged
+	Lost       uint64 `json:"lost"`       // frames that the client did not accept, as during a reconnection
+	Dropped    uint64 `json:"dropped"`    // frames that the client dropped because this rank handled them too slowly
+	Plain      uint64 `json:"plain"`      // bytes of the rows that were packed; see halo.compress
+	Packed     uint64 `json:"packed"`     // bytes that were sent for them
 	// MostBytes bounds the memory of frames: two exchanges kept for the neighbour, two exchanges received, and the
 	// client's queues.
-	MostBytes int64
+	MostBytes int64 `json:"most_bytes"`
 }
 
 // Stats returns the counts so far.

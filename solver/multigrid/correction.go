@@ -8,16 +8,6 @@ import (
 	"jacobi/solver"
 )
 
-// rise completes the correction of level 1 after the first half of a cycle. The field stays as it is.
-func (it *Iteration) rise(ctx context.Context) error {
-	for l := it.Layout.Agglomerated - 1; l > 0; l-- {
-		if err := it.lift(ctx, l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Correction returns the largest absolute value of the correction of level 1 after the end of the run, which estimates
 // the error of the field. Only the rows that belong to those that this rank owns count.
 func Correction(ctx context.Context, d Device, l Layout) (float64, error) {

@@ -126,12 +126,12 @@ func (it *Iteration) Accelerated() bool {
 // change does the second half of a cycle and, if it is accelerated, a step of conjugate gradients.
 func (it *Iteration) change(ctx context.Context, accelerated bool) error {
 	if !accelerated {
-		return it.up(ctx)
+		return it.up(ctx, 0)
 	}
 	if err := it.timedCG(func() error { return it.CG.Keep(ctx) }); err != nil {
 		return err
 	}
-	if err := it.up(ctx); err != nil {
+	if err := it.up(ctx, 0); err != nil {
 		return err
 	}
 	return it.conjugate(ctx)
@@ -172,7 +172,7 @@ func (it *Iteration) Finish(context.Context, int) error {
 
 // Leave implements solver.Iteration.
 func (it *Iteration) Leave(ctx context.Context) error {
-	if err := it.rise(ctx); err != nil {
+	if err := it.up(ctx, 1); err != nil { // completes the correction of level 1
 		return err
 	}
 	if it.Settle == nil {

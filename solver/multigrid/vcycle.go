@@ -55,9 +55,9 @@ func (c *vcycle) descend(ctx context.Context) error {
 	return nil
 }
 
-// up does the second half of a cycle.
-func (c *vcycle) up(ctx context.Context) error {
-	for l := c.Layout.Agglomerated - 1; l >= 0; l-- {
+// up does the second half of a cycle up to level to. With 1 the field stays as it is.
+func (c *vcycle) up(ctx context.Context, to int) error {
+	for l := c.Layout.Agglomerated - 1; l >= to; l-- {
 		if err := c.lift(ctx, l); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jacobi/configs"
+	"jacobi/halo"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
@@ -249,35 +250,8 @@ type LinkReport struct {
 
 	Traffic *TrafficReport `json:"traffic,omitempty"` // nil if there was no exchange
 
-	NATS   *NATSReport   `json:"nats,omitempty"`   // nil unless the link uses NATS
-	Direct *DirectReport `json:"direct,omitempty"` // nil unless the link uses TCP
-}
-
-// DirectReport counts the events of a link over TCP.
-type DirectReport struct {
-	Sockets   int    `json:"sockets"`
-	Encrypted bool   `json:"encrypted"`
-	Lost      uint64 `json:"lost"`             // times that the sockets broke
-	OverNATS  uint64 `json:"over_nats"`        // exchanges sent over NATS because there was no socket
-	Refused   uint64 `json:"refused"`          // connections of strangers, which were refused
-	Asked     uint64 `json:"asked"`            // requests for rows that did not arrive
-	Resent    uint64 `json:"resent"`           // frames sent again, over NATS, at the neighbour's request
-	Plain     uint64 `json:"plain"`            // bytes of the rows that were packed; see halo.compress
-	Packed    uint64 `json:"packed"`           // bytes that were sent for them
-	Reason    string `json:"reason,omitempty"` // why the sockets broke the last time
-}
-
-// NATSReport counts frames of a link over NATS and bounds their memory.
-type NATSReport struct {
-	Asked      uint64 `json:"asked"`      // requests for frames that did not arrive
-	Resent     uint64 `json:"resent"`     // frames sent again at the neighbour's request
-	Duplicates uint64 `json:"duplicates"` // frames received more than once
-	Refused    uint64 `json:"refused"`    // frames received that were damaged or of another link
-	Lost       uint64 `json:"lost"`       // frames that the client could not send
-	Dropped    uint64 `json:"dropped"`    // frames received faster than they were processed
-	Plain      uint64 `json:"plain"`      // bytes of the rows that were packed; see halo.compress
-	Packed     uint64 `json:"packed"`     // bytes that were sent for them
-	MostBytes  int64  `json:"most_bytes"` // bound on the memory for frames that wait or are kept for the neighbour
+	NATS   *halo.NATSStats   `json:"nats,omitempty"`   // nil unless the link uses NATS
+	Direct *halo.DirectStats `json:"direct,omitempty"` // nil unless the link uses TCP
 }
 
 // TimesReport holds times in seconds, measured by rank 0.

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"jacobi/configs"
+	"jacobi/halo"
 	"jacobi/internal/base/style"
 	"jacobi/internal/compute/problem"
 	"jacobi/internal/compute/results"
@@ -124,14 +125,14 @@ func TestSummary(t *testing.T) {
 			r.Ranks[0].HaloWait = nil
 		}},
 		{"links", 4, func(r *Report) {
-			packed := &NATSReport{Plain: 60 << 20, Packed: 15 << 20}
+			packed := &halo.NATSStats{Plain: 60 << 20, Packed: 15 << 20}
 			seconds := func(each float64) float64 { return 63 * each }
 			traffic := &TrafficReport{Exchanges: 63, Bytes: 63 << 21, LinkTime: &LinkTime{CopyOut: seconds(1e-4),
 				Send: seconds(2e-4), Wait: seconds(5e-3), CopyIn: seconds(3e-4)}}
 			for i, l := range []LinkReport{
 				{Neighbour: 1, Transport: "nats", Why: "different nodes", Traffic: traffic, NATS: packed},
 				{Neighbour: 2, Transport: "shared memory", Traffic: traffic},
-				{Neighbour: 3, Transport: "direct", Direct: &DirectReport{Sockets: 1, Refused: 1, Plain: 63 << 19,
+				{Neighbour: 3, Transport: "direct", Direct: &halo.DirectStats{Sockets: 1, Refused: 1, Plain: 63 << 19,
 					Packed: 63 << 18}, Traffic: traffic},
 				{Neighbour: 0, Transport: "nats", Why: "direct failed: timeout", Traffic: &TrafficReport{Exchanges: 63,
 					Bytes: 63 << 21}},

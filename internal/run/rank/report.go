@@ -55,11 +55,11 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 		} else {
 			link.Traffic = trafficReport(traffic[side])
 		}
-		if s := nats[side]; s != nil && info.Transport == halo.TransportNATS {
-			link.NATS = (*output.NATSReport)(s)
-		}
-		if s := r.links.DirectStats(side); s != nil && info.Transport == halo.TransportDirect {
-			link.Direct = (*output.DirectReport)(s)
+		switch info.Transport {
+		case halo.TransportNATS:
+			link.NATS = nats[side]
+		case halo.TransportDirect:
+			link.Direct = r.links.DirectStats(side)
 		}
 		rep.Transports[side.String()] = link
 	}
