@@ -20,7 +20,7 @@ func (p *Problem) axisOf(axis string) (side *string, opposite namedText) {
 	return nil, opposite
 }
 
-// CheckAxis refuses an unknown grid.axis, a value on the side that is the axis, and periodic sides across it.
+// CheckAxis refuses an unknown grid.axis, a value on the side that is the axis, and a periodic one opposite it.
 func (c Config) CheckAxis() error {
 	axis := c.Grid.Axis
 	p, err := c.Problem.Resolve(c.Grid.DType)
@@ -32,8 +32,8 @@ func (c Config) CheckAxis() error {
 	case side == nil:
 		return fmt.Errorf("grid.axis %q: allowed are left, right, top and bottom; empty: none", axis)
 	case opposite.text == Periodic:
-		return fmt.Errorf("grid.axis %q, %s %q: sides across the axis cannot be periodic", axis, opposite.key,
-			opposite.text)
+		return fmt.Errorf("grid.axis %q, %s %q: the side opposite the axis cannot be periodic", axis,
+			opposite.key, opposite.text)
 	case *side != natural:
 		return fmt.Errorf("grid.axis %q, problem.%s %q: the side is the axis, through which nothing flows; it takes "+
 			"no value", axis, axis, *side)

@@ -7,7 +7,7 @@ import (
 	"jacobi/solver"
 )
 
-// The side that is the axis is natural, and it takes no value; sides across it are not periodic.
+// The side that is the axis is natural, and it takes no value; the side opposite is not periodic.
 func TestAxis(t *testing.T) {
 	for _, c := range []struct {
 		keys []string
@@ -20,10 +20,10 @@ func TestAxis(t *testing.T) {
 			"through which nothing flows; it takes no value"},
 		{[]string{"grid.axis=top", "problem.top=flux(1)"}, `grid.axis "top", problem.top "flux(1)": the side is the ` +
 			"axis, through which nothing flows; it takes no value"},
-		{[]string{"grid.axis=left", "problem.right=periodic"}, `grid.axis "left", problem.right "periodic": sides ` +
-			"across the axis cannot be periodic"},
+		{[]string{"grid.axis=left", "problem.right=periodic"}, `grid.axis "left", problem.right "periodic": the side ` +
+			"opposite the axis cannot be periodic"},
 		{[]string{"grid.axis=right", "problem.left=periodic", "problem.right=periodic"}, `grid.axis "right", ` +
-			`problem.left "periodic": sides across the axis cannot be periodic`},
+			`problem.left "periodic": the side opposite the axis cannot be periodic`},
 		{[]string{"grid.axis=middle"}, `grid.axis "middle": allowed are left, right, top and bottom; empty: none`},
 	} {
 		got, err := Load(Options{Set: c.keys})
