@@ -18,20 +18,27 @@ type Style struct {
 
 // Of returns the style of w. A terminal has colours unless NO_COLOR is set or TERM says that it cannot (no-color.org).
 func Of(w io.Writer) Style {
-	if !IsTerminal(w) {
-		return Style{}
+	if width := columns(w); width > 0 {
+		return Style{Width: width, colour: os.Getenv("NO_COLOR") == ""}
 	}
-	s := Style{colour: os.Getenv("NO_COLOR") == ""}
-	if width, _, err := term.GetSize(int(w.(*os.File).Fd())); err == nil {
-		s.Width = width
-	}
-	return s
+	return Style{}
 }
 
 // IsTerminal says whether w is a terminal that can move its cursor.
-func IsTerminal(w io.Writer) bool {
+func IsTerminal(w io.Writer) bool { return columns(w) > 0 }
+
+// columns returns the width of a terminal that can move its cursor; else 0. mpirun gives ranks terminals without a
+// width, and copies what they write to its own output, which may be a file.
+func columns(w io.Writer) int {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // Bold, Green, Yellow and Red return text in that way, where there are colours.

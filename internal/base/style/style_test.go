@@ -2,8 +2,11 @@ package style
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestParagraph(t *testing.T) {
@@ -32,5 +35,24 @@ func TestWhatIsNoTerminalIsPlain(t *testing.T) {
 	}
 	if got := (Style{colour: true}).Bold("x"); got != "\x1b[1mx\x1b[0m" {
 		t.Errorf("%q", got)
+	}
+}
+
+// Text on a terminal has colours, but not on one without a width, as mpirun gives its ranks.
+func TestTerminals(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for width, want := range map[uint16]Style{0: {}, 80: {Width: 80, colour: true}} {
+		if err := unix.IoctlSetWinsize(int(f.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width}); err != nil {
+			t.Fatal(err)
+		}
+		if got := Of(f); got != want || IsTerminal(f) != (width > 0) {
+			t.Errorf("%d columns: got %+v and terminal %t, want %+v", width, got, IsTerminal(f), want)
+		}
 	}
 }
