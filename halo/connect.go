@@ -171,14 +171,12 @@ func (l *Links) Traffic() (traffic [2]Traffic) {
 	return traffic
 }
 
-// Stats returns the counters of the links over NATS, by side; nil for other links.
-func (l *Links) Stats() (stats [2]*NATSStats) {
-	for side, link := range l.Link {
-		if n, ok := link.(*FramedLink); ok && n.sockets == nil {
-			stats[side] = new(n.Stats())
-		}
+// NATSStats returns the counters of the link over NATS at a side; nil for other links.
+func (l *Links) NATSStats(side solver.Side) *NATSStats {
+	if f, ok := l.Link[side].(*FramedLink); ok && f.sockets == nil {
+		return new(f.Stats())
 	}
-	return stats
+	return nil
 }
 
 // DirectStats returns the counters of the link over TCP at a side; nil for other links.

@@ -40,7 +40,7 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 	if conn, ok := r.conn.(interface{ Refused() uint64 }); ok {
 		rep.RefusedMessages = conn.Refused()
 	}
-	nats, traffic := r.links.Stats(), r.links.Traffic()
+	traffic := r.links.Traffic()
 	for side, to := range r.beside() {
 		info := r.links.Info[side]
 		if r.deviceMemory[side].Transport != "" {
@@ -57,7 +57,7 @@ func (r *opened) rankReport(result solver.Result) output.RankReport {
 		}
 		switch info.Transport {
 		case halo.TransportNATS:
-			link.NATS = nats[side]
+			link.NATS = r.links.NATSStats(side)
 		case halo.TransportDirect:
 			link.Direct = r.links.DirectStats(side)
 		}

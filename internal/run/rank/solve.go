@@ -153,7 +153,7 @@ func (r *run) step() string {
 
 // haloStats returns the traffic with the neighbours after a number of exchanges in which rows were sent and received.
 func (r *wired) haloStats(posted, received uint64) (all []stats.Halo) {
-	traffic, nats := r.links.Traffic(), r.links.Stats()
+	traffic := r.links.Traffic()
 	for side, to := range r.beside() {
 		h := stats.Halo{Side: side.String(), Neighbour: to.Rank, Transport: r.links.Info[side].Transport,
 			Sent: traffic[side].Sent, Received: traffic[side].Bytes - traffic[side].Sent}
@@ -162,7 +162,7 @@ func (r *wired) haloStats(posted, received uint64) (all []stats.Halo) {
 			h.Transport, h.Sent, h.Received = t, moved.Sent, moved.Received
 		} else if s := r.links.DirectStats(side); s != nil && h.Transport == halo.TransportDirect {
 			h.Asked, h.Resent, h.Refused, h.Lost = s.Asked, s.Resent, s.Refused, s.Lost
-		} else if s := nats[side]; s != nil {
+		} else if s := r.links.NATSStats(side); s != nil {
 			h.Asked, h.Resent, h.Duplicates, h.Refused = s.Asked, s.Resent, s.Duplicates, s.Refused
 			h.Lost = s.Lost + s.Dropped
 		}
