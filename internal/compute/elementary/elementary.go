@@ -10,6 +10,8 @@
 // arguments. There the value is either a float64, which any precision finds, or an algebraic value of pow or hypot,
 // which these functions round with integer arithmetic.
 //
+// Sines, cosines and angles try a quicker pair before that (quick.go).
+//
 // All functions use two series: one for exp and one for sine and cosine. An inverse function starts from the value of
 // package math, whose last bits may be wrong, and corrects it by one step of Newton's method, which doubles the number
 // of correct bits.

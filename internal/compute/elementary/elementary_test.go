@@ -169,6 +169,8 @@ func specials() []float64 {
 	for k := 1; k < 40; k++ {
 		x := float64(k) * (math.Pi / 4)
 		list = append(list, x, math.Nextafter(x, 0), math.Nextafter(x, 1e9), math.Ldexp(math.Pi, 5*k))
+		half := float64(k) / 128 // between two entries of a table, or one of them
+		list = append(list, half, math.Nextafter(half, 0), math.Nextafter(half, 1))
 	}
 	for k := range 23 {
 		list = append(list, math.Pow10(k), math.Pow10(-k))
@@ -194,5 +196,38 @@ func random(rng *rand.Rand) float64 {
 		return rng.Float64() * math.Pi
 	default:
 		return rng.NormFloat64() * math.Ldexp(1, rng.IntN(16)-12)
+	}
+}
+
+// Where a quick pair leaves the rounding open, the next one decides it right.
+func TestQuickPairsThatDecideNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	open := func(p pair) bool { _, certain := p.rounded(0, errQuick); return !certain }
+	expect := func(name string, x, y, v float64) {
+		if t.Helper(); !check(name, x, y, v) {
+			t.Errorf("%s(%x, %x) = %x, which is not the nearest", name, x, y, v)
+		}
+	}
+	for sines, angles := 0, 0; sines < 40 || angles < 40; {
+		x, y := rng.NormFloat64()*8, rng.NormFloat64()*8
+		r, _ := reduce(math.Abs(x))
+		if r.hi < 0 {
+			r = r.neg()
+		}
+		if a := turnOf(r); open(a.sine()) || open(a.cosine()) {
+			sines++
+			expect("sin", x, 0, Sin(x))
+			expect("cos", x, 0, Cos(x))
+		}
+		m, n := min(math.Abs(x), math.Abs(y)), max(math.Abs(x), math.Abs(y))
+		at := math.Atan(m / n)
+		a := turnOf(pair{at, 0})
+		if p := atanPair(at, a.sine(), a.cosine(), m, n); open(p) || open(halfPi.sub(p)) || open(halfPi.add(p)) {
+			angles++
+			expect("atan2", y, x, Atan2(y, x))
+			expect("atan2", x, y, Atan2(x, y))
+			expect("atan2", y, -x, Atan2(y, -x))
+			expect("atan2", -x, y, Atan2(-x, y))
+		}
 	}
 }

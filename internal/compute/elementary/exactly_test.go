@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -42,7 +43,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// The relative errors of pairs are below a quarter of errPair.
+// The relative errors of pairs are below a quarter of errPair, and those of quick ones below a quarter of errQuick.
 func TestPairs(t *testing.T) {
 	const w = working(300)
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -85,7 +86,39 @@ func TestPairs(t *testing.T) {
 		"atan": func() (pair, *big.Float) {
 			n := between(0.5, 1)
 			m := n * between(0, 1)
-			return atanPair(m, n), w.angle(w.float(m), w.float(n))
+			y := math.Atan(m / n)
+			return atanPair(y, sinPair(pair{y, 0}), cosPair(pair{y, 0}), m, n), w.angle(w.float(m), w.float(n))
+		},
+		"reduce": func() (pair, *big.Float) {
+			x := between(0.79, 1023)
+			quarter := w.scaled(w.pi(), -1)
+			r, _ := reduce(x)
+			return r, w.sub(w.float(x), w.mul(w.float(math.Round(x/(math.Pi/2))), quarter))
+		},
+		"quick sin": func() (pair, *big.Float) {
+			x := between(0, 0.79)
+			s, _ := w.sinCos(w.float(x))
+			return turnOf(pair{x, 0}).sine(), s
+		},
+		"quick cos": func() (pair, *big.Float) {
+			x := between(0, 0.79)
+			_, c := w.sinCos(w.float(x))
+			return turnOf(pair{x, 0}).cosine(), c
+		},
+		"quick sin of a pair": func() (pair, *big.Float) {
+			r, _ := reduce(between(0.79, 1023))
+			if r.hi < 0 {
+				r = r.neg()
+			}
+			s, _ := w.sinCos(w.add(w.float(r.hi), w.float(r.lo)))
+			return turnOf(r).sine(), s
+		},
+		"quick atan": func() (pair, *big.Float) {
+			n := between(0.5, 1)
+			m := n * between(0, 1)
+			y := math.Atan(m / n)
+			t := turnOf(pair{y, 0})
+			return atanPair(y, t.sine(), t.cosine(), m, n), w.angle(w.float(m), w.float(n))
 		},
 	} {
 		worst := 0.0
@@ -99,7 +132,11 @@ func TestPairs(t *testing.T) {
 			worst = max(worst, math.Abs(relative))
 		}
 		t.Logf("%s: at most 2^%.1f", name, math.Log2(worst))
-		if worst > errPair/4 {
+		bound := errPair
+		if strings.HasPrefix(name, "quick") {
+			bound = errQuick
+		}
+		if worst > bound/4 {
 			t.Errorf("%s: a relative error of 2^%.1f", name, math.Log2(worst))
 		}
 	}

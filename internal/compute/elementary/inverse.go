@@ -88,42 +88,58 @@ func Atan2(y, x float64) float64 {
 func angle(y, x float64) float64 {
 	a := math.Abs(x)
 	lesser, greater := min(a, y), max(a, y)
-	m, e := math.Frexp(lesser)
-	n, f := math.Frexp(greater)
-	// The angle is turn plus or minus the arc tangent of lesser/greater.
-	var turn pair
+	m, n, e, f := lesser, greater, 0, 0
+	if !(lesser > 0x1p-300 && greater < 0x1p300 && lesser > float64(greater*0x1p-100)) {
+		m, e = math.Frexp(lesser)
+		n, f = math.Frexp(greater)
+		if f-e <= 100 {
+			m = math.Ldexp(m, e-f)
+		}
+	}
+	// The angle is start plus or minus the arc tangent of lesser/greater.
+	var start pair
 	subtract := true
 	switch {
 	case a < y:
-		turn, subtract = halfPi, x > 0
+		start, subtract = halfPi, x > 0
 	case x < 0:
-		turn = halfPi.scaled(1)
+		start = halfPi.scaled(1)
 	default:
 		subtract = false
 	}
 	if f-e > 100 {
-		if turn.hi != 0 {
-			return turn.hi
+		if start.hi != 0 {
+			return start.hi
 		}
 		if q := y / x; q > 0x1p-1021 {
 			return q // the angle is slightly less than the quotient, which is never midway between two float64s
 		}
 	} else {
-		p := atanPair(math.Ldexp(m, e-f), n)
-		if subtract {
-			p = p.neg()
+		at := math.Atan(m / n)
+		p := pair{at, 0}
+		t := turnOf(p)
+		if v, ok := start.plus(atanPair(at, t.sine(), t.cosine(), m, n), subtract).rounded(0, errQuick); ok {
+			return v
 		}
-		if v, ok := turn.add(p).rounded(0, errPair); ok {
+		if v, ok := start.plus(atanPair(at, sinPair(p), cosPair(p), m, n), subtract).rounded(0, errPair); ok {
 			return v
 		}
 	}
 	return exactly(func(w working) *big.Float { return w.angle(w.float(y), w.float(x)) })
 }
 
-// atanPair returns the arc tangent of m/n, 2^-102 < m <= n < 1: the value y of package math plus a correction. The
-// tangent of the remaining angle is that of the point (n, m) rotated by -y.
-func atanPair(m, n float64) pair {
-	y := math.Atan(m / n)
-	s, c := sinPair(pair{y, 0}), cosPair(pair{y, 0})
-	return quickTwoSum(y, c.mulFloat(m).sub(s.mulFloat(n)).hi/(float64(c.hi*n)+float64(s.hi*m)))
+// atanPair returns the arc tangent of m/n, 2^-102 n < m <= n: the value y of package math, with the sine s and the
+// cosine c, plus a correction. The tangent of the remaining angle is that of the point (n, m) rotated by -y.
+func atanPair(y float64, s, c pair, m, n float64) pair {
+	a, b := twoProduct(c.hi, m), twoProduct(s.hi, n) // nearly equal, so that their difference is exact
+	across := (a.hi - b.hi) + (a.lo - b.lo + math.FMA(c.lo, m, float64(-s.lo*n)))
+	return quickTwoSum(y, across/(float64(c.hi*n)+float64(s.hi*m)))
+}
+
+// plus returns p + q, or p - q.
+func (p pair) plus(q pair, subtract bool) pair {
+	if subtract {
+		return p.sub(q)
+	}
+	return p.add(q)
 }

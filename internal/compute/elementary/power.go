@@ -110,13 +110,19 @@ func Hypot(x, y float64) float64 {
 		return math.Hypot(x, y)
 	}
 	x, y = max(math.Abs(x), math.Abs(y)), min(math.Abs(x), math.Abs(y))
-	m, e := math.Frexp(x)
-	n, f := math.Frexp(y)
-	if y == 0 || e-f > 60 {
-		return x
+	m, n, e := x, y, 0
+	if !(y > 0x1p-240 && x < 0x1p240 && y > float64(x*0x1p-60)) {
+		var f int
+		m, e = math.Frexp(x)
+		n, f = math.Frexp(y)
+		if y == 0 || e-f > 60 {
+			return x
+		}
+		n = math.Ldexp(n, f-e)
 	}
-	n = math.Ldexp(n, f-e)
-	if v, ok := twoProduct(m, m).add(twoProduct(n, n)).sqrt().rounded(e, errPair); ok {
+	a, b := twoProduct(m, m), twoProduct(n, n)
+	s := quickTwoSum(a.hi, b.hi)
+	if v, ok := quickTwoSum(s.hi, s.lo+(a.lo+b.lo)).sqrt().rounded(e, errPair); ok {
 		return v
 	}
 	return hypotInteger(x, y)

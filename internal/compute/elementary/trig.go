@@ -28,6 +28,15 @@ func reduce(x float64) (r pair, k uint64) {
 	if x <= math.Pi/4 {
 		return pair{x, 0}, 0
 	}
+	if x < 1024 {
+		n := math.Floor(float64(x*(2/math.Pi)) + 0.5)
+		// The difference is exact: it is a multiple of 2^-53, and below 1. The bits that halfPi lacks are below 2^-98.
+		if t := math.FMA(-n, halfPi.hi, x); math.Abs(t) > 0x1p-20 {
+			p := twoProduct(-n, halfPi.lo)
+			r = quickTwoSum(t, p.hi)
+			return quickTwoSum(r.hi, r.lo+p.lo), uint64(n) & 3
+		}
+	}
 	b := math.Float64bits(x)
 	m := b&(1<<52-1) | 1<<52
 	skip := int(b>>52) - 1075 - 2 + 64
@@ -144,21 +153,33 @@ func Cos(x float64) float64 {
 func sineAfter(a float64, quarter uint64) float64 {
 	r, k := reduce(a)
 	k += quarter
-	var p pair
-	if k&1 == 0 {
+	even, sign := k&1 == 0, 1-float64(k&2)
+	if r.hi < 0 {
+		r = r.neg()
+		if even {
+			sign = -sign
+		}
+	}
+	t, p := turnOf(r), pair{}
+	if even {
+		p = t.sine()
+	} else {
+		p = t.cosine()
+	}
+	if v, certain := p.rounded(0, errQuick); certain {
+		return sign * v
+	}
+	if even {
 		p = sinPair(r)
 	} else {
 		p = cosPair(r)
 	}
-	if k&2 != 0 {
-		p = p.neg()
-	}
-	return p.nearest(0, func(w working) *big.Float {
+	return sign * p.nearest(0, func(w working) *big.Float {
 		s, c := w.sinCos(w.float(a))
-		if quarter == 0 {
-			return s
+		if quarter != 0 {
+			s = c
 		}
-		return c
+		return s.Abs(s)
 	})
 }
 
