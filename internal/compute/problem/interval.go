@@ -41,7 +41,11 @@ func (a bounds) with(b bounds) bounds {
 
 // corners returns the limits of a function of two numbers that is monotone in each of them.
 func corners(f func(a, b float64) float64, a, b bounds) bounds {
-	p, q, r, s := f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)
+	p, s := f(a.lo, b.lo), f(a.hi, b.hi)
+	q, r := p, s // on a line along x or y one of the two is often a single number
+	if a.lo != a.hi && b.lo != b.hi {
+		q, r = f(a.lo, b.hi), f(a.hi, b.lo)
+	}
 	return a.with(b).within(min(p, q, r, s), max(p, q, r, s))
 }
 
