@@ -13,16 +13,16 @@ import (
 // whose norm ends it. A rank may have several engines, each with its own mesh, sweeper and links.
 type Engine struct {
 	Options
-	rows     solver.Sweeper
+	sweeper  solver.Sweeper
 	exchange solver.Exchange
 	watch    *solver.Watch
 	align    int // passes that are not short for another reason end at multiples of this; 0: anywhere
 
-	sweeps        int         // done so far: now is the field after this many
-	valid         int         // halo rows of now that hold current values
-	next          uint64      // index of the next pass
-	last          solver.Pass // the newest pass
-	posts, filled uint64      // exchanges posted, and waited for
+	sweeps       int         // done so far: now is the field after this many
+	validRows    int         // halo rows of now that hold current values
+	next         uint64      // index of the next pass
+	last         solver.Pass // the newest pass
+	posts, waits uint64      // exchanges posted, and waited for
 }
 
 // Options are the parameters of an Engine, the same on all ranks.
@@ -42,7 +42,8 @@ func New(b solver.Sweeper, x solver.Exchange, w *solver.Watch, o Options) (*Engi
 	if limit := b.Limits().MaxSweeps; o.MaxSweeps < 1 || o.MaxSweeps > limit {
 		return nil, fmt.Errorf("%d sweeps a pass: the backend does 1 to %d", o.MaxSweeps, limit)
 	}
-	return &Engine{Options: o, rows: b, exchange: x, watch: w, align: o.align(), sweeps: o.Sweeps, valid: o.Depth}, nil
+	return &Engine{Options: o, sweeper: b, exchange: x, watch: w, align: o.align(), sweeps: o.Sweeps,
+		validRows: o.Depth}, nil
 }
 
 // align returns the sweeps of a pass if norms are due at ends of passes alone, as long as passes end at multiples of
@@ -76,7 +77,7 @@ func PassesAhead(m solver.Mesh, stripes []solver.Stripe, sweeps int) int {
 
 // Traits implements solver.Iteration.
 func (e *Engine) Traits() solver.Traits {
-	return solver.Traits{Unit: "sweep", Norms: e.Norms, Lag: e.rows.Limits().Lag, Ahead: max(1, e.Ahead), Delay: 2,
+	return solver.Traits{Unit: "sweep", Norms: e.Norms, Lag: e.sweeper.Limits().Lag, Ahead: max(1, e.Ahead), Delay: 2,
 		Stall: &solver.Repeats{}}
 }
 
@@ -91,7 +92,7 @@ func (*Engine) Leave(context.Context) error { return nil }
 
 // Sums implements solver.Iteration.
 func (e *Engine) Sums(ctx context.Context, p solver.Pass) (sums []solver.Sum, err error) {
-	err = e.timed(solver.StepSums, p, func() error { sums, err = e.rows.Sums(ctx, p); return err })
+	err = e.timed(solver.StepSums, p, func() error { sums, err = e.sweeper.Sums(ctx, p); return err })
 	return sums, err
 }
 
@@ -100,13 +101,13 @@ func (e *Engine) Sums(ctx context.Context, p solver.Pass) (sums []solver.Sum, er
 // only on the sequence of arguments.
 func (e *Engine) Advance(ctx context.Context, to, end int) (solver.Pass, error) {
 	p := e.plan(to, end)
-	if e.valid == 0 {
+	if e.validRows == 0 {
 		if err := e.receive(ctx); err != nil {
 			return solver.Pass{}, fmt.Errorf("sweep %d: halo exchange: %w", p.First, err)
 		}
 	}
 	if p.Margin == 0 && p.First+p.Sweeps < end {
-		if err := e.timed(solver.StepEdges, p, func() error { return e.rows.Edges(ctx, p) }); err != nil {
+		if err := e.timed(solver.StepEdges, p, func() error { return e.sweeper.Edges(ctx, p) }); err != nil {
 			return solver.Pass{}, fmt.Errorf("sweep %d: edges: %w", p.First, err)
 		}
 		if err := e.post(ctx); err != nil {
@@ -117,7 +118,7 @@ func (e *Engine) Advance(ctx context.Context, to, end int) (solver.Pass, error) 
 		return solver.Pass{}, fmt.Errorf("sweep %d: interior: %w", p.First, err)
 	}
 	e.sweeps += p.Sweeps
-	e.valid = p.Margin
+	e.validRows = p.Margin
 	e.last = p
 	e.next++
 	return p, nil
@@ -125,12 +126,12 @@ func (e *Engine) Advance(ctx context.Context, to, end int) (solver.Pass, error) 
 
 // plan returns the next pass, up to the given number of sweeps at most, of a run that ends after end sweeps.
 func (e *Engine) plan(to, end int) solver.Pass {
-	valid := e.valid
-	if valid == 0 {
-		valid = e.Depth // after the exchange
+	rows := e.validRows
+	if rows == 0 {
+		rows = e.Depth // after the exchange
 	}
-	sweeps := min(valid, e.MaxSweeps, to-e.sweeps, end-e.sweeps)
-	p := solver.Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: valid - sweeps}
+	sweeps := min(rows, e.MaxSweeps, to-e.sweeps, end-e.sweeps)
+	p := solver.Pass{Index: e.next, First: e.sweeps, Sweeps: sweeps, Margin: rows - sweeps}
 	if e.align > 0 && e.sweeps%e.align != 0 {
 		if rest := e.align - e.sweeps%e.align; sweeps >= rest {
 			p.Sweeps, p.Margin = rest, 0 // an exchange, so that the next passes are whole
@@ -148,23 +149,23 @@ func (e *Engine) timed(k solver.StepKind, p solver.Pass, f func() error) error {
 }
 
 func (e *Engine) interior(ctx context.Context, p solver.Pass) error {
-	return e.timed(solver.StepInterior, p, func() error { return e.rows.Interior(ctx, p) })
+	return e.timed(solver.StepInterior, p, func() error { return e.sweeper.Interior(ctx, p) })
 }
 
 // post sends the edges of next.
 func (e *Engine) post(ctx context.Context) error {
 	e.posts++
 	return e.watch.Do(solver.Step{Kind: solver.StepPost, Number: e.posts},
-		func() error { return e.exchange.Post(ctx, e.rows) })
+		func() error { return e.exchange.Post(ctx, e.sweeper) })
 }
 
 // receive fills the halos of now.
 func (e *Engine) receive(ctx context.Context) error {
-	e.filled++
+	e.waits++
 	e.watch.Exchanges++
-	e.valid = e.Depth
-	return e.watch.Do(solver.Step{Kind: solver.StepWait, Number: e.filled},
-		func() error { return e.exchange.Wait(ctx, e.rows) })
+	e.validRows = e.Depth
+	return e.watch.Do(solver.Step{Kind: solver.StepWait, Number: e.waits},
+		func() error { return e.exchange.Wait(ctx, e.sweeper) })
 }
 
 // Finish implements solver.Iteration. It undoes the newest pass and, if need be, replays it with fewer sweeps. If end
@@ -176,7 +177,7 @@ func (e *Engine) Finish(ctx context.Context, end int) error {
 	if end < e.last.First {
 		return e.restart(ctx, end)
 	}
-	if err := e.rows.Undo(); err != nil {
+	if err := e.sweeper.Undo(); err != nil {
 		return fmt.Errorf("sweep %d: undo: %w", e.last.First, err)
 	}
 	e.sweeps = e.last.First
@@ -205,14 +206,14 @@ func (e *Engine) restart(ctx context.Context, end int) error {
 
 // Reload makes now the field at sweep 0, which initial yields. All ranks must call it after the same pass.
 func (e *Engine) Reload(ctx context.Context, initial solver.RowSource) error {
-	if e.posts != e.filled { // receive the rows in flight, or a later Wait would get them
+	if e.posts != e.waits { // receive the rows in flight, or a later Wait would get them
 		if err := e.receive(ctx); err != nil {
 			return fmt.Errorf("halo exchange: %w", err)
 		}
 	}
-	if err := e.rows.Load(ctx, initial); err != nil {
+	if err := e.sweeper.Load(ctx, initial); err != nil {
 		return fmt.Errorf("load the initial field: %w", err)
 	}
-	e.sweeps, e.valid = 0, e.Depth
+	e.sweeps, e.validRows = 0, e.Depth
 	return nil
 }

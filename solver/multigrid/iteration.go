@@ -66,13 +66,13 @@ func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error)
 		}
 	}
 	accelerated := it.Accelerated()
-	if err := it.change(ctx, accelerated); err != nil {
+	if err := it.completeCycle(ctx, accelerated); err != nil {
 		return solver.Pass{}, it.fault(err)
 	}
 	it.end()
 	it.cycles++
 	if accelerated { // CG.Step has filled the halos
-		return it.begin(ctx, it.descend)
+		return it.begin(ctx, it.downFromHalos)
 	}
 	return it.begin(ctx, it.down)
 }
@@ -97,7 +97,7 @@ func (it *Iteration) aggregate(ctx context.Context) error {
 		return err
 	}
 	it.vcycle, it.Aggregates = newVcycle(g, it.watch), it.cycles
-	return it.descend(ctx)
+	return it.downFromHalos(ctx)
 }
 
 // begin does the first half of a cycle, which down does, and returns the pass that has its norm.
@@ -123,8 +123,8 @@ func (it *Iteration) Accelerated() bool {
 	return it.CG != nil && (it.Layout.Plan.Hard || it.plateau.aboveCGRate)
 }
 
-// change does the second half of a cycle and, if it is accelerated, a step of conjugate gradients.
-func (it *Iteration) change(ctx context.Context, accelerated bool) error {
+// completeCycle does the second half of a cycle and, if it is accelerated, a step of conjugate gradients.
+func (it *Iteration) completeCycle(ctx context.Context, accelerated bool) error {
 	if !accelerated {
 		return it.up(ctx, 0)
 	}
@@ -187,13 +187,13 @@ const patience = 4
 // noise is the factor above the least norm to which rounding may lift others.
 const noise = 2
 
-// most is the largest patience with plain cycles whose norms are above the floor of rounding.
-const most = 16
+// mostPatience is the largest patience with plain cycles whose norms are above the floor of rounding.
+const mostPatience = 16
 
-// wave is the least number of norms above the least one that end cycles with conjugate gradients. These make the energy
-// of the error smaller in each step, while norms go up and down: up to 40 of them passed without a new least one in
-// runs of 350 to 450 cycles that converged, and once as many as before it.
-const wave = 64
+// conjugatePatience is the least number of norms above the least one that end cycles with conjugate gradients. These
+// make the energy of the error smaller in each step, while norms go up and down: up to 40 of them passed without a new
+// least one in runs of 350 to 450 cycles that converged, and once as many as before it.
+const conjugatePatience = 64
 
 // leeway is the factor by which norms may still fall below the floor of rounding. A run that slackens there goes on if
 // it may meet a tolerance that the user has named.
@@ -216,11 +216,11 @@ type plateau struct {
 	reach        float64 // of the floor of rounding and the first norm
 	rate         float64 // of the last norm
 	slackened    bool    // the last norm slackened
-	asked        float64 // the last norm that slackened; 0 if none did
+	lastSlack    float64 // the last norm that slackened; 0 if none did
 	patience     int
 	first, least float64
-	since        int // tenths of norms since the least one, or since the last stall
-	at           int // norms before the least one
+	sinceLeast   int // tenths of norms since the least one, or since the last stall
+	beforeLeast  int // norms before the least one
 }
 
 const tenths = 10
@@ -229,9 +229,9 @@ const tenths = 10
 func (p *plateau) Add(norm float64) bool {
 	rate := norm / p.last
 	p.slackened = p.norms > 1 && rate > max(cgRate, 2*p.rate) && norm <= float64(p.reach*p.first) &&
-		(p.asked == 0 || norm <= p.asked/16)
+		(p.lastSlack == 0 || norm <= p.lastSlack/16)
 	if p.slackened {
-		p.asked = norm
+		p.lastSlack = norm
 	}
 	p.rate = rate
 	p.add(norm)
@@ -240,17 +240,17 @@ func (p *plateau) Add(norm float64) bool {
 		p.first, p.least = norm, norm
 		return false
 	case norm < p.least:
-		p.least, p.since, p.at = norm, 0, p.norms-1
+		p.least, p.sinceLeast, p.beforeLeast = norm, 0, p.norms-1
 		return p.slackened
 	case norm > noise*p.least || p.least > p.first/tenths:
-		p.since++
+		p.sinceLeast++
 	default:
-		p.since += tenths
+		p.sinceLeast += tenths
 	}
-	if p.since < tenths*p.patience {
+	if p.sinceLeast < tenths*p.patience {
 		return p.slackened
 	}
-	p.patience, p.since, p.slackened = 2*p.patience, 0, false
+	p.patience, p.sinceLeast, p.slackened = 2*p.patience, 0, false
 	return true
 }
 
@@ -260,9 +260,9 @@ func (*plateau) Within(int) bool { return true }
 // patient reports whether a run that has stalled above the floor of rounding may go on.
 func (p *plateau) patient(conjugate bool) bool {
 	if conjugate && p.least > 0 {
-		return p.norms-1-p.at < max(wave, p.at)
+		return p.norms-1-p.beforeLeast < max(conjugatePatience, p.beforeLeast)
 	}
-	return p.patience <= most
+	return p.patience <= mostPatience
 }
 
 // A norm of at most floorFactor times 2^-53 times the L2 norm of the field is what rounding leaves. The update of a
