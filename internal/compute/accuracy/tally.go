@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"math"
+	"sync"
 
 	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/results"
@@ -16,12 +17,13 @@ type Problem interface {
 
 // Tally collects what one rank contributes, from the rows that results.Rows gives it.
 type Tally struct {
-	mesh   solver.Mesh
-	op     solver.Operator
-	stripe solver.Stripe
-	shape  shape
-	part   Part
-	blocks bool // are wanted
+	mesh    solver.Mesh
+	op      solver.Operator
+	stripe  solver.Stripe
+	shape   shape
+	part    Part
+	blocks  bool      // are wanted
+	sources sync.Pool // of *sourceRow
 }
 
 // Part is what a rank has collected.
@@ -52,6 +54,9 @@ func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
 	t := &Tally{mesh: p.Mesh(), op: p.Operator().General(), stripe: stripe, blocks: blocks}
 	t.op.Values, t.op.Fixed = p.Operator().Values, p.Operator().Fixed
 	t.shape = newShape(t.mesh)
+	t.sources.New = func() any {
+		return &sourceRow{values: make([]float64, t.mesh.NX), bytes: make([]byte, t.mesh.RowBytes())}
+	}
 	if blocks {
 		t.part.Defects = make([]results.Sum, t.shape.blocks())
 		t.part.Grounds, t.part.Free = make([]Couplings, t.shape.blocks()), make([]int64, t.shape.blocks())

@@ -16,6 +16,12 @@ type rowTerms struct {
 	held         [2][]Couplings
 }
 
+// sourceRow is memory for the sources of a row. All of them are 0 where the problem has none.
+type sourceRow struct {
+	values []float64
+	bytes  []byte
+}
+
 // fill fills in the terms of l. own is false if no point of l is the rank's own.
 func (t *Tally) fill(s *rowTerms, above, l line, own bool) error {
 	if above.u != nil {
@@ -32,14 +38,15 @@ func (l *line) free(ix int) bool { return l.swept && (l.fixed == nil || !l.fixed
 
 // inRow adds sources, screening, and the couplings along the row.
 func (t *Tally) inRow(s *rowTerms, l line) error {
-	b := make([]float64, t.mesh.NX)
+	m := t.sources.Get().(*sourceRow)
+	defer t.sources.Put(m)
+	b := m.values
 	if t.op.Values != nil {
-		row := make([]byte, t.mesh.RowBytes())
 		canonical, _ := t.mesh.Canonical(l.iy)
-		if err := t.op.Values.ValueRow(canonical, solver.Source, row); err != nil {
+		if err := t.op.Values.ValueRow(canonical, solver.Source, m.bytes); err != nil {
 			return err
 		}
-		t.mesh.DType.Decode(b, row)
+		t.mesh.DType.Decode(b, m.bytes)
 	}
 	part, take := half(t.mesh.Walls.Top, t.mesh.Walls.Bottom, l.iy, t.mesh.NY), 1-2*t.op.Scale
 	wx := t.op.Scale * (1 - t.op.Blend) * part

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"jacobi/configs"
@@ -127,11 +128,12 @@ func (f fixedPoints) mark(s *span, dst []bool) {
 		s.col -= n / 2
 		return
 	}
-	var buf [chunk]float64
-	f.node.fill(s, buf[:n])
-	for i, v := range buf[:n] {
+	values := s.temp(n)
+	f.node.fill(s, values)
+	for i, v := range values {
 		dst[i] = v != 0
 	}
+	s.release()
 }
 
 // CountFixed returns how many of the points that a sweep could change problem.fixed fixes in rows [lo, hi) of the mesh.
@@ -143,11 +145,15 @@ func (p *Problem) CountFixed(ctx context.Context, lo, hi int) (int64, error) {
 		return 0, nil
 	}
 	var total atomic.Int64
-	err := parallel.Each(hi-lo, func(i int) error {
+	rows := make([][]bool, runtime.GOMAXPROCS(0))
+	err := parallel.On(len(rows), hi-lo, func(k, i int) error {
 		if err := ended(ctx); err != nil {
 			return err
 		}
-		n, err := p.countRow(lo+i, make([]bool, p.mesh.NX))
+		if rows[k] == nil {
+			rows[k] = make([]bool, p.mesh.NX)
+		}
+		n, err := p.countRow(lo+i, rows[k])
 		total.Add(n)
 		return err
 	})

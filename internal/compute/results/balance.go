@@ -100,6 +100,9 @@ func (t *pair) passCorner(l line, ix int, beside line, jx int, made float64) {
 	t.pass(wall, flux-made)
 }
 
+// chunk is values of a part of a row, which stay in a near cache.
+type chunk [4096]float64
+
 // free returns what f makes at the free points of a row, and what k2 u absorbs, as a negative number.
 func (t *Tally) free(l line) (source, absorbed float64, err error) {
 	if t.plain || l.iy < t.stripe.Lo || l.iy >= t.stripe.Hi {
@@ -112,7 +115,11 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 	}
 	iy, _ := t.mesh.Canonical(l.iy)
 	k2, inside := t.problem.Screening(), t.area(l.iy, min(1, t.hi-1)) // the ends may count half
-	var buf [4096]float64                                             // they stay in a near cache
+	buf, _ := t.chunks.Get().(*chunk)
+	if buf == nil {
+		buf = new(chunk)
+	}
+	defer t.chunks.Put(buf)
 	for lo := t.lo; lo < t.hi; lo += len(buf) {
 		f := buf[:min(len(buf), t.hi-lo)]
 		if err := t.problem.RightHandSide(iy, lo, f); err != nil {

@@ -105,8 +105,9 @@ type Tally struct {
 	named     bool // a region is the points with its number, and its label is that number
 	now, old  line // the newest row and the one above it
 	spare     spare
-	plain     bool // f and k2 are 0
-	areas     bool // see Problem.Areas
+	chunks    sync.Pool // of *chunk
+	plain     bool      // f and k2 are 0
+	areas     bool      // see Problem.Areas
 
 	beside func(iy int, above [2][]float64, row []float64) error // see Beside
 }

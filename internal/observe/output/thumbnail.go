@@ -55,6 +55,7 @@ func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 	sums, blocks := make([][]float64, n), make([]block, min(n, runtime.GOMAXPROCS(0)))
 	err := parallel.Each(len(blocks), func(i int) error {
 		b := block{min: math.Inf(1), max: math.Inf(-1)}
+		b.values = make([]float64, max(1, sumColumns/t.scale.x.points)*t.scale.x.points)
 		for r := n * i / len(blocks); r < n*(i+1)/len(blocks); r++ {
 			sums[r] = b.sumRow(t.mesh, t.scale.x, rows[r*size:][:size])
 		}
@@ -77,16 +78,16 @@ func (t *Thumbnail) AddRows(lo int, rows []byte) error {
 
 // block is some rows that one core sums.
 type block struct {
-	min, max float64 // of all finite values; +Inf and -Inf if there are none
+	min, max float64   // of all finite values; +Inf and -Inf if there are none
+	values   []float64 // whole cells, which stay in the L1 cache
 }
 
 // sumRow returns the sum of a row of a mesh over each cell, and extends b.min and b.max to its finite values.
 func (b *block) sumRow(m solver.Mesh, x axis, row []byte) []float64 {
 	sums, size := make([]float64, x.cells(m.NX)), m.DType.Size()
-	values := make([]float64, max(1, sumColumns/x.points)*x.points) // whole cells, which stay in the L1 cache
 	lo, hi := b.min, b.max
-	for first := 0; first < m.NX; first += len(values) {
-		part := values[:min(len(values), m.NX-first)]
+	for first := 0; first < m.NX; first += len(b.values) {
+		part := b.values[:min(len(b.values), m.NX-first)]
 		m.DType.Decode(part, row[first*size:])
 		for c := first / x.points; len(part) > 0; c++ {
 			cell := part[:min(x.points, len(part))]
