@@ -17,6 +17,7 @@ type Layout struct {
 	Magnitude    solver.Magnitude // E: no value of the initial field or of the source is above 2^E
 	Values       solver.ValueRows
 	Fixed        FixedRuns // of a weighted operator; nil for no fixed points inside the mesh
+	Lever        *Lever    // of a weighted operator: takes the Factors; nil if nobody asks
 }
 
 // Array is one of the arrays of a level.

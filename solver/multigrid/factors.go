@@ -43,12 +43,14 @@ type Factors struct {
 	// block of the chain.
 	ring, last, first []float64
 	in, out           []float64 // In and Out by block and slot; 0 at points that are not unknowns
+	centre            []float64 // C, alike
 	x, b              []float64 // of Solve
 }
 
 func newFactors(b Blocking) Factors {
 	n, m := b.Blocks*b.Slots, b.Slots*b.Slots
-	f := Factors{Blocking: b, Values: make([]float64, b.values()), x: make([]float64, n), b: make([]float64, n)}
+	f := Factors{Blocking: b, Values: make([]float64, b.values()), centre: make([]float64, n), x: make([]float64, n),
+		b: make([]float64, n)}
 	rest := f.Values
 	take := func(n int) (some []float64) {
 		some, rest = rest[:n], rest[n:]
@@ -82,7 +84,7 @@ func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 	}
 	for i, p := range e.points {
 		if p.C > 0 {
-			e.in[i], e.out[i] = p.In, p.Out
+			e.in[i], e.out[i], e.centre[i] = p.In, p.Out, p.C
 		}
 	}
 	err := e.eliminate()
@@ -91,6 +93,9 @@ func (l Layout) NewFactors(at func(x, y int) Point) (*Factors, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("multigrid: coarsest level, %d x %d points: %w", e.mesh.NX, e.mesh.NY, err)
+	}
+	if l.Lever != nil {
+		l.Lever.factors = &e.Factors
 	}
 	return &e.Factors, nil
 }

@@ -67,8 +67,20 @@ func (r Run) Rounded() float64 {
 	return r.unit() * r.Largest / (8 * least)
 }
 
+// ByDifferences returns about how large an error cycles leave that take their residuals from differences. What rounding
+// moves does not grow with the contrast then. In 100 runs the error was at most that.
+func (r Run) ByDifferences() float64 {
+	if !r.Open {
+		r.Operator.Contrast = 1
+	}
+	return 8 * r.Rounded()
+}
+
 // OfCycle is the factor between the correction of a cycle and the error that it corrects, which fits random problems.
 const OfCycle = 1.6
+
+// OfMoved is the factor between what rounding has moved by the coarsest mesh alone and the error that it has left.
+const OfMoved = 1.5
 
 // Sure is the contrast up to which Changes.Error can be relied on. Above it, errors that hardly show in changes and
 // norms, such as a constant in each of several conducting regions, may be a hundred times as large.

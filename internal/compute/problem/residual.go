@@ -3,6 +3,7 @@ package problem
 import (
 	"math"
 
+	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
@@ -111,6 +112,46 @@ func (r *Residual) add(st *stencil, lo int, updates, whole []float64) {
 		sums.Hold += float64(whole[i] * holds[i])
 	}
 	*r = sums
+}
+
+// looks is about the number of points of a mesh at which AddRounding looks.
+const looks = 1 << 16
+
+// AddRounding adds by how much sweeps of multigrid, for rounding, miss the residuals of points of row iy to sums: that
+// at column ix to sums[cells[ix]]. On large meshes it looks at one point in so many, which stands for all of them.
+// Points on Neumann walls and in the outer two columns do not count.
+func (p *Problem) AddRounding(iy int, above, here, below []float64, cells []int, sums []float64) error {
+	if above == nil || below == nil {
+		return nil
+	}
+	w := p.take(iy)
+	defer p.give(w)
+	iy, _ = p.mesh.Canonical(iy)
+	st, err := w.stencil(iy)
+	if err != nil {
+		return err
+	}
+	every := max(1, p.mesh.NX*p.mesh.NY/looks)
+	first := int(uint32(iy)*2654435769>>16) % every // scattered, so that no layer and no column is left out
+	unit := math.Ldexp(1, -p.unit)
+	equation := func(v float64) float64 { return float64(float64(v*p.numbers.hx)*p.numbers.hy) * unit }
+	for ix := 2 + first; ix < p.mesh.NX-2; ix += every {
+		c := equation(st.diagonal[ix])
+		if c == 0 {
+			continue
+		}
+		g := [4]float64{equation(st.alongX[ix-1]), equation(st.alongX[ix]), equation(st.above.alongY[ix]),
+			equation(st.alongY[ix])}
+		v := [4]float64{here[ix-1], here[ix+1], above[ix], below[ix]}
+		u, b := here[ix], float64(c*st.b[ix])
+		sum := kernel.WeightedUpdate(v[0], v[1], v[2], v[3], b, g[0], g[1], g[2], g[3])
+		residual := b - float64(float64(c*st.hold[ix])*u)
+		for i := range g {
+			residual += float64(g[i] * (v[i] - u))
+		}
+		sums[cells[ix]] += float64(every) * (float64(c*math.FMA(1/c, sum, -u)) - residual)
+	}
+	return nil
 }
 
 // columnsBeside returns the columns that hold the values west and east of column ix, which a sweep updates.

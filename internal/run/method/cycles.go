@@ -34,6 +34,9 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 			return nil, err
 		}
 	}
+	if op := o.Operator; op.Weighted && !op.Loose {
+		l.Lever = multigrid.NewLever(l.Plan)
+	}
 	c := &cycles{o: o}
 	if err := c.open(l); err != nil {
 		return nil, err
@@ -52,6 +55,15 @@ func openCycles(ctx context.Context, o Options) (*cycles, error) {
 		}
 		changes.Next, err = multigrid.Correction(ctx, c.Device, now)
 		return changes, err
+	}
+	c.Rounding = func() (lever *multigrid.Lever, shown bool) {
+		switch {
+		case c.Aggregates() > 0: // they take their residuals from differences
+			return nil, true
+		case !l.Lever.Ready():
+			return nil, false
+		}
+		return l.Lever, false
 	}
 	return c, nil
 }

@@ -14,6 +14,7 @@ import (
 	"jacobi/internal/run/setup"
 	"jacobi/solver"
 	"jacobi/solver/jacobi"
+	"jacobi/solver/multigrid"
 )
 
 // Method is the method of a run on the rows of a rank.
@@ -48,6 +49,7 @@ type Facts struct {
 	GPU    GPU    // nil if the CPU computes
 	// Correction is that of outputs.Options.
 	Correction func(context.Context) (accuracy.Changes, error)
+	Rounding   func() (lever *multigrid.Lever, shown bool) // that of outputs.Options
 }
 
 // About implements Method.

@@ -13,6 +13,7 @@ import (
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
 // figures are what the report says of the finished field besides its norm: results, accuracy and residual. They need
@@ -24,6 +25,9 @@ type figures struct {
 	near  *accuracy.Tally
 	rows  *results.Rows
 	sums  []problem.Residual // of the rows of the stripe, of a weighted operator
+	lever *multigrid.Lever   // nil where nothing tells how far rounding moves the field
+	shown bool               // changes show that
+	loads [][]float64        // of the rows of the stripe, by columns of cells
 	fault error              // why this rank has no part in them
 }
 
@@ -32,7 +36,8 @@ type figuresPart struct {
 	Fault   string       `json:"fault,omitempty"`
 	Results results.Part `json:"results"`
 	nearness
-	Residual *residuals `json:"residual,omitempty"` // of a weighted operator
+	Residual *residuals    `json:"residual,omitempty"` // of a weighted operator
+	Loads    []results.Sum `json:"loads,omitempty"`    // by cells of the Lever
 }
 
 // found is what all ranks have found. On other ranks than rank 0 it is empty.
@@ -41,6 +46,8 @@ type found struct {
 	nearness *nearness
 	residual *output.ResidualReport // of a weighted operator
 	off      float64                // see residual
+	moved    *float64               // what rounding has, see multigrid.Lever; nil where it is unknown
+	shown    bool                   // changes show that
 	fault    string                 // why there are none
 }
 
@@ -53,6 +60,10 @@ func (o *Outputs) newFigures() *figures {
 		near: accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())}
 	if o.Problem.Weighted() {
 		f.sums = make([]problem.Residual, o.Layout.Stripe.Rows())
+		if o.Rounding != nil {
+			f.lever, f.shown = o.Rounding()
+		}
+		f.loads = make([][]float64, len(f.sums))
 		f.tally.Beside(f.beside)
 	}
 	f.rows = results.NewRows(o.Problem, o.Layout.Stripe, f.tally, f.near)
@@ -91,6 +102,7 @@ func (f *figures) finish(ctx context.Context, s *source) (all found, err error) 
 	}
 	if f.Problem.Weighted() && f.fault == nil {
 		own.Residual, f.fault = f.residuals(ctx, s)
+		own.Loads = f.allLoads()
 	}
 	if f.fault != nil {
 		own = figuresPart{Fault: f.fault.Error()}
@@ -107,6 +119,7 @@ func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all fo
 	var tallies []results.Part
 	var nears []accuracy.Part
 	var total *residuals
+	var loads []results.Sum
 	all.nearness = &nearness{}
 	for rank, p := range parts {
 		if p.Fault != "" {
@@ -115,6 +128,13 @@ func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all fo
 		tallies, nears = append(tallies, p.Results), append(nears, p.Part)
 		all.nearness.Changes = all.nearness.Changes.Merge(p.Changes)
 		total = total.merge(p.Residual)
+		if loads == nil {
+			loads = p.Loads
+			continue
+		}
+		for i := range p.Loads {
+			loads[i].Merge(&p.Loads[i])
+		}
 	}
 	merged, err := results.Merge(f.Problem, tallies)
 	if err != nil {
@@ -123,6 +143,13 @@ func (f *figures) merge(parts []figuresPart, host func(rank int) string) (all fo
 	all.results, all.nearness.Part = &merged, accuracy.Merge(nears)
 	if total != nil {
 		all.residual, all.off = total.report()
+	}
+	if all.shown = f.shown; f.lever != nil {
+		values := make([]float64, len(loads))
+		for i := range loads {
+			values[i] = loads[i].Value()
+		}
+		all.moved = new(f.lever.Move(values))
 	}
 	return all
 }
@@ -150,9 +177,35 @@ type residuals struct {
 // beside works out the residual of the row above row iy, if the tally has all rows that this needs.
 func (f *figures) beside(iy int, above [2][]float64, row []float64) (err error) {
 	if stripe := f.Layout.Stripe; iy-2 >= stripe.Lo && iy < stripe.Hi {
-		f.sums[iy-1-stripe.Lo], err = f.Problem.Residual(iy-1, above[0], above[1], row)
+		err = f.work(iy-1, above[0], above[1], row)
 	}
 	return err
+}
+
+// work works out the residual of row iy, and what the row adds to the loads of cells.
+func (f *figures) work(iy int, above, here, below []float64) (err error) {
+	i := iy - f.Layout.Stripe.Lo
+	if f.sums[i], err = f.Problem.Residual(iy, above, here, below); err != nil || f.lever == nil {
+		return err
+	}
+	columns := f.lever.Columns()
+	f.loads[i] = make([]float64, columns[len(columns)-1]+1)
+	return f.Problem.AddRounding(iy, above, here, below, columns, f.loads[i])
+}
+
+// allLoads adds the loads of all rows of the stripe, in their cells; nil without a Lever.
+func (f *figures) allLoads() (all []results.Sum) {
+	if f.lever == nil {
+		return nil
+	}
+	all = make([]results.Sum, f.lever.Cell(f.Layout.Mesh.NY))
+	for i, row := range f.loads {
+		cell := f.lever.Cell(f.Layout.Stripe.Lo + i)
+		for k, load := range row {
+			all[cell+k].Add(load)
+		}
+	}
+	return all
 }
 
 // residuals adds those of all rows of the stripe. The first and the last one have neighbours of other ranks, or none.
@@ -163,7 +216,7 @@ func (f *figures) residuals(ctx context.Context, s *source) (*residuals, error) 
 		if err != nil {
 			return nil, err
 		}
-		if f.sums[iy-stripe.Lo], err = f.Problem.Residual(iy, rows[0], rows[1], rows[2]); err != nil {
+		if err = f.work(iy, rows[0], rows[1], rows[2]); err != nil {
 			return nil, fmt.Errorf("residual: %w", err)
 		}
 	}
@@ -223,7 +276,7 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 	}
 	if a.Operator.Weighted {
 		a.Open = o.Comm.Whole().Open
-		return o.weighted(a, n.Changes, f.off, result)
+		return o.weighted(a, n.Changes, f, result)
 	}
 	correction := accuracy.OfCycle * n.Next
 	if o.Correction == nil {
@@ -241,12 +294,22 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 }
 
 // weighted states the error of the field of a weighted operator. After cycles the estimate follows from their largest
-// changes, and from what all values together are off, which no change shows where rounding has made it; otherwise there
-// is none.
-func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, off float64,
+// changes, and from what all values together are off and rounding has moved, which no change shows where rounding has
+// made it; otherwise there is none.
+func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, f found,
 	result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
-	about, rounded := c.Error(o.fall)+off, a.Rounded()
+	about, rounded, hidden := c.Error(o.fall), a.Rounded(), rep.Rounding
+	switch {
+	case f.moved != nil:
+		about += max(f.off, accuracy.OfMoved**f.moved)
+		hidden = hidden && math.IsInf(about, 1)
+	case f.shown:
+		about += f.off
+		rounded, hidden = a.ByDifferences(), hidden || !math.IsInf(a.ByDifferences(), 1)
+	default:
+		about += f.off
+	}
 	if c.Last == 0 { // after plain cycles the norm stands for errors that only the finest mesh has
 		about = a.About(about)
 	}
@@ -256,9 +319,9 @@ func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, off float64,
 		rep.Why = "points have coefficients of their own"
 	case result.Iterations == 0:
 		rep.Why = "no cycle was done"
-	case rep.Rounding && math.IsInf(rounded, 1):
+	case hidden && math.IsInf(rounded, 1):
 		rep.Why = "only rounding is left of the norm"
-	case rep.Rounding && (unknown || rounded > about):
+	case hidden && (unknown || rounded > about):
 		rep.Error, rep.ByRounding = &rounded, true
 	case unknown:
 		rep.Why = "the cycles have not reduced the norm"

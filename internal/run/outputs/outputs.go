@@ -20,6 +20,7 @@ import (
 	"jacobi/internal/observe/output"
 	"jacobi/internal/observe/trace"
 	"jacobi/solver"
+	"jacobi/solver/multigrid"
 )
 
 // Options are what the outputs take of a run that is about to begin.
@@ -47,6 +48,9 @@ type Options struct {
 	// Correction returns the largest changes that cycles make to this rank's rows. It is nil for a method whose norm
 	// tells that.
 	Correction func(context.Context) (accuracy.Changes, error)
+	// Rounding tells, after cycles of a weighted operator, whether Correction shows what rounding has moved, and else
+	// returns what tells that; nil where nothing does.
+	Rounding func() (lever *multigrid.Lever, shown bool)
 }
 
 // Outputs are what a run writes, and who watches it.

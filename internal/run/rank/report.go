@@ -97,7 +97,8 @@ func (r *loaded) openOutputs(ctx context.Context, meshes outputs.Meshes) (*opene
 	o := outputs.Options{Config: r.Config, Log: r.Log, Comm: r.comm, Conn: r.conn, Launched: r.launched(),
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Report: report, Timeout: r.fileTimeout(),
-		OnClose: r.open.add, Correction: r.method.About().Correction, Many: r.Ordered, Hash: r.order.Hash,
+		OnClose: r.open.add, Correction: r.method.About().Correction,
+		Rounding: r.method.About().Rounding, Many: r.Ordered, Hash: r.order.Hash,
 		Meshes: meshes, Conductors: r.conductors}
 	files, err := outputs.Open(ctx, o)
 	return &opened{loaded: r, outputs: files}, err
