@@ -20,7 +20,8 @@ const hard = 120
 // differences, as rounded weights that do not add up to 1 move conductors that are nearly alone by much more than that.
 func TestRandomHardMaterials(t *testing.T) {
 	t.Parallel()
-	first, count := seeds(t, hard)
+	// A sixth of them says too little of a share: of the first 17 errors 6 are not within 3, and of 545 only 72.
+	first, count := allSeeds(t, hard)
 	compared, rough, low := 0, 0, 0
 	for seed := first; seed < first+count; seed++ {
 		c := newHard(t, seed)

@@ -44,11 +44,16 @@ func TestRandomProblems(t *testing.T) {
 
 // seeds returns the first seed of a test and how many there are, unless ORACLE or ORACLE_SEED say more.
 func seeds(t *testing.T, otherwise uint64) (first, count uint64) {
-	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
-		return seed, 1
-	}
 	if testing.Short() {
 		otherwise /= 6
+	}
+	return allSeeds(t, otherwise)
+}
+
+// allSeeds is seeds for a test that is not cut short.
+func allSeeds(t *testing.T, otherwise uint64) (first, count uint64) {
+	if seed := number(t, "ORACLE_SEED", 0); seed > 0 {
+		return seed, 1
 	}
 	return 0, number(t, "ORACLE", otherwise)
 }
