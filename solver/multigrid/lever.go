@@ -80,7 +80,7 @@ func (v *Lever) Move(loads []float64) (most float64) {
 			}
 		}
 		for _, i := range corners {
-			f.b[i] += load * (f.centre[i] / sum)
+			f.b[i] += float64(load * (f.centre[i] / sum))
 		}
 	}
 	f.solve(f.x, f.b)

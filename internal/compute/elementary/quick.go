@@ -29,7 +29,7 @@ type turn struct {
 // last place of r, and no larger than r, as numbers up to 0.51/64 belong to 0.
 func turnOf(r pair) turn {
 	k := math.Floor(float64(r.hi*64) + 0.49)
-	d := r.hi - k/64
+	d := r.hi - float64(k/64)
 	x := float64(d * d)
 	rise := math.FMA(math.FMA(math.FMA(-1.0/5040, x, 1.0/120), x, -1.0/6), float64(x*d), r.lo)
 	fall := math.FMA(math.FMA(math.FMA(-1.0/720, x, 1.0/24), x, -0.5), x, float64(-d*r.lo))
