@@ -16,7 +16,8 @@
 //
 // module.go has the code of all kernels, of launcher probe, too.
 //
-// Beside all this stands multigrid.Device, with modules of kernels of its own, multigrid and weighted_levels:
+// On device.go, rows.go, window.go and timeline.go stands multigrid.Device, too, with modules of kernels of its own,
+// multigrid, weighted_levels and zone:
 //
 //	levels.go     the calls of a cycle; level.go: the arrays, walls and transfers of a level
 //	levelexchange.go  rows written into the memory of other ranks: levelwindow.go

@@ -11,7 +11,8 @@ import (
 )
 
 // Exchange implements solver.Exchange for a Backend. Each side has a path of its own, into a peer's memory or over a
-// link through the host. If the rank is its own neighbour, or has its GPU to itself, one path serves both sides.
+// link through the host. If the rank is its own neighbour, or has its GPU to itself, one path serves both sides but for
+// links.
 type Exchange struct {
 	backend *Backend
 	dev     *device

@@ -12,7 +12,7 @@ import (
 
 // LevelExchange implements solver.Exchange for Levels whose neighbours' GPUs write into each other's memory. It only
 // queues: copies into the window of another rank, the number of the exchange into a word there, the wait for the word
-// that the other rank writes here, and copies out of the own window. So the host waits for nothing in a cycle. Rows of
+// that the other rank writes here, and copies out of the own window. So the host waits for no rows in a cycle. Rows of
 // other neighbours go over links through the host, and so does a gather unless every rank reaches the memory of every
 // other.
 type LevelExchange struct {

@@ -33,8 +33,8 @@ const (
 	tailShared  = 3 * 4 * tailValues
 )
 
-// TailPoints takes the place of multigrid.TailPoints where every rank writes into the memory of every other. Then a
-// gather costs less than dividing the larger levels saves.
+// TailPoints takes the place of multigrid.AgglomeratedPoints where every rank writes into the memory of every other.
+// Then a gather costs less than dividing the larger levels saves.
 const TailPoints = 1100 * 1100
 
 // tailStart returns the first level that the tail does: the coarsest one, or one from which on all fit into the shared

@@ -102,3 +102,44 @@ func TestNamedSourcesExist(t *testing.T) {
 		}
 	}
 }
+
+// The sources that comments, scripts and drawings name are in the tree.
+func TestSourcesInCommentsExist(t *testing.T) {
+	named := regexp.MustCompile(`[\w$]+\.(?:go|cuh?)\b`)
+	kinds := []string{".go", ".cu", ".cuh", ".cpp", ".sh", ".md", ".svg"}
+	placeholders := []string{"$module.cu", "sweep_NAME.cu"}
+	exist, uses := map[string]bool{}, map[string]string{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if name != ".." && name[0] == '.' {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		exist[name] = true
+		ext := filepath.Ext(name)
+		if strings.HasSuffix(name, "_test.go") || !slices.Contains(kinds, ext) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, source := range named.FindAllString(string(text), -1) {
+			uses[source] = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, path := range uses {
+		if !exist[source] && !slices.Contains(placeholders, source) {
+			t.Errorf("%s names %s, which is not in the tree", path, source)
+		}
+	}
+	if len(uses) < 150 {
+		t.Errorf("%d sources are named, want 150 or more", len(uses))
+	}
+}

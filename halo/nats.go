@@ -23,7 +23,7 @@ const (
 	DefaultMaxAskAfter = 2 * time.Second
 )
 
-// pendingBytes is the smallest default of NATSOptions.Pending.
+// pendingBytes is the smallest default of NATSOptions.Pending, added up over the lanes of a link.
 const pendingBytes = 64 << 20
 
 // NATSOptions tune a link over NATS; only Conn and Timeout have to be set.
@@ -88,7 +88,7 @@ func NewNATS(ctx context.Context, end End, o NATSOptions) (*FramedLink, error) {
 // lives. Frames go to the subject PREFIX.halo.RECEIVER.SIDE, with the receiver's side, and those of further lanes to
 // PREFIX.halo.RECEIVER.SIDE.LANE. Requests for rows go to PREFIX.halo.SENDER.SIDE.ask.
 type natsCarrier struct {
-	writers // a goroutine for each lane, so that Send waits neither for the seal nor for the connection
+	writers // a goroutine for each lane, so that Send of many bytes waits neither for the seal nor for the connection
 	lanes   []*lane
 	ask     string // subject of the requests sent
 	subs    []pubsub.Subscription

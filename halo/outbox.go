@@ -8,7 +8,7 @@ import (
 )
 
 // outbox keeps the rows of the last two exchanges sent, in case the neighbour asks for them. The memory is allocated
-// once. mu guards it, and is held while frames are published.
+// once. mu guards it, and is held while small rows and asked ones are published.
 type outbox struct {
 	mu      sync.Mutex
 	end     *End

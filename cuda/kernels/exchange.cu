@@ -1,8 +1,8 @@
-// Kernels that exchange halo rows on their own, for passes that do not: see ../peerstores.go.
+// Kernels that exchange halo rows on their own, for passes that do not: see ../exchange.go.
 #pragma once
 #include "exchange.cuh"
 
-// Push is the argument of push_rows. type push in ../peerstores.go has the same layout. Blocks with blockIdx.y = i
+// Push is the argument of push_rows. type push in ../exchange.go has the same layout. Blocks with blockIdx.y = i
 // serve side i.
 struct Push {
   struct Side {
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256) push_rows(const __grid_constan
   }
 }
 
-// Await is the argument of await_rows. type await in ../peerstores.go has the same layout.
+// Await is the argument of await_rows. type await in ../exchange.go has the same layout.
 struct Await {
   const unsigned* came[2];  // this rank's words; null: no neighbour
   unsigned number;

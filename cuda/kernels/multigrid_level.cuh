@@ -1,5 +1,5 @@
 // What the multigrid kernels know of a level and of the way to the next coarser one. solver/multigrid/device.go defines
-// what they compute, docs/numerics.md the reasons. The structs have twins in ../levelkernel.go and ../leveltables.go.
+// what they compute, docs/numerics.md the reasons. The structs have twins in ../levelkernel.go and ../level.go.
 // TestLevelsOnFibers hands Go's structs to these kernels, so none of its cases passes if they differ.
 #pragma once
 #include "primitives.cuh"

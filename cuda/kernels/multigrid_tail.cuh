@@ -14,7 +14,7 @@ constexpr int kTailPoints = 5;     // of a thread, which keeps them in registers
 constexpr int kTailLevels = 15;    // in one argument
 constexpr int kTailValues = 8192;  // of all levels in shared memory
 
-// A place is the number of a value in an array of all levels. There are three: u, v and b.
+// A place is the number of a value in an array of all levels: in u, v or b.
 
 // Around is the places of the neighbours of a point.
 struct __align__(16) Around {
@@ -55,7 +55,7 @@ struct Tail {
   TailLevel levels[kTailLevels];
 };
 
-// Arrays are the three.
+// Arrays are u, v and b of all levels.
 struct Arrays {
   float* const u;
   const int values;
@@ -163,7 +163,7 @@ __device__ __forceinline__ void solve_coarsest(const Tail& a, const Factors& f, 
   __syncthreads();
 }
 
-// run_tail leaves the solution of a level in v on the way up; on the coarsest level in u.
+// run_tail leaves the solution of a level in v on the way up, and that of the coarsest level in u.
 __device__ __forceinline__ void run_tail(const Tail& a) {
   DYNAMIC_SHARED(shared);
   const Arrays m = {(float*)shared, a.values};

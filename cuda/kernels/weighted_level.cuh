@@ -1,6 +1,6 @@
 // What the kernels of a weighted operator's levels know of a level and the way to the next coarser one.
 // docs/numerics.md ("Levels of a weighted operator") defines what they compute. The structs have twins in
-// ../weightedargs.go. Arrays begin where row 0 of the mesh is or would be.
+// ../weightedlevels.go. Arrays begin where row 0 of the mesh is or would be.
 #pragma once
 #include "group.cuh"
 

@@ -1,5 +1,5 @@
-// Kernels that write rows of multigrid's levels into the zones of other ranks, and take them out of the own one: see
-// ../zonekernels.go. They need a fraction of the time of the stream's copies and memory operations. Only ranks that
+// Kernels that write rows of multigrid's levels into the windows of other ranks, and take them out of the own one: see
+// ../levelexchange.go. They need a fraction of the time of the stream's copies and memory operations. Only ranks that
 // have a GPU to themselves use them, because a kernel that waits would keep another rank's kernel from running.
 #include <cstddef>
 
@@ -8,7 +8,7 @@
 constexpr int kMoves = 8;
 constexpr int kMoveThreads = 256;
 
-// Move is rows in one piece. type move in ../zonekernels.go has the same layout.
+// Move is rows in one piece. type move in ../levelexchange.go has the same layout.
 struct Move {
   const uint4* from;
   uint4* to;
@@ -18,7 +18,7 @@ struct Move {
   unsigned unused;
 };
 
-// Moves is the argument of both kernels. type moves in ../zonekernels.go has the same layout. Each move has `blocks`
+// Moves is the argument of both kernels. type moves in ../levelexchange.go has the same layout. Each move has `blocks`
 // blocks.
 struct Moves {
   Move moves[kMoves];

@@ -121,8 +121,8 @@ func (l Layout) AgglomeratedRows() solver.Stripe {
 // Below returns the rows of level 1 that belong to the rows that this rank owns of level 0.
 func (l Layout) Below() solver.Stripe { return l.Plan.Below(0, l.Stripes[:1])[0] }
 
-// LayoutOf returns the layout of a rank that divides the levels as Divide has them. Magnitude and Source are left to
-// the caller.
+// LayoutOf returns the layout of a rank that divides the levels as Divide has them. What the problem and the
+// method say, from Magnitude on, is left to the caller.
 func (p *Plan) LayoutOf(stripes [][]solver.Stripe, agglomerated, rank int) Layout {
 	ranks, ring := len(stripes[0]), p.Levels[0].Mesh.PeriodicRows()
 	l := Layout{Plan: p, Agglomerated: agglomerated}

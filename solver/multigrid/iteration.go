@@ -17,7 +17,7 @@ type Options struct {
 	Aggregates int
 	// CG is for conjugate gradients, which begin where Plan.Hard says or plain cycles are slow; nil for plain cycles.
 	CG CG
-	// Settle, if not nil, waits until no other rank needs the memory of this one. It is called when all else is done.
+	// Settle, if not nil, waits until this rank needs no memory of others. It is called when all else is done.
 	Settle func(ctx context.Context) error
 }
 

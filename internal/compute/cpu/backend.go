@@ -150,7 +150,7 @@ func (b *Backend) Describe() string {
 	return fmt.Sprintf("cpu %s, %s", b.kernel.Name, threads)
 }
 
-// Kernel returns the name of the kernel, one of Kernels().
+// Kernel returns the name of the kernel, one of kernel.Names().
 func (b *Backend) Kernel() string { return b.kernel.Name }
 
 // Limits implements solver.Backend.

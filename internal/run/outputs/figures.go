@@ -299,6 +299,7 @@ func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport
 func (o *Outputs) weighted(a accuracy.Run, c accuracy.Changes, f found,
 	result solver.Result) *output.AccuracyReport {
 	rep := &output.AccuracyReport{Rounding: a.Norm <= a.Floor()}
+	// hidden is whether rounding may hide errors of up to rounded. Aggregates leave those above the floor, too.
 	about, rounded, hidden := c.Error(o.fall), a.Rounded(), rep.Rounding
 	switch {
 	case f.moved != nil:

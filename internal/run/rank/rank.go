@@ -1,13 +1,16 @@
 // Package rank is the life of one rank, from the start of its process to its end. A session is what belongs to the
 // start: connection, devices, the other ranks. A job belongs to one problem: that of the configuration, or
-// those that a launcher orders, one after the other (orders.go). The life has phases. Those of the start fill the
-// session, and enter the run; each later phase of a job takes what the one before it has made, and makes more of it:
+// those that a launcher orders, one after the other (orders.go). The life has phases. The first ones fill the session,
+// and enter fills the run; each later phase of a job takes what the one before has made, and makes more of it:
 //
 //	connect      session   the run's id and the connection to its server      connect.go
+//	takeMethod   session   the method, of a checkpoint where it is left open  connect.go
 //	openDevices  session   the devices of the node                            device.go
 //	meet         session   the other ranks                                    rank.go, join.go
 //	enter        run       the problem, on which all ranks agree, and         job.go, layout.go,
 //	                       the place among them with a share of the cores     join.go
+//	solveAll     run       who watches; the coarser meshes and output.matrix, solve.go, coarser.go,
+//	                       which are runs of their own                        conductors.go
 //	layOut       divided   the stripes and the depth                          layout.go, internal/run/tune
 //	openMethod   equipped  the GPU, if one sweeps, and the method             layout.go, device.go
 //	wireUp       wired     the exchange with neighbours, the sum over ranks   links.go, windows.go
@@ -18,8 +21,8 @@
 // At last internal/run/outputs writes the outputs and the report.
 //
 // A rank with a task goes as far as enter, and the task says how it goes on (job.go, internal/tools/tasks). An
-// idle rank goes as far and waits for the end. The phases enter what they open into the closers of their session or
-// job. A rank that fails tells the others first and closes then.
+// idle rank goes as far and waits for the end. Each phase adds what it opens to the closers of its session or job. A
+// rank that fails tells the others first and closes then.
 package rank
 
 import (
