@@ -16,8 +16,9 @@ type level struct {
 	// side. Level 0 has b if there is a source.
 	u, v, b field
 	hasB    bool
-	// The work of Down, which begins with 0 but on level 0, of Down that begins with u, and of Up.
-	down, again, up []call
+	down    []call // of Down: from u on level 0, and from 0 on the others
+	again   []call // of Down that begins with u on another level
+	up      []call // of Up
 }
 
 // slack is how much kernels read beyond an array, at most.

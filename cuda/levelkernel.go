@@ -136,9 +136,9 @@ func loadSmooth(m *driver.Module, dev *driver.Device, s smoothShape) (*smoothKer
 // levelParts is how a level is divided among the blocks of a kernel.
 type levelParts struct{ strips, segments, outerSegments, tileRows, blocks int }
 
-// divide divides rows of a level of nx columns, in pieces of align, among the warps that run at once. A part takes a
-// step for each of its rows and some more. With n warps on a multiprocessor, each of them takes time in proportion to
-// n + idle for a step.
+// divide divides rows of a level of nx columns, in pieces of align, among the warps that run at once. A warp takes a
+// step for each row of its part and for some rows more. A step of a multiprocessor with n warps takes time in
+// proportion to n + idle.
 func (k *smoothKernel) divide(nx int, rows solver.Stripe, align int) (c levelParts) {
 	if k.rows > 0 {
 		return k.tiles(nx, rows, align)

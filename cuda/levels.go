@@ -22,7 +22,7 @@ type Levels struct {
 	dev      *device
 	stream   *driver.Stream
 	kernels  map[string]*smoothKernel
-	levels   []*level // down to the first one that the tail does
+	levels   []*level // the last one is the first level of the tail
 	tail     call
 	factors  driver.DevicePtr   // of the coarsest level
 	window   levelWindow        // into which other ranks write; without memory unless OpenWindow was called

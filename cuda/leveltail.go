@@ -33,9 +33,9 @@ const (
 	tailShared  = 3 * 4 * tailValues
 )
 
-// TailPoints takes the place of multigrid.AgglomeratedPoints where every rank writes into the memory of every other.
+// GatheredPoints takes the place of multigrid.AgglomeratedPoints where every rank writes into the memory of each other.
 // Then a gather costs less than dividing the larger levels saves.
-const TailPoints = 1100 * 1100
+const GatheredPoints = 1100 * 1100
 
 // tailStart returns the first level that the tail does: the coarsest one, or one from which on all fit into the shared
 // memory of a block.

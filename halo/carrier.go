@@ -14,8 +14,8 @@ import (
 type carrier interface {
 	// send has the rows of exchange sent and does not wait. It returns false if there is no connection.
 	send(exchange solver.ExchangeNumber) bool
-	// vacate waits until nobody reads the rows of exchange-2 any more, whose memory exchange takes. The neighbour has
-	// those rows.
+	// vacate waits until nobody reads the memory of exchange any more, which is that of exchange-2. The neighbour has
+	// the rows of exchange-2.
 	vacate(ctx context.Context, exchange solver.ExchangeNumber) error
 	// missed is called when rows of the neighbour came only after a request.
 	missed()

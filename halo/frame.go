@@ -35,8 +35,7 @@ type kind uint8
 
 const (
 	kindRows kind = 1 // the payload is a part of the rows of an exchange
-	// asks for the rows of an exchange; the payload is a bitmap of the parts that the sender has, empty for
-	// none
+	// asks for the rows of an exchange; the payload is a bitmap of the parts that have arrived, empty for none
 	kindAsk     kind = 2
 	kindPending kind = 3 // answers kindAsk: the sender has not sent that exchange yet
 	kindPacked  kind = 4 // as kindRows, and the payload is what packer.pack makes of the part

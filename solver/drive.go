@@ -193,8 +193,8 @@ func (d *drive) settle(ctx context.Context, keep int) error {
 }
 
 // save saves the state if a save is due and no rank is busy with an earlier one. Norms of recent iterations may still
-// be unknown. If they end the run at an earlier one, the saved state is of no use, and the Saver learns of the end. It
-// also learns of the end whose state it may want.
+// be unknown. If they end the run at an earlier iteration, the saved state is of no use. The caller of Drive then tells
+// the Saver of the end, and the Saver saves that state where a run may go on from it.
 func (d *drive) save(ctx context.Context) error {
 	done := d.it.Done()
 	if d.Saver == nil || done == d.Start.Iterations {

@@ -23,8 +23,8 @@ type Options struct {
 
 // Iteration is a solver.Iteration whose iterations are cycles. The norm of a field is the L2 norm of the update of one
 // Jacobi sweep; the first sweep of the next cycle yields it. So a pass runs from the middle of a cycle to the middle of
-// the next. When a run ends, half a cycle has begun that does not count, and the field does not have it. Leave
-// completes that half as far as level 1, for Correction.
+// the next. When a run ends, the first half of another cycle is done. It does not count and has not changed the field.
+// Leave completes that cycle as far as level 1, for Correction.
 //
 // Where the first cycles of a weighted operator divide the norm too little, the others have aggregates in place of the
 // coarser levels (see Grid.Aggregate). That follows from norms, so all ranks change in the same cycle.
@@ -210,7 +210,8 @@ func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(
 //
 // A run may also have stalled when its norm slackens: the rate, which is the quotient of the norm and the one before
 // it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. The comparison with
-// the floor takes as long as several cycles on a GPU. The next one therefore waits for a sixteenth of that norm.
+// the floor takes as long as several cycles on a GPU. After one, the next comparison is therefore made at a sixteenth
+// of its norm.
 type plateau struct {
 	pace
 	reach        float64 // of the floor of rounding and the first norm

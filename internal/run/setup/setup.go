@@ -86,7 +86,7 @@ func New(o Options) (*Setup, error) {
 	}
 	l := &Levels{Plan: plan, Points: multigrid.AgglomeratedPoints}
 	if o.ReachAll {
-		l.Points = cuda.TailPoints
+		l.Points = cuda.GatheredPoints
 	}
 	l.Stripes, l.Agglomerated = plan.Divide(stripes, l.Points)
 	return &Setup{Options: o, Stripes: stripes, Ahead: 1, Sums: multigrid.ProductSums, Levels: l}, nil

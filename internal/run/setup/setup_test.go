@@ -91,7 +91,7 @@ func TestLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := s.LevelLayout(1)
-		points := map[bool]int{false: multigrid.AgglomeratedPoints, true: cuda.TailPoints}[all]
+		points := map[bool]int{false: multigrid.AgglomeratedPoints, true: cuda.GatheredPoints}[all]
 		first := s.Levels.Agglomerated
 		if s.Levels.Points != points || l.Agglomerated != first || len(s.Levels.Stripes) != first {
 			t.Errorf("levels up to %d points and from %d on are whole, want %d points; %d are divided", s.Levels.Points,
