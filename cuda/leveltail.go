@@ -33,8 +33,8 @@ const (
 	tailShared  = 3 * 4 * tailValues
 )
 
-// GatheredPoints takes the place of multigrid.AgglomeratedPoints where every rank writes into the memory of each other.
-// Then a gather costs less than dividing the larger levels saves.
+// GatheredPoints takes the place of multigrid.AgglomeratedPoints where all ranks write into each other's memory. Then a
+// gather costs less than dividing the larger levels saves.
 const GatheredPoints = 1100 * 1100
 
 // tailStart returns the first level that the tail does: the coarsest one, or one from which on all fit into the shared

@@ -198,7 +198,7 @@ class Session:
                 if kind[0] == "history":
                     history = np.loadtxt(path, delimiter=",", skiprows=1, dtype=_HISTORY, ndmin=1)
                 elif path.suffix == ".npy" and (materials or kind[-1] not in _MATERIALS):
-                    array = np.asarray(np.load(path, mmap_mode="c"))  # it makes a TypeError of Ctrl-C in a read
+                    array = np.asarray(np.load(path, mmap_mode="c"))  # np.fromfile makes Ctrl-C a TypeError
                     arrays["-".join(kind[2:])] = array if array.nbytes > _MAPPED else array.copy()
         except FileNotFoundError:
             self._link.check()  # another thread has closed the session

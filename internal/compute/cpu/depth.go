@@ -77,9 +77,9 @@ const (
 	rateTime   = 20 * time.Millisecond
 )
 
-// SweepRate measures how many points of a layout a backend with these options updates in a second, in passes of its
-// MaxSweeps. It sweeps at most ratePoints points, in rows at the upper end of the stripe, and takes some
-// ten milliseconds. The values of the field do not matter; the operator does.
+// SweepRate measures how many points of a layout a backend with these options updates in a second, in passes of
+// l.MaxSweeps sweeps. It sweeps at most ratePoints points, in rows at the upper end of the stripe, and takes some ten
+// milliseconds. The values of the field do not matter; the operator does.
 func SweepRate(ctx context.Context, l solver.Layout, o Options) (float64, error) {
 	least := time.Duration(math.MaxInt64)
 	points, err := timePasses(ctx, l, o, func(passes int, took, all time.Duration) bool {

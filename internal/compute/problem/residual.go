@@ -134,7 +134,7 @@ func (p *Problem) AddRounding(iy int, above, here, below []float64, cells []int,
 	every := max(1, p.mesh.NX*p.mesh.NY/looks)
 	first := int(uint32(iy)*2654435769>>16) % every // scattered, so that no layer and no column is left out
 	unit := math.Ldexp(1, -p.unit)
-	equation := func(v float64) float64 { return float64(float64(v*p.numbers.hx)*p.numbers.hy) * unit }
+	equation := func(v float64) float64 { return p.inEquation(v, unit) }
 	for ix := 2 + first; ix < p.mesh.NX-2; ix += every {
 		c := equation(st.diagonal[ix])
 		if c == 0 {

@@ -70,9 +70,14 @@ func (p *Problem) equations(st *stencil, k solver.Value, iy, col int, unit float
 	rowmath.Scale(dst, from[col:], across, hx, hy, unit)
 	for side, ix := range [2]int{0, p.mesh.NX - 1} {
 		if i := ix - col; p.onNeumann(side, iy, ix) && k != solver.EastFace && i >= 0 && i < len(dst) {
-			dst[i] = float64(float64(float64(from[ix]*across*0.5)*hx)*hy) * unit
+			dst[i] = p.inEquation(float64(from[ix]*across*0.5), unit)
 		}
 	}
+}
+
+// inEquation returns a diagonal or a coupling as the equation of a point has it, away from Neumann and Robin walls.
+func (p *Problem) inEquation(v, unit float64) float64 {
+	return float64(float64(v*p.numbers.hx)*p.numbers.hy) * unit
 }
 
 // Maxima are largest values of rows of the operator, 0 without any. The last four are those of a weighted one.

@@ -9,11 +9,11 @@ import (
 	"github.com/dustin/go-humanize/english"
 )
 
-// maxLines is the number of regions that Lines describes of many.
+// maxLines is the number of regions that Lines describes where there are more; see Shown.
 const maxLines = 8
 
-// Shown returns how many of n things a summary shows, each in a line, where it has most lines for them and one that
-// says how many more there are. A single one more stands in that line itself.
+// Shown returns how many of n things a summary lists, each in a line: all of them, or the first most. One more line
+// then counts the rest. Where the rest is a single thing, that line lists it.
 func Shown(n, most int) int {
 	if n == most+1 {
 		return n

@@ -227,7 +227,8 @@ func series(s *SeriesReport, step string) string {
 	return text
 }
 
-// maxProbes is the number of probes whose values the summary has of many, and the largest of values of one of them.
+// maxProbes is the number of probes that the summary lists where there are more (see results.Shown), and the largest
+// number of values of one of them.
 const maxProbes = 8
 
 // probes describes the values of the probes at the end, and those that were recorded, in a text for each line.
