@@ -199,6 +199,11 @@ func (s *CG) CopyRows(ctx context.Context, rows solver.Stripe, dst []byte) error
 	return nil
 }
 
+// Largest implements multigrid.CG.
+func (s *CG) Largest(ctx context.Context, rows solver.Stripe) (float64, error) {
+	return s.levels.largest(ctx, s.p, s.levels.levels[0].Mesh, rows)
+}
+
 // Bytes implements multigrid.CG.
 func (s *CG) Bytes() int64 { return s.bytes }
 

@@ -30,6 +30,10 @@ var (
 	weightedLevelsPTX []byte
 	//go:embed kernels/weighted_levels_90.cubin.gz
 	weightedLevels90 []byte
+	//go:embed kernels/measure.ptx.gz
+	measurePTX []byte
+	//go:embed kernels/measure_90.cubin.gz
+	measure90 []byte
 	//go:embed kernels/zone.ptx.gz
 	zonePTX []byte
 	//go:embed kernels/zone_90.cubin.gz

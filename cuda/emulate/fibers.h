@@ -241,3 +241,8 @@ inline unsigned atomicAdd(unsigned* at, unsigned n) { return __atomic_fetch_add(
 inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long n) {
   return __atomic_fetch_add(at, n, __ATOMIC_ACQ_REL);
 }
+inline void atomicMax(unsigned long long* at, unsigned long long n) {
+  unsigned long long now = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+  while (now < n && !__atomic_compare_exchange_n(at, &now, n, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
+}

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../kernels/measure.cu"
 #include "../kernels/multigrid.cu"
 #include "../kernels/weighted_levels.cu"
 #include "../kernels/zone.cu"
@@ -60,6 +61,10 @@ Kernel kernels[] = {
     TILE_KERNELS(f32, float, kTileF32, true, true),
     TILE_KERNELS(small_f32, float, kTileSmallF32, true, true),
     {"tail", run<Tail, tail>, sizeof(Tail), kTailThreads, 3 * kTailValues * 4},
+    {"squares_f64", run<Measure, squares_f64>, sizeof(Measure), kMeasureThreads,
+     kMeasureThreads / kWarp * kSumWords * 8},
+    {"largest_f64", run<Measure, largest_f64>, sizeof(Measure), kMeasureThreads, 0},
+    {"largest_f32", run<Measure, largest_f32>, sizeof(Measure), kMeasureThreads, 0},
     {"push_zones", run<Moves, push_zones>, sizeof(Moves), kMoveThreads, 0},
     {"take_zone", run<Moves, take_zone>, sizeof(Moves), kMoveThreads, 0},
 #define POINT_KERNEL(name, type) \

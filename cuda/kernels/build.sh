@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh [MODULE]... compiles the kernels, in the modules sweep, terms, weighted, multigrid, weighted_levels, zone and
-# probe, to .ptx, which a driver finishes for the GPU that it finds, and to _90.cubin, finished for compute capability
+# build.sh [MODULE]... compiles the kernels, in the modules sweep, terms, weighted, multigrid, weighted_levels,
+# measure, zone and probe, to .ptx, which a driver finishes for the GPU that it finds, and to _90.cubin, finished for compute capability
 # 9.0. It compiles layout.cu to layout.ptx, which a test compares with Go. Without arguments it compiles all of them.
 # What the programs embed is packed by gzip.
 # files.sha256 records the sources and what was made of them; a test compares it with the tree.
@@ -24,7 +24,7 @@ new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
 flags='-std=c++17 -O3 -fmad=false -gencode=arch=compute_80,code=compute_80 -ptx'
 # Newer compilers write a newer PTX ISA than the kernels need, and a hint to the assembler that ISA 7.0 does not know.
-for module in ${*:-sweep terms weighted multigrid weighted_levels zone probe layout}; do
+for module in ${*:-sweep terms weighted multigrid weighted_levels measure zone probe layout}; do
 	nvcc $flags $module.cu -o "$new/$module.ptx"
 	sed -e '/used_bytes_mask/d' -e 's/^\.version .*/.version 7.0/' "$new/$module.ptx" > $module.ptx
 	[ $module != layout ] || continue

@@ -33,6 +33,9 @@ type CG interface {
 	Step(ctx context.Context, a, b float64) error
 	// CopyRows copies rows [s.Lo, s.Hi) of p that the rank owns to dst: dense, NX values each.
 	CopyRows(ctx context.Context, s solver.Stripe, dst []byte) error
+	// Largest returns the largest absolute value of p in OwnColumns of rows s that the rank owns; NaN if one is
+	// NaN.
+	Largest(ctx context.Context, s solver.Stripe) (float64, error)
 	// Bytes returns the bytes of memory that the CG uses.
 	Bytes() int64
 }

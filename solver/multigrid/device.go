@@ -108,9 +108,23 @@ type Device interface {
 	CopyRows(ctx context.Context, level int, a Array, s solver.Stripe, dst []byte) error
 	// SetRows sets rows [s.Lo, s.Hi) of an array that the device holds.
 	SetRows(ctx context.Context, level int, a Array, s solver.Stripe, src []byte) error
+	// Squares returns the sum of the squares of the field in OwnColumns of the rows that the rank owns. Its terms
+	// are those of groups, as in CG.Products, and the field is of magnitude e.
+	Squares(ctx context.Context, e solver.Magnitude) (solver.Sum, error)
+	// Largest returns the largest absolute value of Unknowns in OwnColumns of rows s that the rank owns; NaN
+	// if one is NaN.
+	Largest(ctx context.Context, level int, s solver.Stripe) (float64, error)
 	// Bytes returns the bytes of memory that the device uses.
 	Bytes() int64
 	Close() error
+}
+
+// OwnColumns returns the columns of a mesh that are no copies of others, which devices may not keep.
+func OwnColumns(m solver.Mesh) solver.Stripe {
+	if m.PeriodicColumns() {
+		return solver.Stripe{Lo: 1, Hi: m.NX - 1}
+	}
+	return solver.Stripe{Hi: m.NX}
 }
 
 // AgglomeratedRows returns the rows of level Agglomerated whose right-hand side this rank computes.

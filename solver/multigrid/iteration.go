@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"jacobi/solver"
@@ -209,9 +208,8 @@ func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(
 // fixed points norms may grow at first. The patience doubles with each stall.
 //
 // A run may also have stalled when its norm slackens: the rate, which is the quotient of the norm and the one before
-// it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. The comparison with
-// the floor takes as long as several cycles on a GPU. After one, the next comparison is therefore made at a sixteenth
-// of its norm.
+// it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. After a comparison
+// with the floor, the next one is made at a sixteenth of its norm.
 type plateau struct {
 	pace
 	reach        float64 // of the floor of rounding and the first norm
@@ -274,20 +272,12 @@ const floorFactor = 16
 const headroom = 33
 
 // floor returns the largest norm that rounding may leave of the present field, the same on all ranks; base
-// is that of the goal. A run needs it only where its norms fall slowly, or no longer, so the field is copied to the
-// host.
+// is that of the goal.
 func (it *Iteration) floor(ctx context.Context, base float64) (float64, error) {
 	e := it.Layout.Magnitude + headroom
-	read := func(s solver.Stripe, dst []byte) error { return it.Device.CopyRows(ctx, 0, Unknowns, s, dst) }
-	each, err := ofRows(it.Layout.Plan.Levels[0].Mesh, it.Layout.Stripes[0], read, func(values []float64) solver.Sum {
-		return squares(values, e)
-	})
+	sum, err := it.Device.Squares(ctx, e)
 	if err != nil {
 		return 0, fmt.Errorf("floor of rounding: %w", err)
-	}
-	var sum solver.Sum
-	for _, s := range each {
-		sum.Merge(s)
 	}
 	total, err := it.sums.Total(ctx, solver.Contribution{Sums: []solver.Sum{sum}})
 	if err != nil {
@@ -295,16 +285,4 @@ func (it *Iteration) floor(ctx context.Context, base float64) (float64, error) {
 	}
 	largest := math.Hypot(total.Sums[0].Norm(e), base) // base has what walls and source add to an update
 	return floorFactor * 0x1p-53 * largest, nil
-}
-
-// squares returns the sum of the squares of values, in groups of 32 as solver.Sum wants them.
-func squares(values []float64, e solver.Magnitude) (sum solver.Sum) {
-	for group := range slices.Chunk(values, 32) {
-		part := 0.0
-		for _, v := range group {
-			part += float64(v * v)
-		}
-		sum.Add(part, e)
-	}
-	return sum
 }

@@ -147,12 +147,15 @@ func (b between) of(at func(i int) float64) (value, rough float64) {
 // placed is how a mesh gives values at places.
 type placed struct {
 	*Places
+	mesh           solver.Mesh
 	columns, lines []between
-	rows           []int // that are read, ascending
+	rows           []int                           // that are read, ascending
+	outside        func(lo int, rows []byte) error // gives points outside the material NaN; nil where there are none
+	own            []byte                          // this rank's rows: the number in rows, and 2 values a column
 }
 
 func (p *Places) on(m solver.Mesh, hx, hy float64) *placed {
-	q := &placed{Places: p}
+	q := &placed{Places: p, mesh: m}
 	for _, x := range p.x {
 		q.columns = append(q.columns, newBetween(x/hx, m.NX))
 	}
@@ -168,30 +171,50 @@ func (p *Places) on(m solver.Mesh, hx, hy float64) *placed {
 	return q
 }
 
-// readPlaces returns, on rank 0, the values of the field at the places; nil without places. All ranks call it.
-func (o *Outputs) readPlaces(ctx context.Context) (*placeValues, error) {
+// newPlaces returns how this rank's rows give values at the places; nil without places.
+func (o *Outputs) newPlaces() *placed {
 	if o.Meshes.Places == nil {
-		return nil, nil
+		return nil
 	}
 	hx, hy := o.Problem.Spacings()
-	view := o.seen()
-	p := o.Meshes.Places.on(view.Mesh, hx, hy)
-	width, size := 2*len(p.x), view.Mesh.DType.Size()
-	own := make([]byte, 0, len(p.rows)*(4+8*width))
-	err := view.At(ctx, p.rows, func(i int, data []byte) {
-		own = binary.LittleEndian.AppendUint32(own, uint32(i))
+	p := o.Meshes.Places.on(o.Layout.Mesh, hx, hy)
+	if o.Problem.Porous() {
+		p.outside = (inside{problem: o.Problem}).mask
+	}
+	return p
+}
+
+// add is an output.Use: it keeps what the rows at lines have at the columns.
+func (p *placed) add(lo int, rows []byte) error {
+	width, size := p.mesh.RowBytes(), p.mesh.DType.Size()
+	from, _ := slices.BinarySearch(p.rows, lo)
+	for i := from; i < len(p.rows) && (p.rows[i]-lo)*width < len(rows); i++ {
+		row := rows[(p.rows[i]-lo)*width:][:width]
+		if p.outside != nil {
+			row = slices.Clone(row)
+			if err := p.outside(p.rows[i], row); err != nil {
+				return err
+			}
+		}
+		p.own = binary.LittleEndian.AppendUint32(p.own, uint32(i))
 		for _, c := range p.columns {
 			var near [reach]float64
-			view.Mesh.DType.Decode(near[:c.n], data[c.first*size:])
+			p.mesh.DType.Decode(near[:c.n], row[c.first*size:])
 			value, rough := c.of(func(i int) float64 { return near[i] })
-			own = binary.LittleEndian.AppendUint64(own, math.Float64bits(value))
-			own = binary.LittleEndian.AppendUint64(own, math.Float64bits(rough))
+			p.own = binary.LittleEndian.AppendUint64(p.own, math.Float64bits(value))
+			p.own = binary.LittleEndian.AppendUint64(p.own, math.Float64bits(rough))
 		}
-	})
-	if err != nil {
-		return nil, err
 	}
-	parts, err := o.Comm.Gather(ctx, "places", own)
+	return nil
+}
+
+// gatherPlaces returns, on rank 0, the values of the field at the places; nil without places. All ranks call it.
+func (o *Outputs) gatherPlaces(ctx context.Context, p *placed) (*placeValues, error) {
+	if p == nil {
+		return nil, nil
+	}
+	width := 2 * len(p.x)
+	parts, err := o.Comm.Gather(ctx, "places", p.own)
 	if err != nil || o.id.Rank != 0 {
 		return nil, err
 	}

@@ -33,13 +33,16 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	var uses []output.Use
-	hashes, figures := o.newHashes(), o.newFigures()
+	hashes, figures, places := o.newHashes(), o.newFigures(), o.newPlaces()
 	defer figures.wait()
 	if hashes != nil {
 		uses = append(uses, hashes.Add)
 	}
 	if figures != nil {
 		uses = append(uses, figures.add)
+	}
+	if places != nil {
+		uses = append(uses, places.add)
 	}
 	picture, fault, err := o.writeRows(ctx, s.view, uses, result)
 	if err != nil {
@@ -58,7 +61,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if err != nil {
 		return nil, err
 	}
-	if o.values, err = o.readPlaces(ctx); err != nil {
+	if o.values, err = o.gatherPlaces(ctx, places); err != nil {
 		return nil, err
 	}
 	gathering, part := time.Now(), own()

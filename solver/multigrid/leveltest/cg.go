@@ -154,6 +154,10 @@ func (r *ranks) comparesDirection(ctx context.Context, accelerators []multigrid.
 		if !bytes.Equal(got, want) {
 			return fmt.Errorf("rank %d: the direction differs", k)
 		}
+		largest := largestOf([][]float64{o.p[own.Lo*nx : own.Hi*nx]})
+		if v, err := s.Largest(ctx, own); err != nil || v != largest {
+			return fmt.Errorf("rank %d: largest value of the direction: %v (%w), want %v", k, v, err, largest)
+		}
 	}
 	return nil
 }

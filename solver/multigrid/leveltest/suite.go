@@ -189,7 +189,7 @@ func Check(ctx context.Context, c Case, open Factory) (err error) {
 			return fmt.Errorf("cycle %d: %w", k, err)
 		}
 	}
-	return nil
+	return ranks.findsNaN(ctx)
 }
 
 // cycle does a cycle and compares its levels with the oracle.
@@ -217,7 +217,7 @@ func (r *ranks) cycle(ctx context.Context, oracle oracle) error {
 			return err
 		}
 	}
-	return nil
+	return r.measures(ctx)
 }
 
 // ranks are the devices of a case.

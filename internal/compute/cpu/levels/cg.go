@@ -203,6 +203,11 @@ func (s *CG) CopyRows(_ context.Context, rows solver.Stripe, dst []byte) error {
 	return nil
 }
 
+// Largest implements multigrid.CG.
+func (s *CG) Largest(_ context.Context, rows solver.Stripe) (float64, error) {
+	return s.device.largest(s.p, multigrid.OwnColumns(s.level.Mesh), rows), nil
+}
+
 // Bytes implements multigrid.CG.
 func (s *CG) Bytes() int64 { return CGBytes(s.layout) }
 

@@ -275,6 +275,8 @@ type rows interface {
 	// check returns an error unless the array holds rows s and their dense length is bytes.
 	check(s solver.Stripe, bytes int) error
 	copyTo(dst []byte, s solver.Stripe)
+	// largest returns the largest absolute value in columns of rows s; NaN if one is NaN.
+	largest(columns, s solver.Stripe) float64
 	// set sets rows of a mesh.
 	set(m solver.Mesh, s solver.Stripe, src []byte)
 }
