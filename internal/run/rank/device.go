@@ -33,7 +33,38 @@ func (s *session) openDevices(context.Context) error {
 		!errors.Is(why, driver.ErrNoDevice) {
 		s.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
+	s.beginContext()
 	return nil
+}
+
+// beginContext begins to create the context of the GPU that this rank will take, while it joins the others and
+// evaluates its rows. An error is left to takers of the GPU. Jobs of a session take it once for all, and other policies
+// than round-robin need the readings of all ranks.
+func (s *session) beginContext() {
+	if s.Ordered || s.Task != nil || !s.sweepsOnGPU() || device.Policy(s.Config.Device.Select) != device.RoundRobin {
+		return
+	}
+	choice, err := s.gpus.Select(s.Origin.LocalRank, nil)
+	if err != nil {
+		return
+	}
+	all, err := s.gpus.Driver.Devices()
+	if err != nil {
+		return
+	}
+	made := make(chan func() error, 1)
+	go func() {
+		if c, err := all[choice.Index].Retain(driver.ScheduleAuto); err == nil {
+			made <- c.Close
+		}
+		close(made)
+	}()
+	s.open.add(func() error {
+		if end := <-made; end != nil {
+			return end()
+		}
+		return nil
+	})
 }
 
 // sweepsOnGPU reports whether a GPU sweeps this rank's stripe.
