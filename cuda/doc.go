@@ -17,11 +17,12 @@
 // module.go has the code of all kernels, of launcher probe, too.
 //
 // On device.go, rows.go, window.go and timeline.go stands multigrid.Device, too, with modules of kernels of its own,
-// multigrid, weighted_levels and zone:
+// multigrid, weighted_levels, measure and zone:
 //
 //	levels.go     the calls of a cycle; level.go: the arrays, walls and transfers of a level
 //	levelexchange.go  rows written into the memory of other ranks: levelwindow.go
 //	levelkernel.go  the passes of a level; leveltail.go: the coarsest levels in one block
+//	measure.go    the sum of squares and the largest value of an array
 //	coarsest.go   the coarsest level alone, and what is known of it
 //	weightedlevels.go  the levels of a weighted operator; weightedsetup.go, weightedcycles.go: their set-up and cycles
 //	cg.go         its conjugate gradients; aggregates.go: its aggregates

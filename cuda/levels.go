@@ -22,6 +22,7 @@ type Levels struct {
 	dev      *device
 	stream   *driver.Stream
 	kernels  map[string]*smoothKernel
+	measures []byte   // the module measure
 	levels   []*level // the last one is the first level of the tail
 	tail     call
 	factors  driver.DevicePtr   // of the coarsest level
@@ -53,6 +54,7 @@ func newLevels(d *driver.Driver, l multigrid.Layout, o Options, kernels code, sh
 		return nil, fmt.Errorf("cuda levels: %w", err)
 	}
 	v.dev = &device{gpu: gpu, timeout: o.Timeout}
+	v.measures = code{measurePTX, measure90}.on(gpu, o.PTX)
 	if err := v.open(kernels.on(gpu, o.PTX), shapes); err != nil {
 		err = fmt.Errorf("cuda levels on device %d (%s): %w", o.Device, v.dev.gpu.Name, err)
 		return nil, errors.Join(err, v.Close())

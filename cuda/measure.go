@@ -31,7 +31,7 @@ type measureArg struct {
 // The words are those of the sum of the last Down(0), which are on the host already or on their way.
 func (v *Levels) measure(ctx context.Context, kernel string, a measureArg, mesh solver.Mesh, rows solver.Stripe,
 	shared int) ([]byte, error) {
-	m, err := v.dev.context.Load(code{measurePTX, measure90}.on(v.dev.gpu, false))
+	m, err := v.dev.context.Load(v.measures)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,8 @@
 #!/bin/sh
-# build.sh [MODULE]... compiles the kernels, in the modules sweep, terms, weighted, multigrid, weighted_levels,
-# measure, zone and probe, to .ptx, which a driver finishes for the GPU that it finds, and to _90.cubin, finished for compute capability
-# 9.0. It compiles layout.cu to layout.ptx, which a test compares with Go. Without arguments it compiles all of them.
+# build.sh [MODULE]... compiles the kernels, in the modules sweep, terms, weighted, multigrid, weighted_levels, measure,
+# zone and probe, to .ptx, which a driver finishes for the GPU that it finds, and to _90.cubin, finished for compute
+# capability 9.0. It compiles layout.cu to layout.ptx, which a test compares with Go. Without arguments it compiles all
+# of them.
 # What the programs embed is packed by gzip.
 # files.sha256 records the sources and what was made of them; a test compares it with the tree.
 #
