@@ -38,10 +38,11 @@ func (s *session) openDevices(context.Context) error {
 }
 
 // beginContext begins to create the context of the GPU that this rank will take, while it joins the others and
-// evaluates its rows. An error is left to takers of the GPU. Jobs of a session take it once for all, and other policies
-// than round-robin need the readings of all ranks.
+// evaluates its rows. An error is left to takers of the GPU. Jobs of a session take it once for all, other policies
+// than round-robin need the readings of all ranks, and the local rank may be known only once all have joined.
 func (s *session) beginContext() {
-	if s.Ordered || s.Task != nil || !s.sweepsOnGPU() || device.Policy(s.Config.Device.Select) != device.RoundRobin {
+	if s.Ordered || s.Task != nil || !s.sweepsOnGPU() || s.Origin.LocalRank < 0 ||
+		device.Policy(s.Config.Device.Select) != device.RoundRobin {
 		return
 	}
 	choice, err := s.gpus.Select(s.Origin.LocalRank, nil)
