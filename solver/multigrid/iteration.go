@@ -208,8 +208,8 @@ func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(
 // fixed points norms may grow at first. The patience doubles with each stall.
 //
 // A run may also have stalled when its norm slackens: the rate, which is the quotient of the norm and the one before
-// it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. After a comparison
-// with the floor, the next one is made at a sixteenth of its norm.
+// it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. A comparison reads
+// the whole field, so the next one is made at a sixteenth of its norm.
 type plateau struct {
 	pace
 	reach        float64 // of the floor of rounding and the first norm

@@ -184,7 +184,7 @@ func (o *Outputs) newPlaces() *placed {
 	return p
 }
 
-// add is an output.Use: it keeps what the rows at lines have at the columns.
+// add is an output.Use: it keeps the values at the columns of the places, of each row that a place needs.
 func (p *placed) add(lo int, rows []byte) error {
 	width, size := p.mesh.RowBytes(), p.mesh.DType.Size()
 	from, _ := slices.BinarySearch(p.rows, lo)
