@@ -197,8 +197,9 @@ func connectTo(ctx context.Context, n configs.NATS, run string) (*wire.Conn, err
 		Logger: zap.NewNop()})
 }
 
-// viewGrace bounds the time in which open pages are given the end of a run.
-const viewGrace = 2 * time.Second
+// viewGrace bounds the time in which open pages are given the end of a run. A browser that has just started may take
+// seconds before it asks for a frame.
+const viewGrace = 10 * time.Second
 
 // liveView is the page of a run; nil without one.
 type liveView struct {

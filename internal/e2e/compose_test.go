@@ -216,16 +216,11 @@ func TestComposeClusterOfServers(t *testing.T) {
 	long := append(composeRun, set("solver.max_iterations=4000", "halo.depth=8")...)
 	c := startCluster(t, "compose.yaml", "compose.cluster.yaml")
 	want, _ := solve(t, append(slices.Clip(long), "-np", "1")...)
+	c.unprivileged("nats", 1)
+	c.unprivileged("nats-3", 1)
+	c.unprivileged("node", 4)
+	servers := c.unprivileged("nats-2", 1)
 	l := c.begin(append(slices.Clip(long), "-np", "8")...)
-	for _, service := range []string{"nats", "nats-2", "nats-3", "node", "launcher"} {
-		for _, id := range c.containers(service) {
-			c.unprivileged(service, id)
-		}
-	}
-	servers := c.containers("nats-2")
-	if len(servers) != 1 {
-		t.Fatalf("containers %v, want 1", servers)
-	}
 	c.must(exec.Command("docker", "kill", servers[0]))
 	l.ends(0)
 	got, _ := answerIn(t, filepath.Join(c.dir, "out"))
@@ -278,10 +273,7 @@ func TestComposeMetrics(t *testing.T) {
 	installed(t, "prometheus")
 	c := startCluster(t, "compose.yaml")
 	c.must(c.compose("--profile", "metrics", "up", "-d", "--no-build", "prometheus"))
-	ids := c.containers("prometheus")
-	if len(ids) != 1 {
-		t.Fatalf("containers %v, want 1", ids)
-	}
+	ids := c.unprivileged("prometheus", 1)
 	host := strings.TrimSpace(c.must(exec.Command("docker", "inspect", "--format",
 		"{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", ids[0])))
 	cmd := c.compose(append([]string{"run", "--rm", "-T", "--use-aliases", "-e", "JACOBI_METRICS_LISTEN=:9464",
@@ -299,6 +291,6 @@ func TestComposeMetrics(t *testing.T) {
 	if n := asksPrometheus(t, host, `count(jacobi_rank_info) == 8`); n != 1 {
 		t.Errorf("Prometheus does not know 8 ranks")
 	}
-	c.must(exec.Command("docker", append([]string{"kill", "--signal", "INT"}, c.containers("launcher")...)...))
+	c.must(exec.Command("docker", append([]string{"kill", "--signal", "INT"}, c.unprivileged("launcher", 1)...)...))
 	l.ends(130)
 }

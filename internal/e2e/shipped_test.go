@@ -38,21 +38,28 @@ func TestProgramsHoldNoTemplates(t *testing.T) {
 	}
 }
 
-// unprivileged fails unless the first process of a container runs as another user than root, without capabilities, and
-// can gain none.
-func (c *composed) unprivileged(service, id string) {
+// unprivileged returns the n containers of a service. It fails unless the first process of each runs as another user
+// than root, without capabilities, and can gain none.
+func (c *composed) unprivileged(service string, n int) []string {
 	c.t.Helper()
-	pid := strings.TrimSpace(c.must(exec.Command("docker", "inspect", "--format", "{{.State.Pid}}", id)))
-	status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
-	if err != nil {
-		c.t.Fatalf("%s: %v", service, err)
+	ids := c.containers(service)
+	if len(ids) != n {
+		c.t.Fatalf("%s: containers %v, want %d", service, ids, n)
 	}
-	for _, line := range []string{`Uid:\t[1-9]`, `Gid:\t[1-9]`, `CapPrm:\t0{16}\n`, `CapEff:\t0{16}\n`,
-		`CapBnd:\t0{16}\n`, `NoNewPrivs:\t1\n`} {
-		if !regexp.MustCompile(`(?m)^` + line).Match(status) {
-			c.t.Errorf("%s: no line %s in\n%s", service, line, status)
+	for _, id := range ids {
+		pid := strings.TrimSpace(c.must(exec.Command("docker", "inspect", "--format", "{{.State.Pid}}", id)))
+		status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+		if err != nil {
+			c.t.Fatalf("%s: %v", service, err)
+		}
+		for _, line := range []string{`Uid:\t[1-9]`, `Gid:\t[1-9]`, `CapPrm:\t0{16}\n`, `CapEff:\t0{16}\n`,
+			`CapBnd:\t0{16}\n`, `NoNewPrivs:\t1\n`} {
+			if !regexp.MustCompile(`(?m)^` + line).Match(status) {
+				c.t.Errorf("%s: no line %s in\n%s", service, line, status)
+			}
 		}
 	}
+	return ids
 }
 
 // No service of the Compose files has privileges, and prepare.sh makes all passwords.

@@ -36,6 +36,13 @@ func (b *Board) Set(name string, state any) {
 	b.topics[name] = topic{b.version, m}
 }
 
+// has reports whether the state of a topic has been set.
+func (b *Board) has(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.topics[name].version > 0
+}
+
 // message returns the message with which a page gets the state of a topic.
 func message(name string, state any) []byte {
 	data, err := json.Marshal(struct {

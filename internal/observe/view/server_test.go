@@ -286,9 +286,22 @@ func TestCloseGivesTheLastFrame(t *testing.T) {
 	expectEnd(t, c)
 }
 
+// A page of a run that nothing is known of does not hold up the end: it has nothing to ask for.
+func TestCloseWithoutARun(t *testing.T) {
+	s, b := serve(t, none{})
+	c := dial(t, s)
+	<-s.seen
+	go s.Close(time.Minute)
+	<-s.closing
+	b.Set(TopicWarnings, []string{"last"})
+	expect(t, c, "last")
+	expectEnd(t, c)
+}
+
 // A page that has just opened when the server ends asks for its first frame, and gets it.
 func TestCloseAwaitsTheFirstWant(t *testing.T) {
 	s, b := serve(t, ending{make(chan struct{})})
+	b.Set(TopicRun, Run{})
 	c := dial(t, s)
 	<-s.seen
 	go s.Close(time.Minute)

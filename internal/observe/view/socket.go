@@ -17,7 +17,6 @@ const (
 	writeTimeout = 10 * time.Second       // a page that reads nothing for this long is given up
 	pingInterval = 20 * time.Second       // finds pages whose machine is gone
 	newsInterval = 100 * time.Millisecond // between messages of the board
-	firstWant    = time.Second            // in which a page that has just opened asks for its first frame
 )
 
 // want is a message of a page: it asks for a frame with a number above After, and replaces the one before.
@@ -123,7 +122,7 @@ func (p *open) write(ctx context.Context) error {
 	ping, news := time.NewTicker(pingInterval), time.NewTicker(newsInterval)
 	defer ping.Stop()
 	defer news.Stop()
-	closing, ends, version, opened := p.closing, false, uint64(0), time.Now()
+	closing, ends, version := p.closing, false, uint64(0)
 	for {
 		list, now := p.board.since(version)
 		for _, message := range list {
@@ -132,7 +131,8 @@ func (p *open) write(ctx context.Context) error {
 			}
 		}
 		version = now
-		if ends && p.waiting.Load() == 0 && (p.asked.Load() || time.Since(opened) > firstWant) {
+		// A page asks for its first frame once it knows the run.
+		if ends && p.waiting.Load() == 0 && (p.asked.Load() || !p.board.has(TopicRun)) {
 			return nil
 		}
 		select {

@@ -93,7 +93,7 @@ class Field {
 
   // want asks for a frame of the window that is newer than the one with the number after.
   want(after) {
-    if (!this.run || this.run.no_field) return;
+    if (!this.run) return;
     const [width, height] = this.size, ratio = window.devicePixelRatio || 1, w = this.window;
     const cells = (points, pixels) => Math.max(1, Math.min(points, maxCells, Math.round(pixels * ratio)));
     this.ask({ ...w, cols: cells(w.x1 - w.x0, width), rows: cells(w.y1 - w.y0, height), after });
