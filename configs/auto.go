@@ -7,7 +7,7 @@ import (
 	"jacobi/solver/methods"
 )
 
-// Auto as solver.method leaves the method to Load; see settle.
+// Auto as solver.method leaves the method to Load; see resolve.
 const Auto = "auto"
 
 // benchmark is the preset of runs that say nothing about a problem. Auto stays Jacobi with it: its norms after a number
@@ -49,7 +49,7 @@ func (s Solver) MethodText() string {
 	return s.Method
 }
 
-// settle returns c with what its keys leave open; given reports whether the user has given a key. It depends on the
+// resolve returns c with what its keys leave open; given reports whether the user has given a key. It depends on the
 // keys and the sizes of files alone, and so gives the same on all ranks.
 //
 //   - A run with a key of the problem, and without problem.preset, has a problem of the user's own: the preset is "".
@@ -59,7 +59,7 @@ func (s Solver) MethodText() string {
 //     point at each corner of a picture's pixels, or is small.
 //   - Without grid.dtype, sweeps of benchmark are in float32, and everything else in float64.
 //   - A tolerance that is not given is 0 if the other one is given.
-func (c Config) settle(given map[string]bool) Config {
+func (c Config) resolve(given map[string]bool) Config {
 	if !given["problem.preset"] && own(given) {
 		c.Problem.Preset = ""
 	}

@@ -10,16 +10,16 @@ import (
 
 // Interval is a number of iterations or a time. The zero value means never.
 type Interval struct {
-	Sweeps int    // iterations of the method: sweeps, or cycles of multigrid
-	Unit   string // sweeps | cycles, as the user named them; "" if not
-	Time   time.Duration
+	Iterations int    // iterations of the method: sweeps, or cycles of multigrid
+	Unit       string // sweeps | cycles, as the user named them; "" if not
+	Time       time.Duration
 }
 
 // String returns "100", "100 sweeps", "5 cycles", "10m" or "".
 func (i Interval) String() string {
 	switch {
-	case i.Sweeps > 0:
-		return strings.TrimSpace(fmt.Sprintf("%d %s", i.Sweeps, i.Unit))
+	case i.Iterations > 0:
+		return strings.TrimSpace(fmt.Sprintf("%d %s", i.Iterations, i.Unit))
 	case i.Time > 0:
 		return formatDuration(i.Time)
 	}
@@ -35,7 +35,7 @@ func (k key) interval(text string) (Interval, bool) {
 	units := map[string]string{"": "", "sweep": "sweeps", "sweeps": "sweeps", "cycle": "cycles", "cycles": "cycles"}
 	n, number := toInt(count)
 	if u, ok := units[unit]; ok && number {
-		return Interval{Sweeps: n, Unit: u}, n >= 1
+		return Interval{Iterations: n, Unit: u}, n >= 1
 	}
 	d, err := time.ParseDuration(text)
 	return Interval{Time: d}, k.timed() && err == nil && d > 0

@@ -8,8 +8,9 @@ import (
 
 func TestInterval(t *testing.T) {
 	for text, want := range map[string]Interval{
-		"1": {Sweeps: 1}, "1 sweep": {Sweeps: 1, Unit: "sweeps"}, "100 sweeps": {Sweeps: 100, Unit: "sweeps"},
-		"1 cycle": {Sweeps: 1, Unit: "cycles"}, "5 cycles": {Sweeps: 5, Unit: "cycles"},
+		"1": {Iterations: 1}, "1 sweep": {Iterations: 1, Unit: "sweeps"},
+		"100 sweeps": {Iterations: 100, Unit: "sweeps"},
+		"1 cycle":    {Iterations: 1, Unit: "cycles"}, "5 cycles": {Iterations: 5, Unit: "cycles"},
 		"10m":  {Time: 10 * time.Minute},
 		"1.5s": {Time: 1500 * time.Millisecond}, "": {},
 	} {
@@ -23,7 +24,7 @@ func TestInterval(t *testing.T) {
 	for _, c := range []struct{ file, text string }{{"run.yaml", "checkpoint: {every: 100}"},
 		{"run.toml", "[checkpoint]\nevery = 100\n"}, {"run.json", `{"checkpoint": {"every": "100"}}`}} {
 		got, err := mergeConfig(Options{File: c.file}, []byte(c.text))
-		if err != nil || got.Checkpoint.Every != (Interval{Sweeps: 100}) {
+		if err != nil || got.Checkpoint.Every != (Interval{Iterations: 100}) {
 			t.Errorf("%s: %+v, %v", c.file, got.Checkpoint, err)
 		}
 	}

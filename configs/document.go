@@ -104,7 +104,7 @@ func read(data []byte, start Config, of func(key string) bool) (Start, error) {
 		}
 	}
 	c.Solver.Why, c.Solver.DefaultTolerance = show.Text(d.Why), d.Default
-	return Start{Planned{c.settle(given), d.Contents}, d.Task}, nil
+	return Start{Planned{c.resolve(given), d.Contents}, d.Task}, nil
 }
 
 // Variable returns s as NAME=value for FromLauncher, secrets included. A process passes it to another one this way

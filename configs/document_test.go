@@ -137,9 +137,9 @@ var odd = Config{
 	NATS:   NATS{URL: "nats://a:4222,tls://b", CA: "ca.pem"},
 	Output: Output{
 		Dir: "elsewhere", Field: "f.npy", Picture: "", History: "h.csv", Report: "r.json", PictureScale: "sqrt",
-		Contours: 7, Every: Interval{Sweeps: 30}, Float32: true, Gradient: true,
+		Contours: 7, Every: Interval{Iterations: 30}, Float32: true, Gradient: true,
 		Matrix: true, Materials: true, Trace: "t.json",
-		Probes: "a=[3,4]", ProbesEvery: Interval{Sweeps: 7},
+		Probes: "a=[3,4]", ProbesEvery: Interval{Iterations: 7},
 	},
 	Trace:   Trace{Passes: 7, From: 20, To: 30},
 	Metrics: Metrics{Listen: "[::1]:9464", Linger: 90 * time.Minute},

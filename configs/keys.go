@@ -276,5 +276,5 @@ func Defaults(name string) (benchmark, own string) {
 	}
 	c := Default()
 	c.Problem.Preset, c.Solver.Method = "", Auto
-	return k.text(Default()), k.text(c.settle(map[string]bool{"problem.preset": true}))
+	return k.text(Default()), k.text(c.resolve(map[string]bool{"problem.preset": true}))
 }

@@ -41,7 +41,7 @@ func Load(o Options) (Config, error) {
 	return b.Config(), nil
 }
 
-// LoadBase merges the sources of o as Load does, and leaves open what settle decides.
+// LoadBase merges the sources of o as Load does, and leaves open what resolve decides.
 func LoadBase(o Options) (*Base, error) {
 	var data []byte
 	if o.File != "" {

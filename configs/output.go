@@ -173,7 +173,7 @@ type Trace struct {
 }
 
 // Series reports whether the run writes a series of fields.
-func (o Output) Series() bool { return o.Every.Sweeps > 0 }
+func (o Output) Series() bool { return o.Every.Iterations > 0 }
 
 // SeriesFile returns the name of the file of the series with the field after the given number of sweeps:
 // field-000001000.npy for the field field.npy after 1000 sweeps.

@@ -23,7 +23,7 @@ func TestValidateAccepts(t *testing.T) {
 	c.Problem.Initial = "x\n+ y"
 	c.Solver.Tolerance = 0
 	c.Output = Output{Dir: ".", PictureScale: "sqrt"}
-	c.Checkpoint = Checkpoint{Every: Interval{Sweeps: 1}, Dir: "x", Keep: 1, Resume: "y"}
+	c.Checkpoint = Checkpoint{Every: Interval{Iterations: 1}, Dir: "x", Keep: 1, Resume: "y"}
 	c.Grid.NX, c.Grid.NY, c.Run.Ranks = 3, 3, 1
 	if err := Validate(c); err != nil {
 		t.Error(err)
@@ -134,14 +134,14 @@ var invalid = []struct {
 	{func(c *Config) { c.Halo.Timeout = 0 }, `halo.timeout 0s: must be more than 0s`},
 	{func(c *Config) { c.Output.Gradient, c.Output.Field = true, "" },
 		`output.gradient true: output.field has to name a file`},
-	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, "" },
+	{func(c *Config) { c.Output.Every.Iterations, c.Output.Field = 7, "" },
 		`output.every "7": output.field has to name a file`},
-	{func(c *Config) { c.Output.Every.Sweeps, c.Output.Field = 7, strings.Repeat("f", 107)+".npy" },
+	{func(c *Config) { c.Output.Every.Iterations, c.Output.Field = 7, strings.Repeat("f", 107)+".npy" },
 		`output.field: a name of 111 bytes; at most 110 are allowed`},
-	{func(c *Config) { c.Output.Probes, c.Output.Every.Sweeps = "a=(0,2)", 5 },
+	{func(c *Config) { c.Output.Probes, c.Output.Every.Iterations = "a=(0,2)", 5 },
 		`output.probes "a=(0,2)": x and y must be from 0 to 1, ix from 0 to 16383 and iy from 0 to 16383`},
 	{func(c *Config) {
-		c.Output.Probes, c.Output.ProbesEvery.Sweeps, c.Output.History = "a=(0,1)", 3, "probes.csv"
+		c.Output.Probes, c.Output.ProbesEvery.Iterations, c.Output.History = "a=(0,1)", 3, "probes.csv"
 	}, `output.probes "probes.csv": output.history has this name`},
 	{func(c *Config) { c.NATS.URL = "localhost:4222" },
 		`nats.url "localhost:4222": must be nats://host:port; allowed are nats, tls, ws and wss`},
@@ -171,7 +171,7 @@ var invalid = []struct {
 		`output.report "-": output.history has this name`},
 	{func(c *Config) { c.Output.History = strings.Repeat("x", 200) + ".csv" },
 		`output.history: a name of 204 bytes; at most 120 are allowed`},
-	{func(c *Config) { c.Checkpoint.Every.Sweeps = 5 },
+	{func(c *Config) { c.Checkpoint.Every.Iterations = 5 },
 		`checkpoint.every "5": checkpoint.dir or checkpoint.nats has to say where`},
 	{func(c *Config) { c.Checkpoint.Dir, c.Checkpoint.NATS, c.NATS.URL = "a", "b", "nats://h" },
 		`checkpoint.dir "a", checkpoint.nats "b": only one of them is allowed`},

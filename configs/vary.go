@@ -12,12 +12,12 @@ import (
 
 // Base is a merged configuration from which those of many runs differ in some keys.
 type Base struct {
-	config Config // before settle
+	config Config // before resolve
 	given  map[string]bool
 }
 
 // Config returns the configuration of a run without keys of its own.
-func (b *Base) Config() Config { return b.config.settle(b.given) }
+func (b *Base) Config() Config { return b.config.resolve(b.given) }
 
 // With returns what Load returns with the keys of a run added to those of --set. It refuses keys that belong to the
 // start of the ranks, and names source in its errors. file returns the path of the file from which a key comes, and ""
@@ -45,7 +45,7 @@ func (b *Base) With(own map[string]any, source string, file func(key string) str
 			k.set(&m.config, v)
 		}
 	}
-	return m.config.settle(m.given), nil
+	return m.config.resolve(m.given), nil
 }
 
 // The sections whose keys belong to the start of the ranks, and the keys and sections that many runs cannot have.

@@ -126,7 +126,7 @@ func (b *Backend) awaitHalos(sp solver.Pass, out solver.Stripe, exchange bool) (
 			return h, nil
 		}
 	}
-	return halos{}, b.mover.settle()
+	return halos{}, b.mover.awaitRows()
 }
 
 // Interior implements solver.Backend.
@@ -215,7 +215,7 @@ func (b *Backend) sweep(s *driver.Stream, sp solver.Pass, out, count solver.Stri
 // Undo implements solver.Backend.
 func (b *Backend) Undo() error {
 	d := b.dev
-	if err := errors.Join(b.mover.settle(), d.context.Synchronize()); err != nil {
+	if err := errors.Join(b.mover.awaitRows(), d.context.Synchronize()); err != nil {
 		return err
 	}
 	d.now, d.next = d.next, d.now
@@ -308,8 +308,8 @@ type mover interface {
 	// inKernel returns what the kernel of a pass over the whole stripe does with halos; exchange tells whether an
 	// exchange follows the pass. ok is false if kernels do not move rows.
 	inKernel(exchange bool) (h halos, ok bool)
-	// settle makes the fast stream wait for halos for which no work waits yet.
-	settle() error
+	// awaitRows makes the fast stream wait for halos for which no work waits yet.
+	awaitRows() error
 	// loaded makes later work of the fast stream wait until the neighbours that write into this rank's memory have
 	// loaded their fields, too. A rank that is ahead would hand on rows into a halo that a Load overwrites.
 	loaded() error
@@ -320,5 +320,5 @@ type alone struct{}
 
 func (alone) beforeEdges() error          { return nil }
 func (alone) inKernel(bool) (halos, bool) { return halos{}, false }
-func (alone) settle() error               { return nil }
+func (alone) awaitRows() error            { return nil }
 func (alone) loaded() error               { return nil }

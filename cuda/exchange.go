@@ -149,12 +149,12 @@ func (x *Exchange) inKernel(exchange bool) (h halos, ok bool) {
 	return x.stores.inKernel(x.posted + 1), true
 }
 
-// settle implements mover.
-func (x *Exchange) settle() error {
+// awaitRows implements mover.
+func (x *Exchange) awaitRows() error {
 	if x.stores == nil {
 		return nil
 	}
-	return x.stores.settle()
+	return x.stores.awaitRows()
 }
 
 // loaded implements mover. It only queues: neighbours may take long, or fail.
@@ -327,8 +327,8 @@ func (d *peerStores) wait(_ context.Context, n solver.ExchangeNumber) error {
 	return nil
 }
 
-// settle makes the fast stream wait for rows that are still awaited.
-func (d *peerStores) settle() error {
+// awaitRows makes the fast stream wait for rows that are still awaited.
+func (d *peerStores) awaitRows() error {
 	if d.awaited == 0 {
 		return nil
 	}

@@ -197,7 +197,7 @@ func levelExchange(t *testing.T, d *driver.Driver) {
 				}
 			}
 			for r, x := range z.exchanges {
-				if err := x.Settle(ctx); err != nil {
+				if err := x.Drain(ctx); err != nil {
 					t.Fatalf("rank %d: %v", r, err)
 				}
 			}
@@ -255,7 +255,7 @@ func mixedLevelExchange(t *testing.T, d *driver.Driver) {
 			for range cycles {
 				errs[r] = errors.Join(errs[r], z.cycle(t.Context(), r))
 			}
-			errs[r] = errors.Join(errs[r], z.exchanges[r].Settle(t.Context()))
+			errs[r] = errors.Join(errs[r], z.exchanges[r].Drain(t.Context()))
 		}()
 	}
 	done.Wait()
@@ -299,8 +299,8 @@ func levelExchangeAlone(t *testing.T, d *driver.Driver) {
 	ended := errors.New("rank 1 ended")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ended)
-	if err := x.Settle(ctx); !errors.Is(err, ended) {
-		t.Errorf("Settle: %v, want %v", err, ended)
+	if err := x.Drain(ctx); !errors.Is(err, ended) {
+		t.Errorf("Drain: %v, want %v", err, ended)
 	}
 	if err := g.FillHalos(ctx, 0, multigrid.Unknowns); !errors.Is(err, ended) {
 		t.Errorf("FillHalos: %v, want %v", err, ended)

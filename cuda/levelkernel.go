@@ -22,7 +22,7 @@ type smooth[F float32 | float64] struct {
 	betweenRows, betweenColumns               driver.DevicePtr
 	coarseB, coarseU                          driver.DevicePtr
 	h, q                                      F
-	w                                         [multigrid.Sweeps]F
+	w                                         [multigrid.SmootherSweeps]F
 	gain                                      float32
 	pitch, coarsePitch                        int32 // values
 	nx                                        int32

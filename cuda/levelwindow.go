@@ -148,8 +148,8 @@ func (w *levelWindows) pace(ctx context.Context, calls int) error {
 	return w.dev.await(ctx, w.marks[1]) // at once before its first Record
 }
 
-// Settle waits until all that is queued is done. Until then this rank may write into the memory of others.
-func (w *levelWindows) Settle(ctx context.Context) error {
+// Drain waits until all that is queued is done. Until then this rank may write into the memory of others.
+func (w *levelWindows) Drain(ctx context.Context) error {
 	if err := w.marks[0].Record(w.stream); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ const (
 	drainStep = 10 * time.Millisecond
 )
 
-// Close unmaps the windows of other ranks. After a success, Settle and then a barrier must come before it. After a
+// Close unmaps the windows of other ranks. After a success, Drain and then a barrier must come before it. After a
 // failure, work in the stream may wait for a rank that is gone, so the words are set beyond all exchanges until the
 // stream is empty: neighbours that are not gone may set them back.
 func (w *levelWindows) Close() error {

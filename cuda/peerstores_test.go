@@ -49,7 +49,7 @@ func TestInKernel(t *testing.T) {
 	if again := d.inKernel(0); again != (halos{}) {
 		t.Errorf("a pass without an exchange after it, with no rows awaited: %+v", again)
 	}
-	if err := d.settle(); err != nil { // launches nothing
+	if err := d.awaitRows(); err != nil { // launches nothing
 		t.Fatal(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (b *Backend) Load(ctx context.Context, rows solver.RowSource) error {
 	d := b.dev
 	b.edged = false
-	if err := b.mover.settle(); err != nil { // rows in flight must not arrive after the load
+	if err := b.mover.awaitRows(); err != nil { // rows in flight must not arrive after the load
 		return err
 	}
 	// Kernels also read the padding after a row. Its value cancels out, but it must be a number.

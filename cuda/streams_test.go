@@ -182,7 +182,7 @@ func traceLevels(ctx context.Context, w way) (err error) {
 		return err
 	}
 	z.levels, z.exchanges = []*Levels{nil, v}, []*LevelExchange{nil, x}
-	errs := []error{r.write("-- cycle"), z.cycle(ctx, 1), r.write("-- Settle"), x.Settle(ctx), r.write("-- Close")}
+	errs := []error{r.write("-- cycle"), z.cycle(ctx, 1), r.write("-- Drain"), x.Drain(ctx), r.write("-- Close")}
 	return errors.Join(append(errs, x.Close())...)
 }
 

@@ -283,7 +283,7 @@ type weightedArg[F float32 | float64] struct {
 	lo, hi, strips, fixedPitch                int32
 	countLo, countHi                          int32
 	coarseLo, coarseHi, blockRows             int32
-	weights                                   [multigrid.Sweeps]F
+	weights                                   [multigrid.SmootherSweeps]F
 }
 
 // productArg is struct ProductArg in kernels/weighted_products.cuh.
@@ -317,7 +317,7 @@ const (
 	pipeWarps    = pipeThreads / warpSize
 	pipeSlots    = 4                   // of transfers
 	pipeTransfer = 8 * 4 * pipeThreads // of one row
-	pipeBytes    = 8*((2*pipeRows+3*pipeShort)*pipeThreads+2*multigrid.Sweeps*(pipeThreads+2)) +
+	pipeBytes    = 8*((2*pipeRows+3*pipeShort)*pipeThreads+2*multigrid.SmootherSweeps*(pipeThreads+2)) +
 		pipeSlots*pipeTransfer + 4*(2*pipeThreads+2*(pipeThreads+2)) +
 		12*(pipeRows+pipeMost+2*pipeRows+pipeAhead) + pipeWarps*sumBytes
 	pipeLead   = 16 // steps of a block before and after those of its rows
@@ -327,14 +327,14 @@ const (
 	nineLines = 3*nineTurn + pipeMost + pipeRows + pipeAhead
 	nineSlots = 3
 	nineBytes = 4*pipeThreads*(5*nineTurn+2*pipeShort+2) + nineSlots*pipeTransfer +
-		4*(2*multigrid.Sweeps+2)*(pipeThreads+2) + 12*nineLines
+		4*(2*multigrid.SmootherSweeps+2)*(pipeThreads+2) + 12*nineLines
 
 	tileRows    = 32
 	tileColumns = 64
 	tileThreads = 256
 	tileBytes   = 2*(tileRows+2)*(tileColumns+2)*4 + 12*(tileRows+2+tileColumns+2)
-	tileStepX   = tileColumns - 2*multigrid.Sweeps
-	tileStepY   = tileRows - 2*multigrid.Sweeps
+	tileStepX   = tileColumns - 2*multigrid.SmootherSweeps
+	tileStepY   = tileRows - 2*multigrid.SmootherSweeps
 
 	weightedProductThreads = 256
 	weightedProductStep    = weightedProductThreads - 2*solver.GroupCols

@@ -107,7 +107,7 @@ func connect(ctx context.Context, o *Options, links *Links) error {
 			part = h.respond
 		}
 		wg.Go(func() {
-			links.Link[side], links.Info[side], errs[side] = h.settle(ctx, part)
+			links.Link[side], links.Info[side], errs[side] = h.run(ctx, part)
 			if errs[side] != nil {
 				cancel(errs[side])
 			}

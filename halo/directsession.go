@@ -165,7 +165,7 @@ func (n *session) readFrame(conn net.Conn, header []byte, in *packing) error {
 			l.refuse(err)
 		}
 	}
-	l.in.settle(&f, err == nil)
+	l.in.release(&f, err == nil)
 	return err
 }
 

@@ -106,12 +106,12 @@ func (in *inbox) add(f *frame, payload []byte, p *packer, dtype solver.DType) er
 	} else {
 		copy(dst, payload)
 	}
-	in.settle(f, err == nil)
+	in.release(f, err == nil)
 	return err
 }
 
 // claim returns the memory into which the caller writes the part of f, whose payload has length bytes, before it calls
-// settle. f agrees with this end. It returns nil if the part has come before, is being written, or is of an exchange
+// release. f agrees with this end. It returns nil if the part has come before, is being written, or is of an exchange
 // that Recv has returned.
 func (in *inbox) claim(f *frame, length int) ([]byte, error) {
 	at, n, err := partOf(f, length)
@@ -149,8 +149,8 @@ func (in *inbox) claim(f *frame, length int) ([]byte, error) {
 	return s.rows[at : at+n : at+n], nil
 }
 
-// settle ends a claim: the part is in its place, or it is missing again.
-func (in *inbox) settle(f *frame, here bool) {
+// release ends a claim: the part is in its place, or it is missing again.
+func (in *inbox) release(f *frame, here bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := &in.slots[f.exchange%2]

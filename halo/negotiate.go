@@ -33,8 +33,8 @@ type answer struct {
 	Fatal bool   `json:"fatal,omitempty"` // no other transport will work either
 }
 
-// settle runs one part of a handshake, propose or respond.
-func (h *handshake) settle(ctx context.Context, part func(context.Context) (Link, Info, error)) (Link, Info, error) {
+// run runs one part of a handshake, propose or respond.
+func (h *handshake) run(ctx context.Context, part func(context.Context) (Link, Info, error)) (Link, Info, error) {
 	l, info, err := part(ctx)
 	if err != nil {
 		return nil, Info{}, fmt.Errorf("halo: rank %d, %s side: link with rank %d on %s: %w", h.end.Rank, h.end.Side,

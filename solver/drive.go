@@ -231,7 +231,7 @@ func (d *drive) sample(ctx context.Context) error {
 	}
 	asked := d.asked
 	d.asked = false
-	if err := d.Samples.take(ctx, Sample{Sweeps: done}, asked, d.watch); err != nil {
+	if err := d.Samples.take(ctx, Sample{Iterations: done}, asked, d.watch); err != nil {
 		return fmt.Errorf("after %d %ss: %w", done, d.traits.Unit, err)
 	}
 	return nil

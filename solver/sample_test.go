@@ -17,8 +17,8 @@ type sampler struct {
 }
 
 func (s *sampler) Sample(ctx context.Context, at solver.Sample) error {
-	s.calls = append(s.calls, at.Sweeps)
-	return s.Save(ctx, at.Sweeps)
+	s.calls = append(s.calls, at.Iterations)
+	return s.Save(ctx, at.Iterations)
 }
 
 // sampledRun runs ranks with two Samplers each: one at an interval of sweeps, and one for the samples that asks asks
@@ -139,7 +139,7 @@ func TestFailingSamplerEndsTheRun(t *testing.T) {
 type lost struct{}
 
 func (lost) Sample(_ context.Context, at solver.Sample) error {
-	if at.Sweeps == 0 {
+	if at.Iterations == 0 {
 		return nil
 	}
 	return errors.New("the device is gone")

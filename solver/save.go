@@ -77,7 +77,7 @@ type Sampler interface {
 
 // Sample is the field at one moment of a run, the same on all ranks.
 type Sample struct {
-	Sweeps int // that the field has been through; cycles of multigrid
+	Iterations int // that the field has been through; cycles of multigrid
 }
 
 // Sampling is a Sampler and the samples that it gets.
@@ -129,10 +129,10 @@ func (s Samples) due(done int, asked bool) bool {
 // take has the field sampled by those whose sample is due, as due has it, and w measures that.
 func (s Samples) take(ctx context.Context, at Sample, asked bool, w *Watch) error {
 	for _, g := range s {
-		if !g.due(at.Sweeps, asked) {
+		if !g.due(at.Iterations, asked) {
 			continue
 		}
-		step := Step{Kind: StepSample, First: at.Sweeps}
+		step := Step{Kind: StepSample, First: at.Iterations}
 		if err := w.Do(step, func() error { return g.Sampler.Sample(ctx, at) }); err != nil {
 			return fmt.Errorf("sample the field: %w", err)
 		}

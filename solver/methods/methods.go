@@ -25,10 +25,10 @@ const (
 
 // Method is an entry of the table.
 type Method struct {
-	Name   string // in solver.method
-	Unit   string // an iteration: Sweep or Cycle
-	Sweeps int    // of the mesh in an iteration
-	Delay  int    // as in solver.Traits
+	Name               string // in solver.method
+	Unit               string // an iteration: Sweep or Cycle
+	SweepsPerIteration int    // of the mesh in an iteration
+	Delay              int    // as in solver.Traits
 	// Halo is the rows of a halo, and the fewest rows of a rank among others; 0: halo.depth says.
 	Halo      int
 	Float32   bool // the field may be in float32
@@ -45,9 +45,9 @@ type Method struct {
 // All returns the methods in the order in which they are listed.
 func All() []Method {
 	return []Method{
-		{Name: Jacobi, Unit: Sweep, Sweeps: 1, Delay: 2, Float32: true, SomeNorms: true,
+		{Name: Jacobi, Unit: Sweep, SweepsPerIteration: 1, Delay: 2, Float32: true, SomeNorms: true,
 			Instead: Multigrid},
-		{Name: Multigrid, Unit: Cycle, Sweeps: 2 * multigrid.Sweeps, Halo: multigrid.HaloDepth,
+		{Name: Multigrid, Unit: Cycle, SweepsPerIteration: 2 * multigrid.SmootherSweeps, Halo: multigrid.HaloDepth,
 			Floor: true, Levels: true},
 	}
 }

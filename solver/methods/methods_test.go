@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 		if _, known := Find(m.Instead); m.Instead != "" && !known || m.Instead == m.Name {
 			t.Errorf("%s: %q takes less time", m.Name, m.Instead)
 		}
-		if m.Unit != Sweep && m.Unit != Cycle || m.Sweeps < 1 || m.Delay < 0 || m.Halo < 0 {
+		if m.Unit != Sweep && m.Unit != Cycle || m.SweepsPerIteration < 1 || m.Delay < 0 || m.Halo < 0 {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -16,8 +16,8 @@ type Options struct {
 	Aggregates int
 	// CG is for conjugate gradients, which begin where Plan.Hard says or plain cycles are slow; nil for plain cycles.
 	CG CG
-	// Settle, if not nil, waits until this rank needs no memory of others. It is called when all else is done.
-	Settle func(ctx context.Context) error
+	// Drain, if not nil, waits until this rank needs no memory of others. It is called when all else is done.
+	Drain func(ctx context.Context) error
 }
 
 // Iteration is a solver.Iteration whose iterations are cycles. The norm of a field is the L2 norm of the update of one
@@ -174,10 +174,10 @@ func (it *Iteration) Leave(ctx context.Context) error {
 	if err := it.up(ctx, 1); err != nil { // completes the correction of level 1
 		return err
 	}
-	if it.Settle == nil {
+	if it.Drain == nil {
 		return nil
 	}
-	return it.Settle(ctx)
+	return it.Drain(ctx)
 }
 
 // patience is the number of cycles in a row without a new least norm after which a run may have stalled.

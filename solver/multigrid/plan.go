@@ -68,7 +68,7 @@ func (l Level) Rows() Transfer {
 // LeftRows returns the rows that Down leaves for Up on a device that owns the given ones, where a neighbour goes on
 // beyond a side.
 func LeftRows(own solver.Stripe, neighbour [2]bool) solver.Stripe {
-	return own.Reach(Sweeps, neighbour)
+	return own.Reach(SmootherSweeps, neighbour)
 }
 
 // NewPlan returns the levels for a mesh in float64 with the given operator. They depend neither on its source nor
@@ -212,7 +212,7 @@ func (e equation) couplings(x, y count) Couplings {
 
 // HaloDepth is the number of rows beyond its stripe that a rank reads of every level that is divided among ranks: four
 // sweeps, and what four sweeps more or the restriction need.
-const HaloDepth = 2 * Sweeps
+const HaloDepth = 2 * SmootherSweeps
 
 // AgglomeratedPoints is the largest number of points of a level that every rank holds as a whole for the sake of speed.
 const AgglomeratedPoints = 512 * 512
@@ -306,13 +306,13 @@ func (a Axis) Weight(coarse, i int) float32 {
 
 func ceilDiv(a, b int) int { return -solver.FloorDiv(-a, b) }
 
-// Sweeps is the number of weighted sweeps before, and again after, the correction from the coarser level.
-const Sweeps = 4
+// SmootherSweeps is the number of weighted sweeps before, and again after, the correction from the coarser level.
+const SmootherSweeps = 4
 
 // Weights returns the weights of the sweeps before the correction; those after it are the same, reversed. They are the
-// roots of the Chebyshev polynomial of the fourth kind, w_j = 1/(1 - cos(2 pi j/(2k+1))), j = 1..k, for k = Sweeps and
-// eigenvalues up to 2 (J. Lottes, "Optimal polynomial smoothers for multigrid V-cycles", Numerical Linear Algebra with
-// Applications 30, 2023).
-func Weights() [Sweeps]float64 {
-	return [Sweeps]float64{4.2743160852065145, 1.2101383127306031, 0.6666666666666667, 0.5155456020628817}
+// roots of the Chebyshev polynomial of the fourth kind, w_j = 1/(1 - cos(2 pi j/(2k+1))), j = 1..k, for k =
+// SmootherSweeps and eigenvalues up to 2 (J. Lottes, "Optimal polynomial smoothers for multigrid V-cycles", Numerical
+// Linear Algebra with Applications 30, 2023).
+func Weights() [SmootherSweeps]float64 {
+	return [SmootherSweeps]float64{4.2743160852065145, 1.2101383127306031, 0.6666666666666667, 0.5155456020628817}
 }

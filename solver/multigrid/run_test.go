@@ -242,7 +242,7 @@ func TestRunFails(t *testing.T) {
 
 // Sample implements solver.Sampler.
 func (k *keeper) Sample(ctx context.Context, at solver.Sample) error {
-	return k.Save(ctx, at.Sweeps)
+	return k.Save(ctx, at.Iterations)
 }
 
 // A run is sampled at its beginning and its end, too; on request after the same cycle.

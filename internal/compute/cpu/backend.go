@@ -115,7 +115,7 @@ func newBackend(l solver.Layout, o Options) (b *Backend, threads, scratch int, e
 	b.sweepable = sweepable(l, l.Held())
 	b.plans, scratch = newPlans(l, b.columns, o.Cache)
 	b.operator = newOperator(l, b.columns)
-	b.functions = k.Sweeps[b.operator.kind]
+	b.functions = k.ByOperator[b.operator.kind]
 	b.now, b.next = newField(l.Held(), b.columns.stride), newField(l.Held(), b.columns.stride)
 	b.fields = append([]*field{b.now, b.next}, b.operator.fields()...)
 	b.stream = b.functions.Whole.Stream != nil && 2*o.ThreadsPerCore*b.now.bytes() > o.Threads*streamCaches*o.Cache

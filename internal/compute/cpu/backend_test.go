@@ -10,7 +10,7 @@ import (
 	"jacobi/solver/backendtest"
 )
 
-// kinds opens a backend with each kernel of this machine. The number of threads, the width of windows and whether ranks
+// kinds opens a backend with each kernel of this machine. The number of threads, the width of tiles and whether ranks
 // share cores vary from case to case.
 func kinds() (all []backendtest.Kind) {
 	for _, name := range kernel.Names() {

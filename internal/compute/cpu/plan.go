@@ -5,15 +5,15 @@ import (
 	"jacobi/solver"
 )
 
-// plan describes how a thread does a pass of a given number of sweeps. A thread divides its columns into windows and
-// does one window after another. In a window it goes down in bands of rows. In a band it goes from left to right in
+// plan describes how a thread does a pass of a given number of sweeps. A thread divides its columns into tiles and
+// does one tile after another. In a tile it goes down in bands of rows. In a band it goes from left to right in
 // chunks of blocks, and does all sweeps of a chunk before the next chunk. Each sweep lags the previous one by one row
 // and one block, because it reads one row and one column beyond its own. The rows between two sweeps live in a ring
 // that stays in the cache, however high the stripe is.
 type plan struct {
 	sweeps     int
-	window     int // width of a window in blocks, at most
-	overlap    int // blocks on each side of a window that all sweeps but the last do in addition
+	tile       int // width of a tile in blocks, at most
+	overlap    int // blocks on each side of a tile that all sweeps but the last do in addition
 	ringRows   int // rows in the ring
 	ringStride int // bytes
 	accStride  int // bytes of running sums of a row of norm groups; each sweep has two
@@ -22,10 +22,10 @@ type plan struct {
 // chunkColumns is the width of a chunk. Narrower chunks leave more of the first-level cache free and take more calls.
 const chunkColumns = 768
 
-// newPlan returns the plan with the widest windows whose scratch fits in cache bytes, together with the rows of a band
+// newPlan returns the plan with the widest tiles whose scratch fits in cache bytes, together with the rows of a band
 // that all its sweeps read, such as the source. Each block of such a row takes constant bytes.
 func newPlan(l rowLayout, sweeps, cache, constant int) plan {
-	p := plan{sweeps: sweeps, window: l.blocks}
+	p := plan{sweeps: sweeps, tile: l.blocks}
 	p.overlap = ceilDiv(sweeps-1, 4*l.lanes)
 	if sweeps > 1 {
 		p.ringRows = 2*sweeps + kernel.Rows
@@ -33,17 +33,17 @@ func newPlan(l rowLayout, sweeps, cache, constant int) plan {
 	columns := p.ringRows*l.blockBytes() + 2*sweeps*l.vectorBytes() // bytes for each block of width
 	columns += (sweeps + kernel.Rows) * constant
 	if fit := cache/columns - 2*p.overlap; fit < l.blocks {
-		p.window = ceilDiv(l.blocks, ceilDiv(l.blocks, max(fit, minWindow*p.overlap, 1)))
+		p.tile = ceilDiv(l.blocks, ceilDiv(l.blocks, max(fit, minTile*p.overlap, 1)))
 	}
-	width := min(p.window+2*p.overlap, l.blocks)
+	width := min(p.tile+2*p.overlap, l.blocks)
 	p.ringStride = l.strideOf(width)
 	p.accStride = ceilDiv(width*l.vectorBytes(), cacheLine)*cacheLine + cacheLine
 	return p
 }
 
-// minWindow is the smallest width of a window, in overlaps. In narrower windows the overlap costs more than the cache
+// minTile is the smallest width of a tile, in overlaps. In narrower tiles the overlap costs more than the cache
 // saves.
-const minWindow = 8
+const minTile = 8
 
 const cacheLine = 64
 
@@ -57,7 +57,7 @@ func (p plan) bytes() int      { return p.ringBytes() + p.accBytes() + p.carryBy
 // of them needs.
 func newPlans(l solver.Layout, columns rowLayout, cache int) (plans []plan, scratch int) {
 	if l.Operator.Weighted {
-		cache *= 3 // the next level gives the rest fast enough, and wider windows repeat fewer columns
+		cache *= 3 // the next level gives the rest fast enough, and wider tiles repeat fewer columns
 	}
 	// Bytes for each block of a row that sweeps read besides the field.
 	constant := l.Operator.ValuesPerPoint() * columns.blockBytes()

@@ -36,21 +36,21 @@ type task struct {
 	masked   blockRange // the blocks that hold fixed points
 }
 
-// pass does a job window by window.
+// pass does a job tile by tile.
 func (w *worker) pass(ctx context.Context, p plan, j job) error {
-	for x := j.left; x < j.right; x += p.window {
-		window := windowPass{worker: w, plan: p, rows: j.rows, left: x, right: min(x+p.window, j.right),
+	for x := j.left; x < j.right; x += p.tile {
+		tile := tilePass{worker: w, plan: p, rows: j.rows, left: x, right: min(x+p.tile, j.right),
 			upward: j.upward, pass: j.pass}
-		if err := window.run(ctx); err != nil {
+		if err := tile.run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// windowPass is a pass over one window. Level k is the field after k sweeps of the pass. Level 0 is now, the last level
+// tilePass is a pass over one tile. Level k is the field after k sweeps of the pass. Level 0 is now, the last level
 // is next, and the levels between are in the ring.
-type windowPass struct {
+type tilePass struct {
 	*worker
 	plan
 	rows        solver.Stripe // at the last level
@@ -66,7 +66,7 @@ type windowPass struct {
 	maskBytes   int // of a block
 }
 
-func (w *windowPass) run(ctx context.Context) error {
+func (w *tilePass) run(ctx context.Context) error {
 	w.vectorBytes, w.blockBytes = w.b.columns.vectorBytes(), w.b.columns.blockBytes()
 	w.maskBytes = w.b.columns.maskBytes()
 	walls := w.b.layout.Mesh.Walls
@@ -98,7 +98,7 @@ func (w *windowPass) run(ctx context.Context) error {
 }
 
 // planLevel appends the tasks of a level for the band whose rows at that level begin at y.
-func (w *windowPass) planLevel(level, y int) {
+func (w *tilePass) planLevel(level, y int) {
 	first := max(w.rows.Lo-(w.sweeps-level), w.b.sweepable.Lo)
 	end := min(w.rows.Hi+(w.sweeps-level), w.b.sweepable.Hi, y+kernel.Rows)
 	for y = max(y, first); y < end; {
@@ -139,7 +139,7 @@ func (w *windowPass) planLevel(level, y int) {
 }
 
 // complete returns the rows of the norm groups of rows [y, end) if these complete them and they count, else 0.
-func (w *windowPass) complete(y, end int) int {
+func (w *tilePass) complete(y, end int) int {
 	if y < w.counted.Lo || end > w.counted.Hi || w.groupEnd(end-1) != end {
 		return 0
 	}
@@ -148,7 +148,7 @@ func (w *windowPass) complete(y, end int) int {
 
 // groupEnd returns the end of the norm group of row y, cut where rows begin or cease to count, so that a group holds
 // either kind alone.
-func (w *windowPass) groupEnd(y int) int {
+func (w *tilePass) groupEnd(y int) int {
 	end := floorMultiple(y, solver.GroupRows) + solver.GroupRows
 	if y < w.counted.Lo {
 		end = min(end, w.counted.Lo)
@@ -171,7 +171,7 @@ func (w *worker) addTask() *task {
 // place sets rows to the addresses of rows y, y+1, ... of a level, at block outerLeft. Rows that are never swept are
 // the same at all levels, so they are read from now. Only the first and the last of rows may be such. The ring slides:
 // a row takes the slot of the row above it at the previous level, which is no longer needed.
-func (w *windowPass) place(rows []unsafe.Pointer, level, y int) {
+func (w *tilePass) place(rows []unsafe.Pointer, level, y int) {
 	offset := w.outerLeft * w.blockBytes
 	if level == 0 || level == w.sweeps {
 		f := w.b.now
@@ -205,7 +205,7 @@ func (w *windowPass) place(rows []unsafe.Pointer, level, y int) {
 }
 
 // band runs the tasks chunk by chunk.
-func (w *windowPass) band() {
+func (w *tilePass) band() {
 	chunk := max(1, chunkColumns/(4*w.b.columns.lanes))
 	if w.sweeps == 1 {
 		chunk = w.right - w.outerLeft // no later sweep uses the chunk
@@ -231,7 +231,7 @@ func (w *windowPass) band() {
 // carryIn gives a task the vectors to the left of its range. The first level takes them from now, the last level from
 // the overlap. The levels between have none: their wrong values at the end of the overlap spread by one column a sweep
 // and do not leave the overlap.
-func (w *windowPass) carryIn(t *task, block int) {
+func (w *tilePass) carryIn(t *task, block int) {
 	if t.level != 1 && t.level != w.sweeps {
 		return
 	}
@@ -243,7 +243,7 @@ func (w *windowPass) carryIn(t *task, block int) {
 }
 
 // do runs a task on blocks [from, to).
-func (w *windowPass) do(t *task, from, to int) {
+func (w *tilePass) do(t *task, from, to int) {
 	if w.walled {
 		w.mirrorColumns(t, from, to)
 	}
@@ -265,7 +265,7 @@ func (w *windowPass) do(t *task, from, to int) {
 
 // unmasked runs a task on blocks [from, to). Only the first and the last block of a row may hold points that are not
 // swept.
-func (w *windowPass) unmasked(t *task, from, to int) {
+func (w *tilePass) unmasked(t *task, from, to int) {
 	if from >= to {
 		return
 	}
@@ -290,14 +290,14 @@ func (w *windowPass) unmasked(t *task, from, to int) {
 }
 
 // function returns the one of p that suits the level of a task.
-func (w *windowPass) function(t *task, p *kernel.Pair) func(*kernel.Span) {
+func (w *tilePass) function(t *task, p *kernel.Pair) func(*kernel.Span) {
 	if t.level == w.sweeps && w.b.stream {
 		return p.Stream
 	}
 	return p.Sweep
 }
 
-func (w *windowPass) call(f func(*kernel.Span), t *task, block, blocks int) {
+func (w *tilePass) call(f func(*kernel.Span), t *task, block, blocks int) {
 	t.Off = (block - w.outerLeft) * w.blockBytes
 	t.AccOff = (block - w.outerLeft) * w.vectorBytes
 	t.SweptOff = (block - w.outerLeft) * w.maskBytes
@@ -309,7 +309,7 @@ func (w *windowPass) call(f func(*kernel.Span), t *task, block, blocks int) {
 // row 1, the carried column to the left of column 0 is column 1, and column nx repeats column nx-2.
 
 // mirrorRows replaces the source rows of a task beyond Neumann walls, where y is the task's first row.
-func (w *windowPass) mirrorRows(t *task, y int) {
+func (w *tilePass) mirrorRows(t *task, y int) {
 	m := &w.b.layout.Mesh
 	if y == 0 && m.Walls.Top == solver.Neumann {
 		t.Src[0] = t.Src[2]
@@ -321,7 +321,7 @@ func (w *windowPass) mirrorRows(t *task, y int) {
 
 // mirrorColumns sets the columns beyond Neumann walls for blocks [from, to) of the source rows of a task. The rows of
 // now have theirs from the end of the pass before.
-func (w *windowPass) mirrorColumns(t *task, from, to int) {
+func (w *tilePass) mirrorColumns(t *task, from, to int) {
 	walls, l := &w.b.layout.Mesh.Walls, &w.b.columns
 	if from == 0 && walls.Left == solver.Neumann {
 		for r := range t.Rows {

@@ -404,7 +404,7 @@ func (p *Problem) apart() (pairs [][2]string) {
 	return pairs
 }
 
-// Islands returns the islands that Check has found, or that are settled; nil where there can be none.
+// Islands returns the islands that Check has found, or that TakeIslands was given; nil where there can be none.
 func (p *Problem) Islands() *Islands { return p.islands }
 
 // Tell has Setup tell of islands, which another Problem of the same configuration has found.

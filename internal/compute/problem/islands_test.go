@@ -11,7 +11,7 @@ import (
 	"jacobi/configs"
 )
 
-// surveyIn surveys p in stripes of the given numbers of rows, as ranks do, and settles what they find.
+// surveyIn surveys p in stripes of the given numbers of rows, as ranks do, and takes the islands that they find.
 func surveyIn(t *testing.T, p *Problem, stripes ...int) *Islands {
 	t.Helper()
 	lo := p.Mesh().Interior().Lo
@@ -40,7 +40,7 @@ func surveyIn(t *testing.T, p *Problem, stripes ...int) *Islands {
 	for rank := range own {
 		data = append(data, own[rank].Patches(v, rank)...)
 	}
-	if err := p.Settle(v, data); err != nil {
+	if err := p.TakeIslands(v, data); err != nil {
 		t.Fatal(err)
 	}
 	return v
@@ -187,7 +187,7 @@ func TestIslands(t *testing.T) {
 			}
 		}
 		p := open(t, cfg)
-		if err := p.SettleAlone(t.Context()); err != nil {
+		if err := p.FindIslands(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if got := points(t, p); !slices.Equal(got, c.want) {

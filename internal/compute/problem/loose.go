@@ -189,7 +189,7 @@ func (p *Problem) Balance(all []Survey, v *Islands) (*Surplus, error) {
 	return &Surplus{t, float64(math.Abs(t.Amount) * sum.Inverse)}, nil
 }
 
-// TakeOff subtracts what Balance returned from the source. It is called after Settle, before the operator is read.
+// TakeOff subtracts what Balance returned from the source. It is called after TakeIslands, before the operator is read.
 func (p *Problem) TakeOff(s *Surplus) {
 	if s != nil {
 		p.taken = s

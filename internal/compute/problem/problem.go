@@ -30,7 +30,7 @@ type Problem struct {
 	numbers numbers // without screening if points have weights of their own
 	materials
 	fixed   fixedPoints
-	islands *Islands  // nil before they are settled, and without any
+	islands *Islands  // nil before TakeIslands, and without any
 	loose   bool      // see weigh
 	taken   *Surplus  // nil before TakeOff, and where nothing is
 	patches [][]patch // of islands, by row

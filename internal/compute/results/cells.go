@@ -11,21 +11,21 @@ import (
 // f makes flux and k2 u absorbs it. With them, and with what passes along two walls at their corner, a flux through a
 // straight wall is of second order.
 
-// window is a part of a row of f.
-type window struct {
+// segment is a part of a row of f.
+type segment struct {
 	iy, from int // the row, and the first column
 	values   []float64
 }
 
-// windowColumns is the number of columns of a window: few, as walls need one column at each end.
-const windowColumns = 32
+// segmentColumns is the number of columns of a segment: few, as walls need one column at each end.
+const segmentColumns = 32
 
 // density returns f and k2 u at a point. An f that is not finite, which no sweep has read, counts as 0.
 func (t *pair) density(l line, ix int) (f, absorbed float64, err error) {
-	w := &t.windows[l.iy&1]
+	w := &t.segments[l.iy&1]
 	row, column := t.place(l.iy, ix)
 	if w.iy != row || column < w.from || column >= w.from+len(w.values) {
-		n := min(windowColumns, t.mesh.NX)
+		n := min(segmentColumns, t.mesh.NX)
 		w.iy, w.from = row, min(column, t.mesh.NX-n)
 		if w.values == nil {
 			w.values = make([]float64, n)

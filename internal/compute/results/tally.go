@@ -140,7 +140,7 @@ type pair struct {
 	old, now line
 	part     Part
 	regions  map[int]*Sum // fluxes by labels of roots
-	windows  [2]window    // of the two rows, by their parity
+	segments [2]segment   // of the two rows, by their parity
 }
 
 // region returns the flux of the region of a label.

@@ -25,7 +25,7 @@ func serve(t *testing.T, conn pubsub.Conn) (string, func()) {
 	t.Helper()
 	dir := t.TempDir()
 	o := configs.Output{Dir: dir, Field: "field.npy", History: "history.csv", Probes: "a=[1,1]",
-		Every: configs.Interval{Sweeps: 10}}
+		Every: configs.Interval{Iterations: 10}}
 	held, notes, err := output.Hold(o, run)
 	if err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)

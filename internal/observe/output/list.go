@@ -257,7 +257,7 @@ func (s stale) String() string {
 
 // output returns the configuration of the series.
 func (s stale) output() configs.Output {
-	return configs.Output{Field: s.Series, Every: configs.Interval{Sweeps: 1}}
+	return configs.Output{Field: s.Series, Every: configs.Interval{Iterations: 1}}
 }
 
 // stale returns the files of e that a run with the files of o does not write, and that are still as e lists them.

@@ -165,7 +165,7 @@ func TestCommitOfAMissingFile(t *testing.T) {
 // Only the files of the run can be created, each under its own name.
 func TestOtherFilesAreRefused(t *testing.T) {
 	o := outputs(t.TempDir())
-	o.Every = configs.Interval{Sweeps: 5}
+	o.Every = configs.Interval{Iterations: 5}
 	h := hold(t, o)
 	defer release(t, h)
 	for _, name := range []string{"passwd", "../field.npy", "field.npy/x", "field.npy/zarr.json", "", ".", "list",
@@ -289,7 +289,7 @@ func listed(t *testing.T, dir string) (names []string) {
 // earlier run are removed once.
 func TestSeriesInPlace(t *testing.T) {
 	dir := t.TempDir()
-	o := configs.Output{Dir: dir, Field: `a&b.vti`, Every: configs.Interval{Sweeps: 5}}
+	o := configs.Output{Dir: dir, Field: `a&b.vti`, Every: configs.Interval{Iterations: 5}}
 	h := hold(t, o)
 	defer release(t, h)
 	for _, name := range []string{"a&b-000000005.vti", "a&b-000000010.vti", "a&b-1000000000.vti", "a&b-10.vti",
@@ -324,7 +324,7 @@ func TestSeriesInPlace(t *testing.T) {
 
 // A group with anything that no run wrote is neither replaced nor removed: it is refused before the run.
 func TestGroupWithOtherFiles(t *testing.T) {
-	o := configs.Output{Dir: t.TempDir(), Field: "u.zarr", Every: configs.Interval{Sweeps: 5}}
+	o := configs.Output{Dir: t.TempDir(), Field: "u.zarr", Every: configs.Interval{Iterations: 5}}
 	h := hold(t, o)
 	defer release(t, h)
 	m := solver.Mesh{NX: 8, NY: 5, DType: solver.Float32}
@@ -382,7 +382,7 @@ func TestGrowingProbes(t *testing.T) {
 		if c.old != "" {
 			must(t, os.WriteFile(filepath.Join(dir, "probes.csv"), []byte(c.old), 0o644))
 		}
-		h := hold(t, configs.Output{Dir: dir, Probes: "a=[1,1]", ProbesEvery: configs.Interval{Sweeps: 7}})
+		h := hold(t, configs.Output{Dir: dir, Probes: "a=[1,1]", ProbesEvery: configs.Interval{Iterations: 7}})
 		p, end, err := h.GrowProbes(c.before)
 		must(t, err)
 		g := NewGrowing(p, end)

@@ -397,7 +397,7 @@ func plantEarlier(t *testing.T, dir string) {
 
 // What a run writes itself stays, under any name of its report. Files of no run are nobody's.
 func TestReplaceKeeps(t *testing.T) {
-	every := configs.Interval{Sweeps: 5}
+	every := configs.Interval{Iterations: 5}
 	for _, c := range []struct {
 		o    configs.Output
 		want []string

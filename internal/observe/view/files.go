@@ -298,7 +298,7 @@ func problemOf(ctx context.Context, r output.Report) (*problem.Problem, error) {
 	}
 	p, err := problem.New(ctx, cfg)
 	if err == nil && r.Setup != nil && r.Setup.LeftOut.Parts > 0 {
-		if err = p.SettleAlone(ctx); err != nil {
+		if err = p.FindIslands(ctx); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 	}

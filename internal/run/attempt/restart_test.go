@@ -47,7 +47,7 @@ func TestWhereARunStartsAgain(t *testing.T) {
 // The next attempt resumes as the first did if there is no checkpoint yet, and says so.
 func TestNextAttempt(t *testing.T) {
 	cfg := configs.Default()
-	cfg.Checkpoint.Every, cfg.Checkpoint.Dir = configs.Interval{Sweeps: 10}, t.TempDir()
+	cfg.Checkpoint.Every, cfg.Checkpoint.Dir = configs.Interval{Iterations: 10}, t.TempDir()
 	died := Ended{Outcome: launch.Outcome{Err: &launch.RankError{Died: true}}}
 	for _, c := range []struct {
 		may         bool

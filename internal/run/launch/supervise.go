@@ -85,7 +85,7 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	}
 	s := &supervisor{Job: j, ranks: c, sent: map[syscall.Signal]bool{}}
 	s.watch(ctx)
-	s.settle()
+	s.awaitReport()
 	s.conclude()
 	if err := c.close(); err != nil {
 		s.Say(err.Error())
@@ -121,8 +121,8 @@ func (s *supervisor) watch(ctx context.Context) {
 	}
 }
 
-// settle waits up to eventDelay for the report, which may arrive after the last rank has ended.
-func (s *supervisor) settle() {
+// awaitReport waits up to eventDelay for the report, which may arrive after the last rank has ended.
+func (s *supervisor) awaitReport() {
 	late := time.After(eventDelay)
 	for s.out.Report == nil && len(s.failures) == 0 && !s.lost {
 		select {

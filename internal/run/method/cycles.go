@@ -188,7 +188,7 @@ func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
 	o := multigrid.Options{Cycles: start, CG: c.cg, Aggregates: c.aggregates}
 	if c.gpuExchange != nil {
-		o.Settle = c.gpuExchange.Settle // the other ranks' memory goes when they end
+		o.Drain = c.gpuExchange.Drain // the other ranks' memory goes when they end
 	}
 	c.iteration = multigrid.New(c.grid, sums, o)
 	return c.iteration, nil

@@ -49,7 +49,7 @@ func (l *loop) Sample(ctx context.Context, at solver.Sample) error {
 	if err != nil {
 		return err
 	}
-	l.last = at.Sweeps
+	l.last = at.Iterations
 	ended := make(chan error, 1)
 	l.ended = ended
 	go func() {
@@ -77,7 +77,7 @@ func (l *loop) wait(ctx context.Context) error {
 // Finish has the observer take the field of the end, and complete what it writes.
 func (l *loop) Finish(ctx context.Context, result solver.Result) error {
 	if l.last != result.Iterations {
-		at := solver.Sample{Sweeps: result.Iterations}
+		at := solver.Sample{Iterations: result.Iterations}
 		if err := l.Sample(ctx, at); err != nil {
 			return err
 		}
@@ -133,8 +133,8 @@ func (o *Outputs) addObservers() (err error) {
 func (o *Outputs) observe(what string, every configs.Interval, by observer) {
 	l := newLoop(o.Comm.Context(), what, o.Timeout, by)
 	o.observers = append(o.observers, l)
-	if every.Sweeps > 0 {
-		o.samples = append(o.samples, solver.Sampling{Sampler: l, Every: every.Sweeps})
+	if every.Iterations > 0 {
+		o.samples = append(o.samples, solver.Sampling{Sampler: l, Every: every.Iterations})
 	}
 	o.OnClose(l.Close)
 }
@@ -173,7 +173,7 @@ type seriesTicket struct {
 
 func (o *Outputs) newSeries() *series {
 	c := o.Config.Output
-	o.Report.Series = &output.SeriesReport{Every: c.Every.Sweeps, Files: c.SeriesFiles()}
+	o.Report.Series = &output.SeriesReport{Every: c.Every.Iterations, Files: c.SeriesFiles()}
 	return &series{Outputs: o, stats: o.Report.Series}
 }
 
@@ -181,7 +181,7 @@ func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.
 	var field *output.Field
 	var t seriesTicket
 	if s.id.Rank == 0 {
-		if field, err = s.create(at.Sweeps); err == nil {
+		if field, err = s.create(at.Iterations); err == nil {
 			t.Ticket = field.Tickets[0]
 		} else {
 			t.Fault = err.Error()
@@ -191,7 +191,7 @@ func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.
 		return nil, fmt.Errorf("series of fields: %w", err)
 	}
 	if t.Fault != "" {
-		s.failed(at.Sweeps, t.Fault)
+		s.failed(at.Iterations, t.Fault)
 		return func(context.Context) error { return nil }, nil
 	}
 	rows, _, fault := s.openRows(t.Ticket)
@@ -207,7 +207,7 @@ func (s *series) take(ctx context.Context, at solver.Sample) (rest func(context.
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return s.complete(ctx, at.Sweeps, field, rows, fault) }, nil
+	return func(ctx context.Context) error { return s.complete(ctx, at.Iterations, field, rows, fault) }, nil
 }
 
 // create creates the file of the field after the given number of sweeps. Before the first one it removes what an

@@ -71,7 +71,7 @@ func (s *sampled) run(t *testing.T, result solver.Result, sweeps ...int) (warnin
 	must(t, s.addObservers())
 	for _, n := range sweeps {
 		for _, l := range s.observers {
-			must(t, l.Sample(t.Context(), solver.Sample{Sweeps: n}))
+			must(t, l.Sample(t.Context(), solver.Sample{Iterations: n}))
 		}
 	}
 	must(t, s.Finish(t.Context(), result))

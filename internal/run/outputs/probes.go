@@ -40,7 +40,7 @@ func (o *Outputs) newProbes() (*probes, error) {
 				shortest(float64(point.IX)*hx, 64), shortest(float64(point.IY)*hy, 64)))
 		}
 	}
-	p.stats = &output.ProbesReport{Every: o.Config.Output.ProbesInterval().Sweeps, Points: p.count}
+	p.stats = &output.ProbesReport{Every: o.Config.Output.ProbesInterval().Iterations, Points: p.count}
 	o.Report.Probes = p.stats
 	return p, nil
 }
@@ -49,7 +49,7 @@ func shortest(v float64, bits int) string { return strconv.FormatFloat(v, 'g', -
 
 func (p *probes) take(ctx context.Context, at solver.Sample) (rest func(context.Context) error, err error) {
 	values, err := p.read(ctx, p.view())
-	return func(ctx context.Context) error { return p.record(ctx, at.Sweeps, values) }, err
+	return func(ctx context.Context) error { return p.record(ctx, at.Iterations, values) }, err
 }
 
 // record sends the values to rank 0, which writes those of all ranks. It fails only if the ranks lose each other.

@@ -170,7 +170,7 @@ func (v *viewers) wanted() bool {
 
 // Sample implements solver.Sampler.
 func (v *viewers) Sample(ctx context.Context, at solver.Sample) error {
-	return v.sample(ctx, at.Sweeps, false)
+	return v.sample(ctx, at.Iterations, false)
 }
 
 // sample copies what viewers want of the field after the given number of sweeps, and sends it in the

@@ -190,7 +190,7 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 	rep.Times = output.TimesReport{Setup: (o.readyAt.Sub(rep.Started) - o.Meshes.Time - o.Conductors.Time).Seconds(),
 		Meshes: o.Meshes.Time.Seconds(), Regions: o.Conductors.Time.Seconds(),
 		Sweeps: times.Total.Seconds(), Samples: times.Sample.Seconds()}
-	rep.GLUPS = output.GLUPS(mesh, c.Entry().Sweeps*(result.Iterations-o.Start), times.Total.Seconds())
+	rep.GLUPS = output.GLUPS(mesh, c.Entry().SweepsPerIteration*(result.Iterations-o.Start), times.Total.Seconds())
 	if d := result.Decisive; d != nil {
 		rep.Decisive = &output.DecisiveReport{Sweep: d.Sweep, Norm: d.Norm}
 	}

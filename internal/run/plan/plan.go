@@ -201,7 +201,7 @@ func (p *Plan) Writes() string {
 		names[0] += " (" + humanize.IBytes(uint64(size)) + ")"
 		if o.Series() {
 			names[0] += fmt.Sprintf(" and %s every %s", o.SeriesFiles(),
-				english.Plural(o.Every.Sweeps, p.Config.Solver.Step(), ""))
+				english.Plural(o.Every.Iterations, p.Config.Solver.Step(), ""))
 		}
 		if size >= largeField {
 			hint = "; --set output.field= leaves the field out"

@@ -35,9 +35,9 @@ func (r *run) uniteSurveys(shares []roster.Share) (v *problem.Islands, taken *pr
 	return v, taken, err
 }
 
-// settle has the ranks tell each other where the islands lie, each in the rows that it has surveyed. Where that takes
-// more than a message, each surveys all rows.
-func (r *run) settle(ctx context.Context, v *problem.Islands) error {
+// uniteIslands has the ranks tell each other where the islands lie, each in the rows that it has surveyed. Where that
+// takes more than a message, each surveys all rows.
+func (r *run) uniteIslands(ctx context.Context, v *problem.Islands) error {
 	if r.problem.Tell(v); v == nil || !v.Any() {
 		return nil
 	}
@@ -48,9 +48,9 @@ func (r *run) settle(ctx context.Context, v *problem.Islands) error {
 	case err != nil:
 		return err
 	case len(whole) == 0:
-		return r.problem.SettleAlone(ctx)
+		return r.problem.FindIslands(ctx)
 	}
-	if err := r.problem.Settle(v, whole); err != nil {
+	if err := r.problem.TakeIslands(v, whole); err != nil {
 		return fmt.Errorf("rank %d: %w", r.id.Rank, err)
 	}
 	return nil

@@ -111,7 +111,7 @@ func (r *run) enter(ctx context.Context, comm *roster.Comm) error {
 	if err := r.problem.Adopt(united.Contents); err != nil {
 		return err
 	}
-	if err := r.settle(ctx, united.Islands); err != nil {
+	if err := r.uniteIslands(ctx, united.Islands); err != nil {
 		return err
 	}
 	r.problem.TakeOff(united.Taken)

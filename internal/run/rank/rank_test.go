@@ -133,7 +133,7 @@ func TestACheckpointIsNoPlaceForCheckpoints(t *testing.T) {
 	saving := func(in string) []error {
 		ranks := []Options{testOptions(t, dir, 0, 2), testOptions(t, dir, 1, 2)}
 		for i := range ranks {
-			ranks[i].Config.Checkpoint = configs.Checkpoint{Every: configs.Interval{Sweeps: 10}, Dir: in, Keep: 1}
+			ranks[i].Config.Checkpoint = configs.Checkpoint{Every: configs.Interval{Iterations: 10}, Dir: in, Keep: 1}
 		}
 		_, errs := runAll(t, ranks)
 		return errs
@@ -326,7 +326,7 @@ func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
 	saved := t.TempDir()
 	l := setUpAlone(t, func(o *Options) {
 		o.Config.Output.Dir, o.Config.Checkpoint.Dir = dir, saved
-		o.Config.Checkpoint.Every.Sweeps = 10
+		o.Config.Checkpoint.Every.Iterations = 10
 	})
 	if l.saver == nil {
 		t.Fatal("no checkpoints are saved")

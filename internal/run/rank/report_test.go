@@ -114,7 +114,7 @@ func TestStatistics(t *testing.T) {
 			o.Config.Grid.DType = "float64"
 		},
 		"checkpoints": func(o *Options) {
-			o.Config.Checkpoint.Dir, o.Config.Checkpoint.Every.Sweeps = o.Config.Output.Dir+"/saved", 10
+			o.Config.Checkpoint.Dir, o.Config.Checkpoint.Every.Iterations = o.Config.Output.Dir+"/saved", 10
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

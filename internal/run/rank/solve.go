@@ -15,7 +15,7 @@ import (
 // progressOptions returns the options of the progress of the run.
 func (r *loaded) progressOptions() progress.Options {
 	c, m := r.Config.Solver, r.layout.Mesh
-	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(c.Entry().Sweeps),
+	o := progress.Options{Comm: r.comm, Points: float64(m.NX) * float64(m.NY) * float64(c.Entry().SweepsPerIteration),
 		Start: r.resumed.Start.Iterations, Max: c.MaxIterations, Step: r.step(), Cadence: r.layout.Norms, Goal: r.goal,
 		Mute: r.Ordered && !r.order.Progress}
 	if !r.launched() {
@@ -80,7 +80,7 @@ func (r *opened) sweep(ctx context.Context, onStep solver.OnStep, record func(fi
 		MaxIterations: r.Config.Solver.MaxIterations,
 		Stop:          r.stopRequested(),
 		Saver:         saves,
-		SaveEvery:     r.Config.Checkpoint.Every.Sweeps,
+		SaveEvery:     r.Config.Checkpoint.Every.Iterations,
 		Samples:       r.outputs.Samples(),
 		OnPass: func(done int) {
 			comm.SetIterations(done)
@@ -119,7 +119,7 @@ func (r *loaded) startStats() *stats.Reporter {
 	}
 	s := r.layout.Stripe
 	o := stats.Options{Comm: r.comm, Step: r.step(), Max: r.Config.Solver.MaxIterations, HostWaits: !r.gpuWaits(),
-		Points: float64(s.Rows()) * float64(r.layout.Mesh.NX) * float64(r.Config.Solver.Entry().Sweeps),
+		Points: float64(s.Rows()) * float64(r.layout.Mesh.NX) * float64(r.Config.Solver.Entry().SweepsPerIteration),
 		Add:    r.addStats,
 		Rank: stats.Rank{Host: r.comm.Self().Host, Backend: string(r.device()), Device: r.method.About().Device,
 			Stripe: [2]int{s.Lo, s.Hi}, Start: r.resumed.Start.Iterations,

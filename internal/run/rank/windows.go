@@ -132,7 +132,7 @@ func (r *equipped) chooseWindows(mapped map[int]*cuda.Window, answers []windowAn
 		if !r.sweepsOnGPU() {
 			break
 		}
-		if err = r.settleSide(&w, side, to, answers[r.id.Rank].Faults[to.Rank],
+		if err = r.decideSide(&w, side, to, answers[r.id.Rank].Faults[to.Rank],
 			answers[to.Rank].Faults[r.id.Rank]); err != nil {
 			break
 		}
@@ -153,9 +153,9 @@ func (r *equipped) chooseWindows(mapped map[int]*cuda.Window, answers []windowAn
 	return w, errors.Join(err, closeWindows(mapped, keep))
 }
 
-// settleSide decides how the rows of one side travel. mine and theirs are the faults that the two ranks have found, ""
+// decideSide decides how the rows of one side travel. mine and theirs are the faults that the two ranks have found, ""
 // for none.
-func (r *run) settleSide(w *windows, side solver.Side, to roster.Member, mine, theirs string) error {
+func (r *run) decideSide(w *windows, side solver.Side, to roster.Member, mine, theirs string) error {
 	fault := mine
 	if fault == "" && theirs != "" {
 		fault = fmt.Sprintf("rank %d: %s", to.Rank, theirs)

@@ -14,7 +14,7 @@ import (
 
 // Rows go through peer memory if neither rank has found a fault. With halo.transport p2p it is an error if two GPUs
 // cannot reach each other.
-func TestSettleSide(t *testing.T) {
+func TestDecideSide(t *testing.T) {
 	for _, test := range []struct {
 		device, node, transport string // of the neighbour; "" for this rank's node
 		mine, theirs            string // faults
@@ -42,7 +42,7 @@ func TestSettleSide(t *testing.T) {
 				to.Node = j.comm.Self().Node
 			}
 			var w windows
-			err := j.settleSide(&w, solver.Bottom, to, test.mine, test.theirs)
+			err := j.decideSide(&w, solver.Bottom, to, test.mine, test.theirs)
 			if test.err != "" {
 				if err == nil || err.Error() != test.err {
 					t.Errorf("%v, want %s", err, test.err)

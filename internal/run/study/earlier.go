@@ -214,8 +214,8 @@ func (t *Table) known(s *Spec, e *earlier, l entry) error {
 // unixLines returns text with the line ends that a reader of CSV gives it.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// settle removes from the file what an earlier study has left without a result.
-func (t *Table) settle() error {
+// dropUnfinished removes from the file what an earlier study has left without a result.
+func (t *Table) dropUnfinished() error {
 	e := t.earlier
 	if e == nil {
 		return nil

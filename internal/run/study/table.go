@@ -189,7 +189,7 @@ func (t *Table) head() []string {
 
 // Add appends the line of a run. It is in the file when Add returns.
 func (t *Table) Add(l Line) error {
-	err := t.settle()
+	err := t.dropUnfinished()
 	if err == nil {
 		err = t.append(l)
 	}

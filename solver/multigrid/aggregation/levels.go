@@ -221,14 +221,14 @@ func (g *grid) allFaces(strips []strip, k int) faces {
 		}
 	}
 	if g.ring && (k == 0 || k == n-1) {
-		r.settle(first)
+		r.merge(first)
 	}
 	return r
 }
 
-// settle sorts the faces of each unknown, of which the first one is given, adds those to the same unknown, and leaves
+// merge sorts the faces of each unknown, of which the first one is given, adds those to the same unknown, and leaves
 // out those to the unknown itself.
-func (f *faces) settle(first int32) {
+func (f *faces) merge(first int32) {
 	n, begin := int32(0), int32(0)
 	for i := range int32(len(f.begin) - 1) {
 		to, face := f.to[begin:f.begin[i+1]], f.face[begin:f.begin[i+1]]

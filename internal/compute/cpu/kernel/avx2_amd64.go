@@ -6,24 +6,24 @@ import "unsafe"
 
 func kernelAVX2F32() Kernel {
 	t := Kernel{Lanes: 8}
-	t.Sweeps[Plain].Whole.Sweep = sweepAVX2F32
-	t.Sweeps[Plain].Whole.Stream = streamAVX2F32
-	t.Sweeps[Plain].Masked.Sweep = fixedAVX2F32
-	t.Sweeps[Plain].Masked.Stream = streamFixedAVX2F32
-	t.Sweeps[General].Whole.Sweep = wholeAVX2F32
-	t.Sweeps[General].Whole.Stream = streamWholeAVX2F32
-	t.Sweeps[General].Masked.Sweep = generalAVX2F32
-	t.Sweeps[General].Masked.Stream = streamGeneralAVX2F32
-	t.Sweeps[Plain].Bare.Sweep = bareAVX2F32
-	t.Sweeps[Plain].Bare.Stream = streamBareAVX2F32
-	t.Sweeps[General].Bare.Sweep = bareWholeAVX2F32
-	t.Sweeps[General].Bare.Stream = streamBareWholeAVX2F32
-	t.Sweeps[Weighted].Whole.Sweep = weightedAVX2F32
-	t.Sweeps[Weighted].Whole.Stream = streamWeightedAVX2F32
-	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedAVX2F32
-	t.Sweeps[Weighted].Masked.Stream = streamMaskedWeightedAVX2F32
-	t.Sweeps[Weighted].Bare.Sweep = bareWeightedAVX2F32
-	t.Sweeps[Weighted].Bare.Stream = streamBareWeightedAVX2F32
+	t.ByOperator[Plain].Whole.Sweep = sweepAVX2F32
+	t.ByOperator[Plain].Whole.Stream = streamAVX2F32
+	t.ByOperator[Plain].Masked.Sweep = fixedAVX2F32
+	t.ByOperator[Plain].Masked.Stream = streamFixedAVX2F32
+	t.ByOperator[General].Whole.Sweep = wholeAVX2F32
+	t.ByOperator[General].Whole.Stream = streamWholeAVX2F32
+	t.ByOperator[General].Masked.Sweep = generalAVX2F32
+	t.ByOperator[General].Masked.Stream = streamGeneralAVX2F32
+	t.ByOperator[Plain].Bare.Sweep = bareAVX2F32
+	t.ByOperator[Plain].Bare.Stream = streamBareAVX2F32
+	t.ByOperator[General].Bare.Sweep = bareWholeAVX2F32
+	t.ByOperator[General].Bare.Stream = streamBareWholeAVX2F32
+	t.ByOperator[Weighted].Whole.Sweep = weightedAVX2F32
+	t.ByOperator[Weighted].Whole.Stream = streamWeightedAVX2F32
+	t.ByOperator[Weighted].Masked.Sweep = maskedWeightedAVX2F32
+	t.ByOperator[Weighted].Masked.Stream = streamMaskedWeightedAVX2F32
+	t.ByOperator[Weighted].Bare.Sweep = bareWeightedAVX2F32
+	t.ByOperator[Weighted].Bare.Stream = streamBareWeightedAVX2F32
 	t.collect = collectAVX2F32
 	return t
 }
@@ -87,24 +87,24 @@ func collectAVX2F32(c *Collector, acc unsafe.Pointer, n int) bool
 
 func kernelAVX2F64() Kernel {
 	t := Kernel{Lanes: 4}
-	t.Sweeps[Plain].Whole.Sweep = sweepAVX2F64
-	t.Sweeps[Plain].Whole.Stream = streamAVX2F64
-	t.Sweeps[Plain].Masked.Sweep = fixedAVX2F64
-	t.Sweeps[Plain].Masked.Stream = streamFixedAVX2F64
-	t.Sweeps[General].Whole.Sweep = wholeAVX2F64
-	t.Sweeps[General].Whole.Stream = streamWholeAVX2F64
-	t.Sweeps[General].Masked.Sweep = generalAVX2F64
-	t.Sweeps[General].Masked.Stream = streamGeneralAVX2F64
-	t.Sweeps[Plain].Bare.Sweep = bareAVX2F64
-	t.Sweeps[Plain].Bare.Stream = streamBareAVX2F64
-	t.Sweeps[General].Bare.Sweep = bareWholeAVX2F64
-	t.Sweeps[General].Bare.Stream = streamBareWholeAVX2F64
-	t.Sweeps[Weighted].Whole.Sweep = weightedAVX2F64
-	t.Sweeps[Weighted].Whole.Stream = streamWeightedAVX2F64
-	t.Sweeps[Weighted].Masked.Sweep = maskedWeightedAVX2F64
-	t.Sweeps[Weighted].Masked.Stream = streamMaskedWeightedAVX2F64
-	t.Sweeps[Weighted].Bare.Sweep = bareWeightedAVX2F64
-	t.Sweeps[Weighted].Bare.Stream = streamBareWeightedAVX2F64
+	t.ByOperator[Plain].Whole.Sweep = sweepAVX2F64
+	t.ByOperator[Plain].Whole.Stream = streamAVX2F64
+	t.ByOperator[Plain].Masked.Sweep = fixedAVX2F64
+	t.ByOperator[Plain].Masked.Stream = streamFixedAVX2F64
+	t.ByOperator[General].Whole.Sweep = wholeAVX2F64
+	t.ByOperator[General].Whole.Stream = streamWholeAVX2F64
+	t.ByOperator[General].Masked.Sweep = generalAVX2F64
+	t.ByOperator[General].Masked.Stream = streamGeneralAVX2F64
+	t.ByOperator[Plain].Bare.Sweep = bareAVX2F64
+	t.ByOperator[Plain].Bare.Stream = streamBareAVX2F64
+	t.ByOperator[General].Bare.Sweep = bareWholeAVX2F64
+	t.ByOperator[General].Bare.Stream = streamBareWholeAVX2F64
+	t.ByOperator[Weighted].Whole.Sweep = weightedAVX2F64
+	t.ByOperator[Weighted].Whole.Stream = streamWeightedAVX2F64
+	t.ByOperator[Weighted].Masked.Sweep = maskedWeightedAVX2F64
+	t.ByOperator[Weighted].Masked.Stream = streamMaskedWeightedAVX2F64
+	t.ByOperator[Weighted].Bare.Sweep = bareWeightedAVX2F64
+	t.ByOperator[Weighted].Bare.Stream = streamBareWeightedAVX2F64
 	t.collect = collectAVX2F64
 	return t
 }

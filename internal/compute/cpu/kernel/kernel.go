@@ -66,9 +66,9 @@ func MaskBytes(lanes int) int { return max(1, lanes/8) }
 // Kernel is one implementation for one type of value. Rows and Acc are aligned to vectors. Sweeps read one vector
 // beyond the last block of a row of Src; its lane 0 matters if the column before it is swept.
 type Kernel struct {
-	Name   string
-	Lanes  int
-	Sweeps [operators]Functions // by Operator
+	Name       string
+	Lanes      int
+	ByOperator [operators]Functions // by Operator
 	// Pack converts 4*Lanes*blocks dense columns into blocks; Unpack is the inverse. They are nil where plain Go is as
 	// fast.
 	Pack, Unpack func(dst, src unsafe.Pointer, blocks int)

@@ -11,9 +11,9 @@ func portable[F float]() Kernel {
 	for o := range operators {
 		masked := Pair{Sweep: func(s *Span) { maskedPortable[F](s, o) }}
 		bare := Pair{Sweep: func(s *Span) { bareValuesPortable[F](s, o) }}
-		k.Sweeps[o] = Functions{Whole: masked, Masked: masked, Bare: bare}
+		k.ByOperator[o] = Functions{Whole: masked, Masked: masked, Bare: bare}
 	}
-	plain := &k.Sweeps[Plain]
+	plain := &k.ByOperator[Plain]
 	plain.Whole.Sweep, plain.Bare.Sweep = sweepPortable[F], barePortable[F]
 	return k
 }

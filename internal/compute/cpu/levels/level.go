@@ -21,7 +21,7 @@ type level[F float] struct {
 	halves  *halves       // the transfers of a weighted operator
 	// aggregates, if there are any, take their place on level 0.
 	aggregates *aggregates
-	weights    [multigrid.Sweeps]F
+	weights    [multigrid.SmootherSweeps]F
 	scale      F // of the correction from the next level; the defect of this one is divided by it
 	columns    *columns
 	rows       *slopes // the restriction between rows

@@ -10,7 +10,7 @@ import (
 
 // stages is the number of steps that follow each other, row by row, in one pass over memory: stage 0 is the field with
 // which the sweeps begin, stage s the field after s sweeps.
-const stages = multigrid.Sweeps + 1
+const stages = multigrid.SmootherSweeps + 1
 
 // pipe does the sweeps of Down or Up for some rows of a level on one thread. It goes from the topmost row to the lowest
 // one, two rows at a time: once stage s-1 has row y+2, stage s computes rows y and y+1. Each stage keeps its four
@@ -57,7 +57,7 @@ func (p *pipe[F]) count(k *kernel.Kernel, e solver.Magnitude) {
 
 // pass is the work of a pipe.
 type pass[F float] struct {
-	weights [multigrid.Sweeps]F
+	weights [multigrid.SmootherSweeps]F
 	begin   func(y int) []F // row y of stage 0; nil for zeros
 	from    array[F]        // the field whose row y begin(y) reads; without rows for zeros
 	dst     array[F]
@@ -77,7 +77,7 @@ func (p *pipe[F]) run(w *pass[F]) {
 	}
 	last = p.level.reach(last)
 	for s := range p.rows {
-		more := multigrid.Sweeps - s
+		more := multigrid.SmootherSweeps - s
 		p.rows[s] = p.level.reach(solver.Stripe{Lo: last.Lo - more, Hi: last.Hi + more})
 	}
 	for y := p.rows[0].Lo - 1; y <= p.rows[stages-1].Hi+stages; y += 2 {

@@ -43,9 +43,9 @@ func (s *Survey) Patches(v *Islands, rank int) (data []byte) {
 	return data
 }
 
-// Settle has the problem leave out, keep or solve its islands, whose Patches in all rows are given. It is called before
-// the operator, the field or the fixed points are read.
-func (p *Problem) Settle(v *Islands, data []byte) error {
+// TakeIslands has the problem leave out, keep or solve its islands, whose Patches in all rows are given. It is called
+// before the operator, the field or the fixed points are read.
+func (p *Problem) TakeIslands(v *Islands, data []byte) error {
 	bad := false
 	next := func(most int) int32 {
 		n, size := binary.Uvarint(data)
@@ -74,8 +74,8 @@ func (p *Problem) Settle(v *Islands, data []byte) error {
 	return nil
 }
 
-// SettleAlone surveys all rows and settles their islands.
-func (p *Problem) SettleAlone(ctx context.Context) error {
+// FindIslands surveys all rows and takes the islands that it finds.
+func (p *Problem) FindIslands(ctx context.Context) error {
 	s, err := p.Survey(ctx, 0, p.mesh.NY)
 	if err != nil || !s.Any {
 		return err
@@ -84,7 +84,7 @@ func (p *Problem) SettleAlone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.Settle(v, s.Patches(v, 0))
+	return p.TakeIslands(v, s.Patches(v, 0))
 }
 
 // eachPatch calls f for the patches of islands in row iy, with their copies in periodic columns.
