@@ -119,15 +119,16 @@ func (m *material) between(ix int, n *material, jx int) float64 {
 	return rowmath.Mean(a, b)
 }
 
-// toNext writes the coefficients of the faces to the next column to dst, but for the last one.
+// toNext writes the coefficients of the faces to the next column to dst, but for the last one. Between equal
+// coefficients a bare point changes nothing.
 func (m *material) toNext(dst []float64) {
 	last := len(dst) - 1
 	rowmath.Means(dst[:last], m.a[:last], m.a[1:])
 	for ix := m.first; ix < m.end && m.bare != nil; ix++ {
-		if m.bare[ix] && ix > 0 {
+		if m.bare[ix] && ix > 0 && m.a[ix] != m.a[ix-1] {
 			dst[ix-1] = m.between(ix-1, m, ix)
 		}
-		if m.bare[ix] && ix < last {
+		if m.bare[ix] && ix < last && m.a[ix] != m.a[ix+1] {
 			dst[ix] = m.between(ix, m, ix+1)
 		}
 	}
@@ -138,7 +139,7 @@ func (m *material) toRow(n *material, dst []float64) {
 	rowmath.Means(dst, m.a, n.a)
 	for _, row := range [2]*material{m, n} {
 		for ix := row.first; ix < row.end && row.bare != nil; ix++ {
-			if row.bare[ix] {
+			if row.bare[ix] && m.a[ix] != n.a[ix] {
 				dst[ix] = m.between(ix, n, ix)
 			}
 		}

@@ -55,7 +55,6 @@ func (p *rows) overSquares(s share, iy, col int, dst []float64) error {
 		_, right := around(hi-1, m.NX, m.PeriodicColumns())
 		return box{left, right, top, bottom}
 	}
-	var fixed []bool
 	list, err := s.cuts.of(iy, col, col+len(dst), m.NX, func(lo, hi int) (list []edged, err error) {
 		a := p.newArea()
 		a.direct(true)
@@ -70,25 +69,31 @@ func (p *rows) overSquares(s share, iy, col int, dst []float64) error {
 	if err != nil {
 		return err
 	}
+	here := &material{}
 	if !p.fixed.none() && p.fixed.covers() {
-		here, err := p.material(iy)
-		if err != nil {
+		if here, err = p.material(iy); err != nil {
 			return err
 		}
-		fixed = here.fixed[col:]
 	}
-	for i := range dst {
-		for len(list) > 0 && list[0].ix < col+i {
-			list = list[1:]
-		}
-		switch {
-		case len(list) > 0 && list[0].ix == col+i && s.values:
-			dst[i] = list[0].v
-		case len(list) > 0 && list[0].ix == col+i:
-			dst[i] = float64(list[0].v * dst[i])
-		case fixed != nil && fixed[i]:
-			dst[i] = 0
+	at := col
+	clearFixed := func(end int) {
+		for ix := max(at, here.first); ix < min(end, here.end); ix++ {
+			if here.fixed[ix] {
+				dst[ix-col] = 0
+			}
 		}
 	}
+	for _, e := range list {
+		if e.ix < at || e.ix >= col+len(dst) {
+			continue
+		}
+		clearFixed(e.ix)
+		if at = e.ix + 1; s.values {
+			dst[e.ix-col] = e.v
+		} else {
+			dst[e.ix-col] = float64(e.v * dst[e.ix-col])
+		}
+	}
+	clearFixed(col + len(dst))
 	return nil
 }

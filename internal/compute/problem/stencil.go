@@ -33,10 +33,10 @@ func (p *rows) stencil(iy int) (st *stencil, err error) {
 	if st.held {
 		clear(st.hold)
 	}
-	clear(st.diagonal)
 	p.row, st.above, st.held = -1, nil, false
 	if p.fixedWallRow(iy) {
 		clear(st.b)
+		clear(st.diagonal)
 		st.faces, err = p.faces(iy)
 	} else if st.faces, err = p.faces(iy); err == nil {
 		if st.above, err = p.above(iy); err == nil {
@@ -118,6 +118,9 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 		}
 	}
 	p.spin(iy, 0, 0, st.b)
+	if st.held {
+		clear(st.diagonal) // to which Robin walls add
+	}
 	if err := p.wallTerms(iy, st, here); err != nil {
 		return err
 	}
@@ -168,10 +171,8 @@ func (p *rows) divideBySums(iy int, st *stencil) error {
 		w, ix := st.alongX[end.face], end.ix
 		d[ix] = float64((w + w) + (st.above.alongY[ix] + st.alongY[ix]))
 	}
-	for ix, free := range st.free {
-		if !free {
-			d[ix], b[ix], st.hold[ix] = 0, 0, 0
-		}
+	for ix := p.endOfFree(st, 0); ix <= last; ix = p.endOfFree(st, ix+1) {
+		d[ix], b[ix], st.hold[ix] = 0, 0, 0
 	}
 	for ix, hold := range st.hold {
 		if !st.held {
@@ -202,6 +203,18 @@ func (p *rows) divideBySums(iy int, st *stencil) error {
 		}
 	}
 	return nil
+}
+
+// endOfFree returns the first column from ix on whose point no sweep updates, or the number of columns.
+func (p *Problem) endOfFree(st *stencil, ix int) int {
+	if ix < len(st.free) && st.free[ix] && p.fixed.none() && !p.porous {
+		_, end := p.mesh.InteriorColumns()
+		return end
+	}
+	for ix < len(st.free) && st.free[ix] {
+		ix++
+	}
+	return ix
 }
 
 // lifted reports whether there are lifts of steps beside the points of a row.
@@ -272,9 +285,7 @@ func (p *Problem) barrier(iy int, st *stencil) (weakest float64, open bool) {
 			continue
 		}
 		first := lo
-		for lo <= last && st.free[lo] {
-			lo++
-		}
+		lo = p.endOfFree(st, lo)
 		take(st.east[max(first-1, 0):min(lo, last)]...)
 		take(st.above.south[first:lo]...)
 		take(st.south[first:lo]...)
