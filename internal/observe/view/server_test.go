@@ -289,12 +289,10 @@ func TestCloseGivesTheLastFrame(t *testing.T) {
 // A page of a run that nothing is known of does not hold up the end: it has nothing to ask for.
 func TestCloseWithoutARun(t *testing.T) {
 	s, b := serve(t, none{})
-	c := dial(t, s)
-	<-s.seen
-	go s.Close(time.Minute)
-	<-s.closing
 	b.Set(TopicWarnings, []string{"last"})
+	c := dial(t, s)
 	expect(t, c, "last")
+	go s.Close(time.Minute)
 	expectEnd(t, c)
 }
 
