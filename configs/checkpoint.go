@@ -10,7 +10,7 @@ import (
 
 // Interval is a number of iterations or a time. The zero value means never.
 type Interval struct {
-	Iterations int    // iterations of the method: sweeps, or cycles of multigrid
+	Iterations int    // sweeps, or cycles of multigrid
 	Unit       string // sweeps | cycles, as the user named them; "" if not
 	Time       time.Duration
 }

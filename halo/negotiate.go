@@ -33,7 +33,7 @@ type answer struct {
 	Fatal bool   `json:"fatal,omitempty"` // no other transport will work either
 }
 
-// run runs one part of a handshake, propose or respond.
+// run does one part of a handshake, propose or respond.
 func (h *handshake) run(ctx context.Context, part func(context.Context) (Link, Info, error)) (Link, Info, error) {
 	l, info, err := part(ctx)
 	if err != nil {

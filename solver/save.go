@@ -77,7 +77,7 @@ type Sampler interface {
 
 // Sample is the field at one moment of a run, the same on all ranks.
 type Sample struct {
-	Iterations int // that the field has been through; cycles of multigrid
+	Iterations int // that the field has been through
 }
 
 // Sampling is a Sampler and the samples that it gets.

@@ -151,6 +151,7 @@ func follow(ctx context.Context, conn pubsub.Conn, run string, live *view.Live) 
 	for {
 		select {
 		case <-ctx.Done():
+			live.End()
 			return nil
 		case <-tick.C:
 		}

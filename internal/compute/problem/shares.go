@@ -88,7 +88,8 @@ func (p *rows) overSquares(s share, iy, col int, dst []float64) error {
 			continue
 		}
 		clearFixed(e.ix)
-		if at = e.ix + 1; s.values {
+		at = e.ix + 1
+		if s.values {
 			dst[e.ix-col] = e.v
 		} else {
 			dst[e.ix-col] = float64(e.v * dst[e.ix-col])
