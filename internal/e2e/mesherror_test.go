@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"jacobi/cuda/emulate/emulatetest"
 )
 
 // edged is a problem with an electrode, two materials and lines of points that half of the mesh does not have.
@@ -40,6 +42,21 @@ func TestErrorOfTheMesh(t *testing.T) {
 	got, r = solve(t, append(onRanks(1, edged...), "--resume", dir)...)
 	if got.sha != want.sha || !reflect.DeepEqual(r.Accuracy.Mesh, mesh) {
 		t.Errorf("resumed: %+v, %+v; want %+v, %+v", got, r.Accuracy.Mesh, want, mesh)
+	}
+}
+
+// A rank alone on a GPU solves the coarser meshes beside the run, and states the same errors.
+func TestErrorOfTheMeshOnEmulatedGPUs(t *testing.T) {
+	t.Parallel()
+	env := libraryPath(emulatetest.Build(t))
+	want, first := solve(t, onRanks(1, with(edged, "device.backend=cpu")...)...)
+	for _, r := range sameOnGPUs(t, env, edged, want, []string{"1", "2"}) {
+		if !reflect.DeepEqual(r.Accuracy.Mesh, first.Accuracy.Mesh) ||
+			!reflect.DeepEqual(r.Results.Errors, first.Results.Errors) ||
+			!reflect.DeepEqual(r.ProbeErrors, first.ProbeErrors) {
+			t.Errorf("%d ranks: %+v, %+v; want %+v, %+v", len(r.Ranks), r.Accuracy.Mesh, r.Results.Errors,
+				first.Accuracy.Mesh, first.Results.Errors)
+		}
 	}
 }
 

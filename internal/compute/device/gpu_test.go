@@ -19,8 +19,8 @@ func TestGPU(t *testing.T) {
 	if n.WhyCPU != nil {
 		t.Skipf("NOT RUN, no GPU: %s: %v", t.Name(), n.WhyCPU)
 	}
-	if n.NoNVML != nil {
-		t.Fatal(n.NoNVML)
+	if err := n.Read(); err != nil || n.NoNVML != nil {
+		t.Fatal(err, n.NoNVML)
 	}
 	for _, v := range n.Devices {
 		byUUID, err := Find(Candidate{UUID: v.UUID}, n.Readings)

@@ -25,20 +25,20 @@ type Node struct {
 	Devices []driver.Device // those that CUDA_VISIBLE_DEVICES leaves visible, in its order; none if the CPU sweeps
 	WhyCPU  error           // why the CPU sweeps; nil where GPUs do
 
-	Readings []GPU // taken by Open, of hidden GPUs too; nil where Options need none
+	Readings []GPU // taken by Read, of hidden GPUs too; nil where Options need none
 	NoNVML   error // why there are no readings although Options need them
 
 	policy Policy
+	pin    bool
 	nvml   Inventory
 }
 
-// Open lists the GPUs for o through the CUDA driver, and reads them through NVML where o needs readings. It is an error
-// if o.Backend is cuda and there is no GPU, or if o.Select needs readings and there are none. Close the Node after use.
-func Open(o Options) (*Node, error) { return open(o, openCUDA, OpenNVML) }
+// Open lists the GPUs for o through the CUDA driver. It is an error if o.Backend is cuda and there is no GPU. Close the
+// Node after use.
+func Open(o Options) (*Node, error) { return open(o, openCUDA) }
 
-func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml func() (Inventory, error)) (*Node,
-	error) {
-	n := &Node{policy: o.Select}
+func open(o Options, cuda func() (*driver.Driver, []driver.Device, error)) (*Node, error) {
+	n := &Node{policy: o.Select, pin: o.Pin}
 	if o.Backend == "cpu" {
 		n.WhyCPU = errors.New(`device.backend "cpu"`)
 		return n, nil
@@ -47,16 +47,25 @@ func open(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml 
 		if o.Backend == "cuda" {
 			return nil, fmt.Errorf("device.backend %q: %w; allowed here are auto and cpu", o.Backend, n.WhyCPU)
 		}
-		return n, nil
-	}
-	if o.Select == RoundRobin && !o.Pin {
-		return n, nil
-	}
-	if n.NoNVML = n.read(nvml); n.NoNVML != nil && o.Select != RoundRobin {
-		return nil, errors.Join(fmt.Errorf("device.select %q: %w; allowed here is %s", o.Select, n.NoNVML, RoundRobin),
-			n.Close())
 	}
 	return n, nil
+}
+
+// Read reads the GPUs through NVML where Options need readings. It is an error if Options.Select needs them and there
+// are none.
+func (n *Node) Read() error { return n.read(OpenNVML) }
+
+func (n *Node) read(open func() (Inventory, error)) error {
+	if n.WhyCPU != nil || n.policy == RoundRobin && !n.pin {
+		return nil
+	}
+	if n.nvml, n.NoNVML = open(); n.NoNVML == nil {
+		n.Readings, n.NoNVML = n.nvml.GPUs()
+	}
+	if n.NoNVML != nil && n.policy != RoundRobin {
+		return fmt.Errorf("device.select %q: %w; allowed here is %s", n.policy, n.NoNVML, RoundRobin)
+	}
+	return nil
 }
 
 // openCUDA returns the driver and at least one GPU, or an error.
@@ -70,13 +79,6 @@ func openCUDA() (*driver.Driver, []driver.Device, error) {
 		err = driver.ErrNoDevice
 	}
 	return d, devices, err
-}
-
-func (n *Node) read(open func() (Inventory, error)) (err error) {
-	if n.nvml, err = open(); err == nil {
-		n.Readings, err = n.nvml.GPUs()
-	}
-	return err
 }
 
 // Select chooses the GPU of the rank with the given local rank. All ranks of a node must pass the same readings, taken

@@ -31,6 +31,15 @@ func openFake(near unix.CPUSet) func() (Inventory, error) {
 	return func() (Inventory, error) { return fakeInventory{gpus: gpus, cores: near}, nil }
 }
 
+func openAndRead(o Options, cuda func() (*driver.Driver, []driver.Device, error), nvml func() (Inventory, error)) (
+	*Node, error) {
+	n, err := open(o, cuda)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.read(nvml)
+}
+
 func TestOpen(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -61,7 +70,7 @@ func TestOpen(t *testing.T) {
 			err:  `device.select "least-utilized": broken; allowed here is round-robin`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			n, err := open(test.o, test.cuda, test.nvml)
+			n, err := openAndRead(test.o, test.cuda, test.nvml)
 			if text(err) != test.err {
 				t.Fatalf("got error %v, want %s", err, test.err)
 			}
@@ -101,7 +110,7 @@ func TestNodeSelectsAndPins(t *testing.T) {
 			break
 		}
 	}
-	n, err := open(Options{"auto", LeastUtilized, true}, twoGPUs, openFake(near))
+	n, err := openAndRead(Options{"auto", LeastUtilized, true}, twoGPUs, openFake(near))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +137,7 @@ func TestNodeSelectsAndPins(t *testing.T) {
 }
 
 func TestPinWithoutNVML(t *testing.T) {
-	n, err := open(Options{"auto", RoundRobin, true}, twoGPUs, noNVML)
+	n, err := openAndRead(Options{"auto", RoundRobin, true}, twoGPUs, noNVML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ type LinkReport struct {
 // TimesReport holds times in seconds, measured by rank 0.
 type TimesReport struct {
 	Setup  float64 `json:"setup_seconds"`            // until all ranks were ready to sweep, without Meshes and Regions
-	Meshes float64 `json:"meshes_seconds,omitempty"` // for the solutions on coarser meshes
+	Meshes float64 `json:"meshes_seconds,omitempty"` // waiting for the solutions on coarser meshes
 	// Regions is for the solutions for single regions, which give values of those that float, and the matrix.
 	Regions float64 `json:"regions_seconds,omitempty"`
 	Sweeps  float64 `json:"sweeps_seconds"` // from the first sweep to the last norm

@@ -178,8 +178,8 @@ func (r Report) details() (lines [][2]string) {
 	}
 	row("Devices", "%s", tally(r.Ranks, func(k RankReport) []string { return []string{k.Device} }))
 	row("Transports", "%s", cmp.Or(tally(r.Ranks, transports), "none: no rank has a neighbour"))
-	if r.Times.Meshes > 0 {
-		row("Meshes", "the solutions on coarser meshes took %.4f s", r.Times.Meshes)
+	if r.Times.Meshes >= 0.001 {
+		row("Meshes", "the run waited %.4f s for the solutions on coarser meshes", r.Times.Meshes)
 	}
 	if r.Times.Regions > 0 {
 		row("Solutions", "those for single regions took %.4f s", r.Times.Regions)

@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -11,25 +12,33 @@ import (
 
 // Meshes are the solutions of a problem on coarser meshes, from which the mesh's own error follows.
 type Meshes struct {
-	Places  *Places  // nil where fields are not compared
 	Coarser []Solved // the finest first
-	Why     string   // why there is none; "" where none is wanted either
-	Time    time.Duration
+	Why     string   // why there is none
 }
 
 // Solved is a solution on a coarser mesh. It is empty on all ranks but rank 0.
 type Solved struct {
 	Mesh   output.MeshReport
 	Report *output.Report
-	Values *placeValues // at the places
+	Values *placeValues // at Options.Places
 }
 
-// Values returns the values of the finished field at Meshes.Places, on rank 0.
+// Values returns the values of the finished field at Options.Places, on rank 0.
 func (o *Outputs) Values() *placeValues { return o.values }
 
+// awaitMeshes waits for the solutions on coarser meshes, and returns for how long. All ranks call it.
+func (o *Outputs) awaitMeshes(ctx context.Context) (m Meshes, waited time.Duration, err error) {
+	if o.Meshes == nil {
+		return m, 0, nil
+	}
+	begin := time.Now()
+	m, err = o.Meshes(ctx)
+	return m, time.Since(begin), err
+}
+
 // stateMeshError enters in the report of a run what the mesh leaves of errors in the field, the results and the probes.
-func (o *Outputs) stateMeshError(r *output.Report) {
-	m, own := o.Meshes, r.Results
+func (o *Outputs) stateMeshError(r *output.Report, m Meshes) {
+	own := r.Results
 	switch {
 	case r.Accuracy == nil || own == nil:
 		return
@@ -61,7 +70,7 @@ func (o *Outputs) stateMeshError(r *output.Report) {
 	own.Errors = results.Compare(own, m.Coarser[0].Report.Results, quarter, ratio)
 	own.Errors.Min, own.Errors.Max = errorsOfExtremes(fields, ratio)
 	hx, hy := o.Problem.Spacings()
-	m.Places.eachProbed(hx, hy, func(place int, probe string) {
+	o.Places.eachProbed(hx, hy, func(place int, probe string) {
 		if r.ProbeErrors == nil {
 			r.ProbeErrors = output.Probed{}
 		}

@@ -43,7 +43,11 @@ type Options struct {
 	// Many says that the run is one of many of a session: no viewer sees it, its report is not published, and its field
 	// is hashed only if Hash is set.
 	Many, Hash bool
-	Meshes     Meshes
+	// Places are where the field is compared with those of coarser meshes; nil where it is not. Meshes waits for their
+	// solutions; nil where none are wanted. MeshTime is for how long the run has waited for them before.
+	Places     *Places
+	Meshes     func(context.Context) (Meshes, error)
+	MeshTime   time.Duration
 	Conductors Conductors
 	// Correction returns the largest changes that cycles make to this rank's rows. It is nil for a method whose norm
 	// tells that.

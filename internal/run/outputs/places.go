@@ -173,11 +173,11 @@ func (p *Places) on(m solver.Mesh, hx, hy float64) *placed {
 
 // newPlaces returns how this rank's rows give values at the places; nil without places.
 func (o *Outputs) newPlaces() *placed {
-	if o.Meshes.Places == nil {
+	if o.Places == nil {
 		return nil
 	}
 	hx, hy := o.Problem.Spacings()
-	p := o.Meshes.Places.on(o.Layout.Mesh, hx, hy)
+	p := o.Places.on(o.Layout.Mesh, hx, hy)
 	if o.Problem.Porous() {
 		p.outside = (inside{problem: o.Problem}).mask
 	}

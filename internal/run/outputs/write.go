@@ -64,6 +64,10 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if o.values, err = o.gatherPlaces(ctx, places); err != nil {
 		return nil, err
 	}
+	meshes, waited, err := o.awaitMeshes(whole)
+	if err != nil {
+		return nil, err
+	}
 	gathering, part := time.Now(), own()
 	part.Missing = o.lacks
 	if fault != nil {
@@ -82,7 +86,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	report.FieldHash, report.Checkpoints = hash, checkpoints
 	report.Results, report.Accuracy, report.Probed = found.results, o.accuracy(found, result), probed
 	o.warnOfFloat32(found.results)
-	o.stateMeshError(&report)
+	o.stateMeshError(&report, meshes)
 	o.stateMatrix(&report)
 	if found.residual != nil {
 		report.Residual = found.residual
@@ -91,7 +95,8 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	set := &outputSet{Outputs: o, report: &report}
-	if err := set.finish(whole, picture, begin); err != nil {
+	report.Times.Meshes += waited.Seconds()
+	if err := set.finish(whole, picture, begin.Add(waited)); err != nil {
 		return nil, err
 	}
 	if o.Many {
@@ -187,8 +192,8 @@ func (o *Outputs) report(result solver.Result, parts []output.RankReport) output
 	rep := o.Report
 	rep.Ranks, rep.Sweeps, rep.StopReason = parts, result.Iterations, result.Reason
 	rep.Converged, rep.Verdict = result.Reason == solver.Converged, c.Verdict(result.Reason)
-	rep.Times = output.TimesReport{Setup: (o.readyAt.Sub(rep.Started) - o.Meshes.Time - o.Conductors.Time).Seconds(),
-		Meshes: o.Meshes.Time.Seconds(), Regions: o.Conductors.Time.Seconds(),
+	rep.Times = output.TimesReport{Setup: (o.readyAt.Sub(rep.Started) - o.MeshTime - o.Conductors.Time).Seconds(),
+		Meshes: o.MeshTime.Seconds(), Regions: o.Conductors.Time.Seconds(),
 		Sweeps: times.Total.Seconds(), Samples: times.Sample.Seconds()}
 	rep.GLUPS = output.GLUPS(mesh, c.Entry().SweepsPerIteration*(result.Iterations-o.Start), times.Total.Seconds())
 	if d := result.Decisive; d != nil {

@@ -156,6 +156,9 @@ func chooseDevices(c configs.Device, at hosts.Places) (Devices, error) {
 		return none, node.Close()
 	}
 	found := Devices{OnGPUs: true, GPUs: node.Devices, Choices: make([]*device.Choice, len(at.Placements))}
+	if err := node.Read(); err != nil {
+		return found, errors.Join(err, node.Close())
+	}
 	for r, rank := range at.Placements {
 		if !at.Here[rank.Host] {
 			continue

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,14 +15,54 @@ import (
 // coarserMeshes is the number of coarser meshes whose solutions tell the mesh's own error: half and quarter.
 const coarserMeshes = 2
 
+// coarser are the solutions on coarser meshes: where they are compared with the job's, and what waits for them.
+type coarser struct {
+	places *outputs.Places
+	await  func(context.Context) (outputs.Meshes, error)
+	time   time.Duration // that the job has waited for them
+}
+
 // solveCoarser solves the job's problem on half and quarter of its mesh, one after the other, by runs of their own
-// without files. They do not change the bits of the job: it starts as it would without them. All ranks call it.
-func (r *run) solveCoarser(ctx context.Context) (meshes outputs.Meshes, err error) {
+// without files. They do not change the bits of the job. A rank alone on a GPU solves them beside the job, if the GPU
+// has the memory: the host works out most of a run's time on one mesh while the GPU waits. With several ranks, kernels
+// of two runs could wait for each other, and on a CPU both would wait for cores. All ranks call it.
+func (r *divided) solveCoarser(ctx context.Context) (c coarser, err error) {
 	if !r.wantsCoarser() {
-		return outputs.Meshes{Places: r.places}, nil
+		return coarser{places: r.places}, nil
 	}
-	begin, c := time.Now(), r.Config
-	var coarser []configs.Config
+	begin := time.Now()
+	configs, why := r.coarserConfigs()
+	if why != "" {
+		c.await = func(context.Context) (outputs.Meshes, error) { return outputs.Meshes{Why: why}, nil }
+		return c, nil
+	}
+	if err := r.keepGPU(ctx); err != nil {
+		return c, err
+	}
+	c.places, err = outputs.PlacesOf(r.problem, configs[len(configs)-1].Grid, r.Config.Output.Probes)
+	if err != nil {
+		return c, err
+	}
+	beside, err := r.roomBeside()
+	if err != nil {
+		return c, err
+	}
+	if beside {
+		c.await = r.solveBeside(ctx, configs, c.places)
+		return c, nil
+	}
+	meshes, err := r.solveEach(ctx, configs, c.places)
+	c.await = func(context.Context) (outputs.Meshes, error) { return meshes, nil }
+	c.time = time.Since(begin)
+	return c, err
+}
+
+// coarserConfigs returns the configurations of the coarser meshes, the finest first, or why there are none.
+func (r *divided) coarserConfigs() (coarser []configs.Config, why string) {
+	if why := r.problem.Bound(); why != "" {
+		return nil, why
+	}
+	c := r.Config
 	for range coarserMeshes {
 		half, ok := c.Halved()
 		if !ok {
@@ -30,28 +71,78 @@ func (r *run) solveCoarser(ctx context.Context) (meshes outputs.Meshes, err erro
 		c = half
 		coarser = append(coarser, c)
 	}
-	switch why := r.problem.Bound(); {
-	case why != "":
-		meshes.Why = why
-	case coarser == nil:
-		meshes.Why = "half of the mesh has too few points"
+	if coarser == nil {
+		return nil, "half of the mesh has too few points"
 	}
-	if meshes.Why != "" {
-		return meshes, nil
-	}
-	if err := r.keepGPU(ctx); err != nil {
-		return meshes, err
-	}
-	meshes.Places, err = outputs.PlacesOf(r.problem, coarser[len(coarser)-1].Grid, r.Config.Output.Probes)
-	if err != nil {
-		return meshes, err
-	}
-	for i, c := range coarser {
+	for i := range coarser {
+		c := &coarser[i]
 		if !r.problem.InitialHolds() || r.values != nil {
 			c.Problem.Initial = "0"
 		}
 		c.Output, c.Checkpoint, c.View.Listen = configs.Output{Results: true}, configs.Checkpoint{}, ""
-		solved, end, why, err := r.solveStage(ctx, c, fmt.Sprintf("mesh %d", i+1), meshes.Places)
+	}
+	return coarser, ""
+}
+
+// roomBeside reports whether this rank is alone on its GPU, with memory for the job and, with room to spare, for half
+// of its mesh beside it.
+func (r *divided) roomBeside() (bool, error) {
+	if r.working > 1 || !r.sweepsOnGPU() {
+		return false, nil
+	}
+	need, err := r.Bytes(r.Config, r.id.Rank, r.device(), r.cpuOptions())
+	if err != nil {
+		return false, err
+	}
+	free, err := r.freeMemory()
+	return need+need/2 <= free, err
+}
+
+// freeMemory returns the bytes that are free of the GPU's memory.
+func (r *run) freeMemory() (free int64, err error) {
+	all, err := r.gpus.Driver.Devices()
+	if err != nil {
+		return 0, err
+	}
+	c, err := all[r.chosen.Index].Retain(driver.ScheduleAuto)
+	if err != nil {
+		return 0, r.onGPU(err)
+	}
+	defer func() { err = errors.Join(err, r.onGPU(c.Close())) }()
+	if err := c.Bind(); err != nil {
+		return 0, r.onGPU(err)
+	}
+	free, _, err = c.Memory()
+	return free, r.onGPU(errors.Join(err, c.Unbind()))
+}
+
+// solveBeside begins solveEach and returns what waits for it. The job's closers end it.
+func (r *divided) solveBeside(ctx context.Context, configs []configs.Config, places *outputs.Places) func(
+	context.Context) (outputs.Meshes, error) {
+	var meshes outputs.Meshes
+	var err error
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		meshes, err = r.solveEach(ctx, configs, places)
+	}()
+	r.open.add(func() error { cancel(); <-done; return nil })
+	return func(ctx context.Context) (outputs.Meshes, error) {
+		select {
+		case <-done:
+			return meshes, err
+		case <-ctx.Done():
+			return outputs.Meshes{}, context.Cause(ctx)
+		}
+	}
+}
+
+// solveEach solves the problem on coarser meshes, one after the other.
+func (r *run) solveEach(ctx context.Context, configs []configs.Config, places *outputs.Places) (meshes outputs.Meshes,
+	err error) {
+	for i, c := range configs {
+		solved, end, why, err := r.solveStage(ctx, c, fmt.Sprintf("mesh %d", i+1), places)
 		if why == "" && end.Reason != solver.Converged && end.Reason != solver.Stalled {
 			why = "the cycles did not reach the tolerance"
 		}
@@ -66,7 +157,6 @@ func (r *run) solveCoarser(ctx context.Context) (meshes outputs.Meshes, err erro
 		}
 		meshes.Coarser = append(meshes.Coarser, solved)
 	}
-	meshes.Time = time.Since(begin)
 	return meshes, nil
 }
 

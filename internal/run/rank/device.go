@@ -33,8 +33,8 @@ func (s *session) openDevices(context.Context) error {
 		!errors.Is(why, driver.ErrNoDevice) {
 		s.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
-	s.beginContext()
-	return nil
+	s.beginContext() // which NVML need not wait for
+	return gpus.Read()
 }
 
 // beginContext begins to create the context of the GPU that this rank will take, while it joins the others and

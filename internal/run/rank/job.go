@@ -128,7 +128,12 @@ func (r *run) wire(ctx context.Context) (*wired, error) {
 	if err != nil {
 		return nil, err
 	}
-	equipped, err := divided.openMethod(ctx)
+	return divided.wire(ctx)
+}
+
+// wire takes the phases from the method to the links.
+func (r *divided) wire(ctx context.Context) (*wired, error) {
+	equipped, err := r.openMethod(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +141,16 @@ func (r *run) wire(ctx context.Context) (*wired, error) {
 }
 
 // openAll takes the phases from the layout to the outputs, which the caller ends with Abort.
-func (r *run) openAll(ctx context.Context, meshes outputs.Meshes) (*opened, error) {
-	wired, err := r.wire(ctx)
+func (r *run) openAll(ctx context.Context) (*opened, error) {
+	divided, err := r.layOut(ctx)
+	if err != nil {
+		return nil, err
+	}
+	coarser, err := divided.solveCoarser(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wired, err := divided.wire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +158,7 @@ func (r *run) openAll(ctx context.Context, meshes outputs.Meshes) (*opened, erro
 	if err != nil {
 		return nil, err
 	}
-	return loaded.openOutputs(ctx, meshes)
+	return loaded.openOutputs(ctx, coarser)
 }
 
 // solveAll takes the phases from the layout to the outputs.
@@ -153,14 +166,10 @@ func (r *run) solveAll(ctx context.Context) (written, error) {
 	if err := inTurn(ctx, r.watch, r.openPage); err != nil {
 		return written{}, err
 	}
-	meshes, err := r.solveCoarser(ctx)
-	if err != nil {
-		return written{}, err
-	}
 	if err := r.solveMatrix(ctx); err != nil {
 		return written{}, err
 	}
-	o, err := r.openAll(ctx, meshes)
+	o, err := r.openAll(ctx)
 	if err != nil {
 		return written{}, err
 	}
@@ -353,7 +362,7 @@ func (m *Member) Try(ctx context.Context, loaded func() error) (report output.Ra
 	if err := loaded(); err != nil {
 		return report, nil, err
 	}
-	o, err := l.openOutputs(ctx, outputs.Meshes{})
+	o, err := l.openOutputs(ctx, coarser{})
 	if err != nil {
 		return report, nil, err
 	}

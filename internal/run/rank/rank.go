@@ -9,9 +9,9 @@
 //	meet         session   the other ranks                                    rank.go, join.go
 //	enter        run       the problem, on which all ranks agree, and         job.go, layout.go,
 //	                       the place among them with a share of the cores     join.go
-//	solveAll     run       who watches; the coarser meshes and output.matrix, solve.go, coarser.go,
-//	                       which are runs of their own                        conductors.go
+//	solveAll     run       who watches; output.matrix, by runs of their own   solve.go, conductors.go
 //	layOut       divided   the stripes and the depth                          layout.go, internal/run/tune
+//	solveCoarser coarser   the coarser meshes, by runs of their own           coarser.go
 //	openMethod   equipped  the GPU, if one sweeps, and the method             layout.go, device.go
 //	wireUp       wired     the exchange with neighbours, the sum over ranks   links.go, windows.go
 //	load         loaded    the field, and the saver of checkpoints            load.go

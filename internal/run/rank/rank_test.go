@@ -23,7 +23,6 @@ import (
 	"jacobi/internal/net/rendezvous"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
-	"jacobi/internal/run/outputs"
 	"jacobi/solver"
 )
 
@@ -331,7 +330,7 @@ func TestFailedPhaseReleasesWhatItHolds(t *testing.T) {
 	if l.saver == nil {
 		t.Fatal("no checkpoints are saved")
 	}
-	if _, err := l.openOutputs(t.Context(), outputs.Meshes{}); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := l.openOutputs(t.Context(), coarser{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("outputs: %v, want an error that names output.dir", err)
 	}
 	if lock, err := dirlock.Take(saved, "next"); err == nil {

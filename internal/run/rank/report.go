@@ -89,7 +89,7 @@ func (r *wired) gpuWaits() bool {
 }
 
 // openOutputs opens what the run writes, and who watches it. All ranks call it.
-func (r *loaded) openOutputs(ctx context.Context, meshes outputs.Meshes) (*opened, error) {
+func (r *loaded) openOutputs(ctx context.Context, c coarser) (*opened, error) {
 	report, err := r.report()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (r *loaded) openOutputs(ctx context.Context, meshes outputs.Meshes) (*opene
 		Goal: r.goal, Tracer: r.tracer, Report: report, Timeout: r.fileTimeout(),
 		OnClose: r.open.add, Correction: r.method.About().Correction,
 		Rounding: r.method.About().Rounding, Many: r.Ordered, Hash: r.order.Hash,
-		Meshes: meshes, Conductors: r.conductors}
+		Places: c.places, Meshes: c.await, MeshTime: c.time, Conductors: r.conductors}
 	files, err := outputs.Open(ctx, o)
 	return &opened{loaded: r, outputs: files}, err
 }

@@ -22,11 +22,12 @@ func (r *run) stage(c configs.Config, name string) (s *run, done func()) {
 	return s, func() { s.open.close(); s.comm.Close() }
 }
 
-// solveStage solves the problem of c in a stage. why says, on all ranks, why there is no solution.
+// solveStage solves the problem of c in a stage, which ends with ctx. why says, on all ranks, why there is no solution.
 func (r *run) solveStage(ctx context.Context, c configs.Config, name string, places *outputs.Places) (
 	solved outputs.Solved, end solver.Result, why string, err error) {
 	s, done := r.stage(c, name)
 	defer done()
+	defer context.AfterFunc(ctx, s.comm.Close)()
 	s.places = places
 	err = s.enter(s.ctx, s.comm)
 	var w written
