@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
+	"golang.org/x/sys/unix"
 
 	"jacobi/cuda/driver"
 )
@@ -31,6 +33,9 @@ type Node struct {
 	policy Policy
 	pin    bool
 	nvml   Inventory
+
+	foreseen Candidate                   // of Foresee
+	near     func() (unix.CPUSet, error) // the cores near it; nil without
 }
 
 // Open lists the GPUs for o through the CUDA driver. It is an error if o.Backend is cuda and there is no GPU. Close the
@@ -98,14 +103,14 @@ var ErrFewCores = errors.New("too few cores are near the GPU")
 // FormatCores. It leaves the process where it is without NVML (ErrNoNVML), if no allowed core is near (ErrNoCores), and
 // if fewer cores are near than the node has ranks, since all ranks may be pinned to these cores (ErrFewCores).
 func (n *Node) Pin(c Candidate, ranks int) (string, error) {
-	if n.NoNVML != nil {
-		return "", n.NoNVML
+	var cores unix.CPUSet
+	var err error
+	if n.near != nil {
+		cores, err = n.near()
 	}
-	g, err := Find(c, n.Readings)
-	if err != nil {
-		return "", err
+	if n.near == nil || n.foreseen != c {
+		cores, err = n.coresNear(c)
 	}
-	cores, err := Near(n.nvml, g)
 	if err != nil {
 		return "", err
 	}
@@ -116,8 +121,40 @@ func (n *Node) Pin(c Candidate, ranks int) (string, error) {
 	return FormatCores(cores), Pin(cores)
 }
 
+// Foresee begins to read what Pin of c will need through NVML, in the place of Read, while the caller does other work.
+// Options.Select must be RoundRobin. Pin and Close wait for it.
+func (n *Node) Foresee(c Candidate) { n.foresee(c, OpenNVML) }
+
+func (n *Node) foresee(c Candidate, open func() (Inventory, error)) {
+	if !n.pin {
+		return
+	}
+	n.foreseen, n.near = c, sync.OnceValues(func() (unix.CPUSet, error) {
+		if err := n.read(open); err != nil {
+			return unix.CPUSet{}, err
+		}
+		return n.coresNear(c)
+	})
+	go func() { _, _ = n.near() }() // Pin has the error
+}
+
+// coresNear returns the allowed cores near a GPU.
+func (n *Node) coresNear(c Candidate) (unix.CPUSet, error) {
+	if n.NoNVML != nil {
+		return unix.CPUSet{}, n.NoNVML
+	}
+	g, err := Find(c, n.Readings)
+	if err != nil {
+		return unix.CPUSet{}, err
+	}
+	return Near(n.nvml, g)
+}
+
 // Close shuts NVML down. Driver and Devices stay usable.
 func (n *Node) Close() error {
+	if n.near != nil {
+		_, _ = n.near()
+	}
 	if n.nvml == nil {
 		return nil
 	}

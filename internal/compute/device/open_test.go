@@ -136,6 +136,32 @@ func TestNodeSelectsAndPins(t *testing.T) {
 	}
 }
 
+// NVML is opened once, and its readings serve the GPU that was foreseen and any other one.
+func TestForesee(t *testing.T) {
+	for _, pin := range []bool{true, false} {
+		n, err := open(Options{"auto", RoundRobin, pin}, twoGPUs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := 0
+		n.foresee(Candidate{UUID: "GPU-cc"}, func() (Inventory, error) {
+			opened++
+			return openFake(allowedCores(t))()
+		})
+		if pin {
+			for _, uuid := range []string{"GPU-cc", "GPU-aa", "GPU-xx"} {
+				_, err := n.Pin(Candidate{UUID: uuid}, 1<<20)
+				if known := uuid != "GPU-xx"; errors.Is(err, ErrFewCores) != known || err == nil {
+					t.Errorf("%s: %v", uuid, err)
+				}
+			}
+		}
+		if err := n.Close(); err != nil || (opened == 1) != pin {
+			t.Errorf("NVML was opened %d times; %v", opened, err)
+		}
+	}
+}
+
 func TestPinWithoutNVML(t *testing.T) {
 	n, err := openAndRead(Options{"auto", RoundRobin, true}, twoGPUs, noNVML)
 	if err != nil {

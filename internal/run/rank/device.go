@@ -33,29 +33,37 @@ func (s *session) openDevices(context.Context) error {
 		!errors.Is(why, driver.ErrNoDevice) {
 		s.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
-	s.beginContext() // which NVML need not wait for
-	return gpus.Read()
+	choice, known := s.foreseen()
+	if !known {
+		return gpus.Read()
+	}
+	gpus.Foresee(choice.Candidate)
+	s.beginContext(choice.Index)
+	return nil
+}
+
+// foreseen returns the GPU that this rank will take, if it is known already. Jobs of a session take it once for all,
+// other policies than round-robin need the readings of all ranks, and the local rank may be known only once all have
+// joined.
+func (s *session) foreseen() (choice device.Choice, known bool) {
+	if s.Ordered || s.Task != nil || !s.sweepsOnGPU() || s.Origin.LocalRank < 0 ||
+		device.Policy(s.Config.Device.Select) != device.RoundRobin {
+		return choice, false
+	}
+	choice, err := s.gpus.Select(s.Origin.LocalRank, nil)
+	return choice, err == nil
 }
 
 // beginContext begins to create the context of the GPU that this rank will take, while it joins the others and
-// evaluates its rows. An error is left to takers of the GPU. Jobs of a session take it once for all, other policies
-// than round-robin need the readings of all ranks, and the local rank may be known only once all have joined.
-func (s *session) beginContext() {
-	if s.Ordered || s.Task != nil || !s.sweepsOnGPU() || s.Origin.LocalRank < 0 ||
-		device.Policy(s.Config.Device.Select) != device.RoundRobin {
-		return
-	}
-	choice, err := s.gpus.Select(s.Origin.LocalRank, nil)
-	if err != nil {
-		return
-	}
+// evaluates its rows. An error is left to takers of the GPU.
+func (s *session) beginContext(gpu int) {
 	all, err := s.gpus.Driver.Devices()
 	if err != nil {
 		return
 	}
 	made := make(chan func() error, 1)
 	go func() {
-		if c, err := all[choice.Index].Retain(driver.ScheduleAuto); err == nil {
+		if c, err := all[gpu].Retain(driver.ScheduleAuto); err == nil {
 			made <- c.Close
 		}
 		close(made)
