@@ -264,7 +264,8 @@ func chain(values []node, ops []comparison) (n node) {
 	return n
 }
 
-// choose evaluates both branches at all points and discards the values of the branch not taken, even NaN.
+// choose evaluates both branches and discards the values of the branch not taken, even NaN, where bounds of the
+// condition over a part of a row do not tell which one that is.
 func choose(cond, yes, no node) node {
 	return node{
 		spot: func(s *spot) float64 {
@@ -294,18 +295,36 @@ func choose(cond, yes, no node) node {
 		},
 		onX: cond.onX || yes.onX || no.onX, onY: cond.onY || yes.onY || no.onY, isBool: yes.isBool,
 		callColumns: max(cond.callColumns, yes.callColumns, no.callColumns),
-		eval: func(s *span, dst []float64) {
+		eval:        func(s *span, dst []float64) { fillChosen(s, dst, cond, yes, no) },
+	}
+}
+
+// fillChosen writes the values of the span's first len(dst) columns of a choice to dst.
+func fillChosen(s *span, dst []float64, cond, yes, no node) {
+	if n := len(dst); n >= markColumns && cond.covers() {
+		y := float64(s.row)
+		switch b := cond.limit(box{float64(s.col), float64(s.col + n - 1), y, y}); {
+		case b.lo > 0:
 			yes.fill(s, dst)
-			c, n := s.temp(len(dst)), s.temp(len(dst))
-			defer s.release()
-			defer s.release()
-			cond.fill(s, c)
-			no.fill(s, n)
-			for i := range dst {
-				if c[i] == 0 {
-					dst[i] = n[i]
-				}
-			}
-		},
+		case b.hi < 1:
+			no.fill(s, dst)
+		default:
+			fillChosen(s, dst[:n/2], cond, yes, no)
+			s.col += n / 2
+			fillChosen(s, dst[n/2:], cond, yes, no)
+			s.col -= n / 2
+		}
+		return
+	}
+	yes.fill(s, dst)
+	c, n := s.temp(len(dst)), s.temp(len(dst))
+	defer s.release()
+	defer s.release()
+	cond.fill(s, c)
+	no.fill(s, n)
+	for i := range dst {
+		if c[i] == 0 {
+			dst[i] = n[i]
+		}
 	}
 }

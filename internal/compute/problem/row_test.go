@@ -1,10 +1,12 @@
 package problem
 
 import (
+	"math"
 	"testing"
 
 	"jacobi/configs"
 	"jacobi/internal/compute/elementary"
+	"jacobi/solver"
 )
 
 // Rows are right for widths below, at and above multiples of a chunk.
@@ -39,6 +41,33 @@ func TestCachedColumns(t *testing.T) {
 			want := a + float64(float64(c*c)*y) + max(elementary.Tan(x), y)
 			if got := both[iy][ix]; got != want {
 				t.Fatalf("row %d, column %d: %v, want %v", iy, ix, got, want)
+			}
+		}
+	}
+}
+
+// A row of choices has the values of its points, whether bounds tell which branch they take or not.
+func TestChoicesInRows(t *testing.T) {
+	const nx = 2*chunk + 77
+	for _, text := range []string{
+		"hypot(x-0.5, y-0.5) < 0.2 ? 1 : -0.5", "x < 0.3 ? sqrt(x-0.1) : log(x-0.2)", "y < 0.5 ? sin(90*x) : 2",
+		"sin(40*x) > 0.2 ? (x > 0.5 ? x : y) : mod(17*x, 1) < 0.5 ? 3 : atan2(y-0.5, x-0.5)", "ix == 700 ? 1 : 0",
+		"abs(x-0.5) < 0.1 && y > 0.2 ? 0*(x-0.5) : floor(3*x)/7", "sqrt(x-0.5) > 0.1 ? 1 : 2",
+	} {
+		n, err := compile(text, solver.Mesh{NX: nx, NY: 7}, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float64, nx)
+		for iy := range 7 {
+			s := &span{row: iy}
+			for ; s.col < nx; s.col += chunk {
+				n.fill(s, got[s.col:min(nx, s.col+chunk)])
+			}
+			for ix, v := range got {
+				if want := n.at(&span{}, iy, ix); math.Float64bits(v) != math.Float64bits(want) {
+					t.Fatalf("%s: row %d, column %d: %v, want %v", text, iy, ix, v, want)
+				}
 			}
 		}
 	}
