@@ -3,6 +3,9 @@ package problem
 import (
 	"context"
 	"math"
+	"slices"
+
+	"jacobi/internal/base/parallel"
 )
 
 const (
@@ -143,19 +146,23 @@ func (o *outliner) passes(b box, middle spot) bool {
 }
 
 // lines returns the lines between cells that look different.
-func (o *outliner) lines() (lines [][4]float64) {
+func (o *outliner) lines() [][4]float64 {
 	columns, rows := len(o.columns)-1, len(o.rows)-1
-	for ix := 1; ix < columns; ix++ {
-		o.runs(rows, func(iy int) bool { return o.differ(iy*columns+ix-1, iy*columns+ix) }, func(from, to int) {
-			lines = append(lines, [4]float64{o.columns[ix], o.rows[from], o.columns[ix], o.rows[to]})
-		})
-	}
-	for iy := 1; iy < rows; iy++ {
+	all := make([][][4]float64, columns-1+rows-1) // between columns, then between rows
+	_ = parallel.Each(len(all), func(i int) error {
+		if ix := i + 1; ix < columns {
+			o.runs(rows, func(iy int) bool { return o.differ(iy*columns+ix-1, iy*columns+ix) }, func(from, to int) {
+				all[i] = append(all[i], [4]float64{o.columns[ix], o.rows[from], o.columns[ix], o.rows[to]})
+			})
+			return nil
+		}
+		iy := i - columns + 2
 		o.runs(columns, func(ix int) bool { return o.differ((iy-1)*columns+ix, iy*columns+ix) }, func(from, to int) {
-			lines = append(lines, [4]float64{o.columns[from], o.rows[iy], o.columns[to], o.rows[iy]})
+			all[i] = append(all[i], [4]float64{o.columns[from], o.rows[iy], o.columns[to], o.rows[iy]})
 		})
-	}
-	return lines
+		return nil
+	})
+	return slices.Concat(all...)
 }
 
 // runs calls f with the runs [from, to) of n numbers for which on is true.

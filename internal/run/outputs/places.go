@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"jacobi/configs"
+	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/problem"
 	"jacobi/solver"
 )
@@ -238,17 +239,20 @@ func (o *Outputs) gatherPlaces(ctx context.Context, p *placed) (*placeValues, er
 
 // values returns the values at the places from those of the rows that were read.
 func (p *placed) values(rows [][]float64) *placeValues {
-	v := &placeValues{}
-	for _, line := range p.lines {
+	n := len(p.x)
+	v := &placeValues{values: make([]float64, len(p.lines)*n), rough: make([]float64, len(p.lines)*n)}
+	_ = parallel.Each(len(p.lines), func(i int) error {
+		line := p.lines[i]
 		first, _ := slices.BinarySearch(p.rows, line.first)
-		for k := range p.x {
+		for k := range n {
 			across := 0.0
 			value, rough := line.of(func(i int) float64 {
 				across = max(across, rows[first+i][2*k+1])
 				return rows[first+i][2*k]
 			})
-			v.values, v.rough = append(v.values, value), append(v.rough, rough+across)
+			v.values[i*n+k], v.rough[i*n+k] = value, rough+across
 		}
-	}
+		return nil
+	})
 	return v
 }
