@@ -5,6 +5,8 @@ import (
 	"image"
 	"image/color"
 	"math"
+
+	"jacobi/internal/base/parallel"
 )
 
 // contours are lines of equal value in a picture. Their levels divide the range of the field on the colour scale into
@@ -62,50 +64,60 @@ func (pic sheet) contours(r image.Rectangle, cells [][]float64, s scale, c conto
 	if c.count == 0 {
 		return
 	}
-	levels := c.levels(col)
-	above := make([]int, r.Dx())
-	parts := make([]int, r.Dx())
-	for y := range r.Dy() {
-		for x := range parts {
-			parts[x] = c.part(interpolate(cells, s, x, y))
-			before := parts[x]
-			if x > 0 && differ(parts[x-1], parts[x]) {
-				before = parts[x-1]
-			} else if y > 0 && differ(above[x], parts[x]) {
-				before = above[x]
+	levels, columns, lines := c.levels(col), s.x.middles(r.Dx(), len(cells[0])), s.y.middles(r.Dy(), len(cells))
+	parts := make([][]int32, r.Dy())
+	_ = parallel.Each(len(parts), func(y int) error { // never fails
+		parts[y] = make([]int32, r.Dx())
+		above, below := cells[lines[y].before], cells[lines[y].after]
+		for x, at := range columns {
+			parts[y][x] = int32(c.part(mix(mix(above[at.before], above[at.after], at.part),
+				mix(below[at.before], below[at.after], at.part), lines[y].part)))
+		}
+		return nil
+	})
+	_ = parallel.Each(len(parts), func(y int) error { // never fails
+		for x, part := range parts[y] {
+			before := part
+			if x > 0 && differ(parts[y][x-1], part) {
+				before = parts[y][x-1]
+			} else if y > 0 && differ(parts[y-1][x], part) {
+				before = parts[y-1][x]
 			}
-			if before != parts[x] {
+			if before != part {
 				at := r.Min.Add(image.Pt(x, y))
-				pic.SetRGBA(at.X, at.Y, lined(pic.RGBAAt(at.X, at.Y), levels[max(before, parts[x])]))
+				pic.SetRGBA(at.X, at.Y, lined(pic.RGBAAt(at.X, at.Y), levels[max(before, part)]))
 			}
 		}
-		above, parts = parts, above
-	}
+		return nil
+	})
 }
 
 // differ reports whether a level lies between two parts.
-func differ(a, b int) bool { return a != b && a >= 0 && b >= 0 }
+func differ(a, b int32) bool { return a != b && a >= 0 && b >= 0 }
 
-// interpolate returns the value at pixel (x, y): bilinear between the middles of the four nearest cells.
-func interpolate(cells [][]float64, s scale, x, y int) float64 {
-	x0, x1, fx := s.x.between(x, len(cells[0]))
-	y0, y1, fy := s.y.between(y, len(cells))
-	mix := func(a, b, f float64) float64 {
-		if f == 0 {
-			return a
-		}
-		return float64(a*(1-f)) + float64(b*f)
+// mix returns the value at part f of the way from a to b.
+func mix(a, b, f float64) float64 {
+	if f == 0 {
+		return a
 	}
-	return mix(mix(cells[y0][x0], cells[y0][x1], fx), mix(cells[y1][x0], cells[y1][x1], fx), fy)
+	return float64(a*(1-f)) + float64(b*f)
 }
 
-// between returns the cells on both sides of the middle of a pixel, of n cells in all, and the part of the way from the
-// first to the second.
-func (a axis) between(pixel, n int) (before, after int, part float64) {
-	at := (float64(pixel)+0.5)/a.pixels - 0.5
-	at = math.Max(0, math.Min(at, float64(n-1)))
-	before = int(at)
-	return before, min(before+1, n-1), at - float64(before)
+// middle is where the middle of a pixel lies: between the middles of two cells, and which part of the way between them.
+type middle struct {
+	before, after int
+	part          float64
+}
+
+// middles returns where the middles of pixels lie among n cells.
+func (a axis) middles(pixels, n int) []middle {
+	all := make([]middle, pixels)
+	for i := range all {
+		at := max(0, min((float64(i)+0.5)/a.pixels-0.5, float64(n-1)))
+		before := int(at)
+		all[i] = middle{before, min(before+1, n-1), at - float64(before)}
+	}
+	return all
 }
 
 // lined returns a shade under a contour: darker if it is light, and lighter if it is dark. In between, where both
