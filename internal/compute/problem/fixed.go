@@ -10,6 +10,7 @@ import (
 	"jacobi/configs"
 	"jacobi/internal/base/imagefile"
 	"jacobi/internal/base/parallel"
+	"jacobi/internal/compute/rowmath"
 	"jacobi/solver"
 )
 
@@ -115,9 +116,7 @@ func (f fixedPoints) mark(s *span, dst []bool) {
 	n, y, bounded := len(dst), float64(s.row), len(dst) >= markColumns && f.covers()
 	if bounded {
 		if b := f.node.limit(box{float64(s.col), float64(s.col + n - 1), y, y}); b.decided() {
-			for i := range dst {
-				dst[i] = b.lo != 0
-			}
+			rowmath.Fill(dst, b.lo != 0)
 			return
 		}
 	}

@@ -2,9 +2,10 @@ package problem
 
 import (
 	"context"
-	"math"
+	"runtime"
 
 	"jacobi/internal/base/parallel"
+	"jacobi/internal/compute/rowmath"
 )
 
 // Masked yields the field that is 0 at all points that a sweep updates, and that of the problem at the others.
@@ -76,28 +77,31 @@ func (p *Problem) MaxGuess(ctx context.Context, lo, hi int) (guess, data float64
 // maxRows is MaxGuess for some rows.
 func (p *Problem) maxRows(ctx context.Context, rows []int) (guess, data float64, err error) {
 	type largest struct{ guess, data float64 }
-	most := make([]largest, len(rows))
-	err = parallel.Each(len(rows), func(i int) error {
-		iy, m := rows[i], &most[i]
+	type buffers struct {
+		row    []byte
+		values []float64
+	}
+	most, own := make([]largest, len(rows)), make([]buffers, runtime.GOMAXPROCS(0))
+	err = parallel.On(len(own), len(rows), func(core, i int) error {
+		iy, m, b := rows[i], &most[i], &own[core]
 		if err := ended(ctx); err != nil || i > 0 && iy == rows[i-1]+1 && (Masked{p}).RowRepeats(iy) {
 			return err
 		}
-		row := make([]byte, p.mesh.RowBytes())
-		if err := p.Row(iy, row); err != nil {
+		if b.row == nil {
+			b.row, b.values = make([]byte, p.mesh.RowBytes()), make([]float64, p.mesh.NX)
+		}
+		if err := p.Row(iy, b.row); err != nil {
 			return err
 		}
-		values := make([]float64, p.mesh.NX)
-		p.mesh.DType.Decode(values, row)
+		values := b.values
+		p.mesh.DType.Decode(values, b.row)
 		if err := p.eachFree(iy, func(from, to int) {
-			for x := from; x < to; x++ {
-				m.guess, values[x] = max(m.guess, math.Abs(values[x])), 0
-			}
+			m.guess = max(m.guess, rowmath.Largest(values[from:to]))
+			clear(values[from:to])
 		}); err != nil {
 			return err
 		}
-		for _, v := range values {
-			m.data = max(m.data, math.Abs(v))
-		}
+		m.data = rowmath.Largest(values)
 		return nil
 	})
 	for _, m := range most {

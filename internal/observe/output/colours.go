@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/plot/palette/moreland"
 
+	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -49,14 +50,15 @@ func newColours(s colourScale) (*colours, error) {
 	c := &colours{colourScale: s, place: s.placing()}
 	cm.SetMin(0)
 	cm.SetMax(shades - 1)
-	for i := range c.table {
+	err = parallel.Each(shades, func(i int) error {
 		shade, err := cm.At(float64(i))
 		if err != nil {
-			return nil, fmt.Errorf("colour map: %w", err)
+			return fmt.Errorf("colour map: %w", err)
 		}
 		c.table[i] = color.RGBAModel.Convert(shade).(color.RGBA)
-	}
-	return c, nil
+		return nil
+	})
+	return c, err
 }
 
 // of returns the colour of v.

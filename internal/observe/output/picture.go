@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"golang.org/x/image/draw"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
 
@@ -212,15 +211,18 @@ func (pic sheet) heading(l layout, faces typefaces) {
 
 // mesh draws the field: of each pixel the cell in which its middle lies.
 func (pic sheet) mesh(r image.Rectangle, cells [][]float64, col *colours) {
-	field := image.NewRGBA(image.Rect(0, 0, len(cells[0]), len(cells)))
-	_ = parallel.Each(len(cells), func(i int) error { // never fails
-		for c, v := range cells[i] {
-			field.SetRGBA(c, i, col.of(v))
+	within := func(pixel, pixels, cells int) int { return (2*pixel + 1) * cells / (2 * pixels) }
+	_ = parallel.Each(r.Dy(), func(y int) error { // never fails
+		line, last, shade := cells[within(y, r.Dy(), len(cells))], -1, color.RGBA{}
+		pix := pic.Pix[pic.PixOffset(r.Min.X, r.Min.Y+y):][:4*r.Dx()]
+		for x := range r.Dx() {
+			if c := within(x, r.Dx(), len(line)); c != last {
+				last, shade = c, col.of(line[c])
+			}
+			pix[4*x], pix[4*x+1], pix[4*x+2], pix[4*x+3] = shade.R, shade.G, shade.B, shade.A
 		}
 		return nil
 	})
-	// Package draw is fast for *image.RGBA, not for a type that holds one.
-	draw.NearestNeighbor.Scale(pic.RGBA, r, field, field.Rect, draw.Src, nil)
 	pic.frame(r)
 }
 

@@ -57,7 +57,8 @@ func writePNG(w io.Writer, img *image.RGBA) error {
 	return err
 }
 
-// filtered returns rows [lo, hi) of a picture, each with the number of its filter and the difference from the row above.
+// filtered returns rows [lo, hi) of a picture, each with the number of its filter and its difference from the row
+// above.
 func filtered(img *image.RGBA, lo, hi int) []byte {
 	const up = 2 // the filter
 	width := img.Bounds().Dx()

@@ -153,10 +153,10 @@ func rounding(d solver.DType) float64 {
 // cells returns the averages, line by line. It fails if rows are missing.
 func (t *Thumbnail) cells() ([][]float64, error) {
 	cells := make([][]float64, len(t.lines))
-	for i, l := range t.lines {
-		rows := t.lineRows(i)
+	return cells, parallel.Each(len(cells), func(i int) error {
+		l, rows := t.lines[i], t.lineRows(i)
 		if l.sums == nil {
-			return nil, fmt.Errorf("thumbnail: %d of rows %v are missing", rows.Rows()-len(l.waiting), rows)
+			return fmt.Errorf("thumbnail: %d of rows %v are missing", rows.Rows()-len(l.waiting), rows)
 		}
 		cells[i] = make([]float64, len(l.sums))
 		for c, sum := range l.sums {
@@ -164,8 +164,8 @@ func (t *Thumbnail) cells() ([][]float64, error) {
 			columns := min(first+t.scale.x.points, t.mesh.NX) - first
 			cells[i][c] = sum / float64(columns*rows.Rows())
 		}
-	}
-	return cells, nil
+		return nil
+	})
 }
 
 // A thumbnail travels as min and max (float64) and records of [row or line (8 bytes), kind (1 byte), sums (float64

@@ -33,6 +33,10 @@ func (s *session) openDevices(context.Context) error {
 		!errors.Is(why, driver.ErrNoDevice) {
 		s.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
+	if s.sweepsOnGPU() { // once a context begins, the driver makes its callers wait
+		offered := setup.GPUsOf(gpus.Devices)
+		s.offered = &offered
+	}
 	choice, known := s.foreseen()
 	if !known {
 		return gpus.Read()

@@ -91,9 +91,8 @@ func (s *session) extra() (json.RawMessage, error) {
 	if !s.spare() && s.Origin.LocalRank <= 0 && s.Config.Device.Select != string(device.RoundRobin) {
 		e.Readings = s.gpus.Readings
 	}
-	if s.Origin.Rank == 0 && s.sweepsOnGPU() {
-		g := setup.GPUsOf(s.gpus.Devices)
-		e.GPUs = &g
+	if s.Origin.Rank == 0 {
+		e.GPUs = s.offered
 	}
 	return json.Marshal(e)
 }

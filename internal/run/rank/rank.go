@@ -44,6 +44,7 @@ import (
 	"jacobi/internal/compute/results"
 	"jacobi/internal/net/roster"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/run/setup"
 	"jacobi/solver"
 )
 
@@ -139,10 +140,11 @@ type session struct {
 
 // devices are those of the node, and the one that this rank has taken.
 type devices struct {
-	gpus   *device.Node      // WhyCPU is nil if a GPU sweeps; nil for an idle rank
-	chosen *output.GPUReport // nil if the CPU sweeps
-	sole   bool              // no other rank uses the GPU
-	taken  bool              // takeGPU is done
+	gpus    *device.Node      // WhyCPU is nil if a GPU sweeps; nil for an idle rank
+	offered *setup.GPUs       // those of gpus; nil if the CPU sweeps
+	chosen  *output.GPUReport // nil if the CPU sweeps
+	sole    bool              // no other rank uses the GPU
+	taken   bool              // takeGPU is done
 }
 
 // start returns a session whose cancel is called when Stop ends, until keepOn is called.
