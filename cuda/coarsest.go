@@ -41,7 +41,7 @@ func (v *Levels) openCoarsest() (c call, err error) {
 		return c, err
 	}
 	c.blocks, c.shared = 1, int(a.factors.count)*8*int(a.factors.near)
-	return c, c.f.SetDynamicShared(c.shared)
+	return c, c.f.SetDynamicShared(v.dev.gpu.SharedBytes) // Levels of other meshes share the kernel
 }
 
 // coarsestBytes returns the bytes of GPU memory that openCoarsest allocates.

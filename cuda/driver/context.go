@@ -314,13 +314,14 @@ func open(name string) (*Driver, error) {
 }
 
 // connectionsVar is read by the driver when it starts: the number of queues from a process to a GPU. By default there
-// are 8, which take 0.1 s of a rank, and 0.8 s where four ranks share two H100s. Ranks have two streams.
+// are 8, which take 0.1 s of a rank, and 0.8 s where four ranks share two H100s. A run has two streams; a rank alone on
+// a GPU may have two runs, whose kernels wait for nobody.
 const (
 	connectionsVar = "CUDA_DEVICE_MAX_CONNECTIONS"
 	connections    = "2"
 )
 
-// askForConnections makes the driver have as many queues as a rank has streams, unless the user wants another number.
+// askForConnections makes the driver have as many queues as a run has streams, unless the user wants another number.
 func askForConnections() error {
 	if os.Getenv(connectionsVar) != "" {
 		return nil

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -49,13 +50,41 @@ func TestErrorOfTheMesh(t *testing.T) {
 func TestErrorOfTheMeshOnEmulatedGPUs(t *testing.T) {
 	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
-	want, first := solve(t, onRanks(1, with(edged, "device.backend=cpu")...)...)
-	for _, r := range sameOnGPUs(t, env, edged, want, []string{"1", "2"}) {
-		if !reflect.DeepEqual(r.Accuracy.Mesh, first.Accuracy.Mesh) ||
-			!reflect.DeepEqual(r.Results.Errors, first.Results.Errors) ||
-			!reflect.DeepEqual(r.ProbeErrors, first.ProbeErrors) {
-			t.Errorf("%d ranks: %+v, %+v; want %+v, %+v", len(r.Ranks), r.Accuracy.Mesh, r.Results.Errors,
-				first.Accuracy.Mesh, first.Results.Errors)
+	layers := cycling("problem.preset=", "problem.top=1", "problem.coefficient=x < 0.4 ? 1 : 7", "solver.tolerance=0",
+		"solver.relative_tolerance=1e-9")
+	for _, keys := range [][]string{edged,
+		with(layers, "grid.nx=129", "grid.ny=9"), // the coarsest levels of the meshes differ in size
+		with(layers, "grid.nx=140", "grid.ny=17")} {
+		want, first := solve(t, onRanks(1, with(keys, "device.backend=cpu")...)...)
+		for _, r := range sameOnGPUs(t, env, keys, want, []string{"1", "2"}) {
+			if !reflect.DeepEqual(r.Accuracy.Mesh, first.Accuracy.Mesh) ||
+				!reflect.DeepEqual(r.Results.Errors, first.Results.Errors) ||
+				!reflect.DeepEqual(r.ProbeErrors, first.ProbeErrors) {
+				t.Errorf("%d ranks: %+v, %+v; want %+v, %+v", len(r.Ranks), r.Accuracy.Mesh, r.Results.Errors,
+					first.Accuracy.Mesh, first.Results.Errors)
+			}
+		}
+	}
+}
+
+// A run that is stopped while a coarser mesh is solved beside it keeps its files, and says why the mesh's error is not
+// known. Neither run would end by itself.
+func TestStopBesideCoarserMeshes(t *testing.T) {
+	t.Parallel()
+	env := libraryPath(emulatetest.Build(t))
+	for _, keys := range [][]string{edged, with(conducting, "output.matrix=false")} {
+		dir := t.TempDir()
+		cmd := command(limited(t), dir, "launcher", onRanks(1, with(keys, "solver.relative_tolerance=0",
+			"solver.mesh_error=on", "solver.max_iterations=1000000000", "device.backend=cuda")...)...)
+		cmd.Env = append(cmd.Env, env...)
+		l := startCommand(t, cmd)
+		l.waitFor(` cycles \(`)
+		l.signal(os.Interrupt)
+		l.ends(130)
+		got, r := answerIn(t, filepath.Join(dir, "out"))
+		if m := r.Accuracy.Mesh; got.reason != "interrupted" || m == nil ||
+			!strings.HasSuffix(m.Why, "the run was stopped") {
+			t.Errorf("%+v, %+v", got, m)
 		}
 	}
 }

@@ -27,7 +27,8 @@ type Node struct {
 	Devices []driver.Device // those that CUDA_VISIBLE_DEVICES leaves visible, in its order; none if the CPU sweeps
 	WhyCPU  error           // why the CPU sweeps; nil where GPUs do
 
-	Readings []GPU // taken by Read, of hidden GPUs too; nil where Options need none
+	// Readings are taken by Read, of hidden GPUs too; nil where Options need none. After Foresee they belong to Pin.
+	Readings []GPU
 	NoNVML   error // why there are no readings although Options need them
 
 	policy Policy
@@ -35,7 +36,7 @@ type Node struct {
 	nvml   Inventory
 
 	foreseen Candidate                   // of Foresee
-	near     func() (unix.CPUSet, error) // the cores near it; nil without
+	near     func() (unix.CPUSet, error) // the cores near it; nil before Foresee
 }
 
 // Open lists the GPUs for o through the CUDA driver. It is an error if o.Backend is cuda and there is no GPU. Close the

@@ -113,9 +113,9 @@ const markColumns = 16
 // mark writes whether the condition holds at the columns of the span to dst. Where it is known at all places, its
 // bounds decide it for most of a row.
 func (f fixedPoints) mark(s *span, dst []bool) {
-	n, y, bounded := len(dst), float64(s.row), len(dst) >= markColumns && f.covers()
+	n, bounded := len(dst), len(dst) >= markColumns && f.covers()
 	if bounded {
-		if b := f.node.limit(box{float64(s.col), float64(s.col + n - 1), y, y}); b.decided() {
+		if b := f.node.limitIn(s, n); b.decided() {
 			rowmath.Fill(dst, b.lo != 0)
 			return
 		}

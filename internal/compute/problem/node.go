@@ -264,8 +264,8 @@ func chain(values []node, ops []comparison) (n node) {
 	return n
 }
 
-// choose evaluates both branches and discards the values of the branch not taken, even NaN, where bounds of the
-// condition over a part of a row do not tell which one that is.
+// choose evaluates one branch where bounds of the condition over a part of a row tell which. Elsewhere it evaluates
+// both and discards the values of the branch not taken, even NaN.
 func choose(cond, yes, no node) node {
 	return node{
 		spot: func(s *spot) float64 {
@@ -301,21 +301,49 @@ func choose(cond, yes, no node) node {
 
 // fillChosen writes the values of the span's first len(dst) columns of a choice to dst.
 func fillChosen(s *span, dst []float64, cond, yes, no node) {
-	if n := len(dst); n >= markColumns && cond.covers() {
-		y := float64(s.row)
-		switch b := cond.limit(box{float64(s.col), float64(s.col + n - 1), y, y}); {
-		case b.lo > 0:
-			yes.fill(s, dst)
-		case b.hi < 1:
-			no.fill(s, dst)
-		default:
-			fillChosen(s, dst[:n/2], cond, yes, no)
-			s.col += n / 2
-			fillChosen(s, dst[n/2:], cond, yes, no)
-			s.col -= n / 2
+	switch {
+	case !cond.onX:
+		var c [1]float64
+		if cond.eval(s, c[:]); c[0] != 0 {
+			no = yes
 		}
+		no.fill(s, dst)
+	case len(dst) >= markColumns && cond.covers():
+		fillBounded(s, dst, cond.limitIn(s, len(dst)), cond, yes, no)
+	default:
+		fillBoth(s, dst, cond, yes, no)
+	}
+}
+
+// fillBounded is fillChosen where the condition has bounds. It halves the columns while that decides one half: bounds
+// of a condition that changes everywhere would take longer than its values.
+func fillBounded(s *span, dst []float64, limit bounds, cond, yes, no node) {
+	switch {
+	case limit.lo > 0:
+		yes.fill(s, dst)
+		return
+	case limit.hi < 1:
+		no.fill(s, dst)
 		return
 	}
+	if n := len(dst) / 2; len(dst) >= markColumns {
+		left := cond.limitIn(s, n)
+		s.col += n
+		right := cond.limitIn(s, len(dst)-n)
+		s.col -= n
+		if left.lo > 0 || left.hi < 1 || right.lo > 0 || right.hi < 1 {
+			fillBounded(s, dst[:n], left, cond, yes, no)
+			s.col += n
+			fillBounded(s, dst[n:], right, cond, yes, no)
+			s.col -= n
+			return
+		}
+	}
+	fillBoth(s, dst, cond, yes, no)
+}
+
+// fillBoth evaluates the condition and both branches.
+func fillBoth(s *span, dst []float64, cond, yes, no node) {
 	yes.fill(s, dst)
 	c, n := s.temp(len(dst)), s.temp(len(dst))
 	defer s.release()
@@ -327,4 +355,10 @@ func fillChosen(s *span, dst []float64, cond, yes, no node) {
 			dst[i] = n[i]
 		}
 	}
+}
+
+// limitIn returns the bounds of n at the span's first columns.
+func (n node) limitIn(s *span, columns int) bounds {
+	y := float64(s.row)
+	return n.limit(box{float64(s.col), float64(s.col + columns - 1), y, y})
 }

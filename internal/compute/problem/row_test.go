@@ -73,6 +73,44 @@ func TestChoicesInRows(t *testing.T) {
 	}
 }
 
+// Where bounds tell which branch of a choice is taken, the condition and the other branch are not evaluated. Where they
+// do not, all are, after three bounds.
+func TestEvaluationsOfChoices(t *testing.T) {
+	mesh := solver.Mesh{NX: chunk, NY: chunk}
+	branch, err := compile("x", mesh, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][4]int{ // bounds; columns of the condition and of both branches
+		"x < 2": {1, 0, chunk, 0}, "y > 2": {0, 1, 0, chunk}, "x < 0.3": {13, 8, 160, 360},
+		"hypot(x-1, y-0.5) < 0.2": {13, 8, 88, 432}, "sin(90*x)*sin(90*y) > 0": {3, chunk, chunk, chunk},
+	} {
+		cond, err := compile(text, mesh, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [4]int
+		counted := func(n node, what int) node {
+			eval := n.eval
+			n.eval = func(s *span, dst []float64) {
+				got[what] += len(dst)
+				eval(s, dst)
+			}
+			return n
+		}
+		limit := cond.limit
+		cond.limit = func(b box) bounds {
+			got[0]++
+			return limit(b)
+		}
+		dst := make([]float64, chunk)
+		choose(counted(cond, 1), counted(branch, 2), counted(branch, 3)).fill(&span{row: 200}, dst)
+		if got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestRowArguments(t *testing.T) {
 	p := open(t, config(4, 5, "float32", configs.Problem{}))
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ const pngBands = 4
 
 // writePNG writes an opaque picture as a PNG with 8 bits for each of red, green and blue (W3C, "Portable Network
 // Graphics"). Of each row it compresses the difference from the row above, which is 0 in most rows of a picture.
-// Package png tries all filters on each row: at its fastest it takes 38 ms for a picture of 1273 x 1217 pixels, and
-// writePNG less than 15.
+// Package png tries all filters on each row: at its fastest it takes 38 ms for a picture of 1273 x 1217 pixels, for
+// which one band takes 15.
 func writePNG(w io.Writer, img *image.RGBA) error {
 	size := img.Bounds().Size()
 	bands, rows := make([]bytes.Buffer, pngBands), make([][]byte, pngBands)

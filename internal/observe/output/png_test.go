@@ -10,7 +10,7 @@ import (
 
 // A picture has the same pixels after it was written.
 func TestWritePNG(t *testing.T) {
-	for _, size := range []image.Point{{1, 1}, {3, 64}, {200, 65}, {70, 191}} {
+	for _, size := range []image.Point{{1, 1}, {5, 2}, {4, 3}, {3, 64}, {200, 65}, {70, 191}} {
 		r := rand.New(rand.NewPCG(uint64(size.X), uint64(size.Y)))
 		img := image.NewRGBA(image.Rectangle{Max: size})
 		for i := range img.Pix {

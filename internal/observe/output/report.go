@@ -256,7 +256,8 @@ type LinkReport struct {
 
 // TimesReport holds times in seconds, measured by rank 0.
 type TimesReport struct {
-	Setup  float64 `json:"setup_seconds"`            // until all ranks were ready to sweep, without Meshes and Regions
+	// Setup is until all ranks were ready to sweep, without Regions and the coarser meshes that come before.
+	Setup  float64 `json:"setup_seconds"`
 	Meshes float64 `json:"meshes_seconds,omitempty"` // waiting for the solutions on coarser meshes
 	// Regions is for the solutions for single regions, which give values of those that float, and the matrix.
 	Regions float64 `json:"regions_seconds,omitempty"`

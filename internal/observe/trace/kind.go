@@ -19,6 +19,7 @@ const (
 	kindCheckpoint
 	PhaseRows    // of the outputs: rows are written, averaged for the picture and, on rank 0, hashed
 	PhaseResults // energy, extremes and fluxes are added over ranks
+	PhaseMeshes  // waits for the solutions on coarser meshes
 	PhaseHash    // the SHA-256 of the field passes from rank to rank
 	PhaseReports // the reports are gathered
 	PhaseHistory // rank 0 completes its files
@@ -91,6 +92,7 @@ var kinds = map[kind]struct {
 	kindCheckpoint:                {"write checkpoint", false, ofState, "checkpoint"},
 	PhaseRows:                     {"write rows", false, "", inOutput},
 	PhaseResults:                  {"results", false, "", inOutput},
+	PhaseMeshes:                   {"wait for meshes", false, "", inOutput},
 	PhaseHash:                     {"hash", false, "", inOutput},
 	PhaseReports:                  {"gather reports", false, "", inOutput},
 	PhaseHistory:                  {"history", false, "", inOutput},

@@ -55,7 +55,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"kind": {encode(func(p *Part) { p.tracks[trackTop][0].Kind = 63 }),
 			"record of kind 63 at 1099511627776 for 5 ns"},
 		"end": {encode(func(p *Part) { p.tracks[trackTop][0].Kind = kindEnd }),
-			"record of kind 76 at 1099511627776 for 5 ns"},
+			"record of kind 77 at 1099511627776 for 5 ns"},
 		"work": {encode(func(p *Part) { p.tracks[trackDevice][0].Kind = kindWork + 14 }), "record of kind 142 at 0"},
 		"GPU":  {encode(func(p *Part) { p.DeviceError = 1 << 62 }), "a clock that is out of range"},
 		"backwards": {encode(func(p *Part) { p.tracks[trackTop][0].Took = -1 }),

@@ -8,12 +8,14 @@ import (
 	"jacobi/internal/compute/results"
 	"jacobi/internal/compute/richardson"
 	"jacobi/internal/observe/output"
+	"jacobi/internal/observe/trace"
 )
 
 // Meshes are the solutions of a problem on coarser meshes, from which the mesh's own error follows.
 type Meshes struct {
-	Coarser []Solved // the finest first
-	Why     string   // why there is none
+	Coarser []Solved      // the finest first
+	Why     string        // why there is none
+	Time    time.Duration // for which the outputs have waited for them
 }
 
 // Solved is a solution on a coarser mesh. It is empty on all ranks but rank 0.
@@ -26,14 +28,13 @@ type Solved struct {
 // Values returns the values of the finished field at Options.Places, on rank 0.
 func (o *Outputs) Values() *placeValues { return o.values }
 
-// awaitMeshes waits for the solutions on coarser meshes, and returns for how long. All ranks call it.
-func (o *Outputs) awaitMeshes(ctx context.Context) (m Meshes, waited time.Duration, err error) {
+// awaitMeshes waits for the solutions on coarser meshes. All ranks call it.
+func (o *Outputs) awaitMeshes(ctx context.Context) (m Meshes, err error) {
 	if o.Meshes == nil {
-		return m, 0, nil
+		return m, nil
 	}
-	begin := time.Now()
-	m, err = o.Meshes(ctx)
-	return m, time.Since(begin), err
+	defer o.Tracer.Phase(trace.PhaseMeshes, time.Now())
+	return o.Meshes(ctx)
 }
 
 // stateMeshError enters in the report of a run what the mesh leaves of errors in the field, the results and the probes.

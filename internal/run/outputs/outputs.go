@@ -44,7 +44,7 @@ type Options struct {
 	// is hashed only if Hash is set.
 	Many, Hash bool
 	// Places are where the field is compared with those of coarser meshes; nil where it is not. Meshes waits for their
-	// solutions; nil where none are wanted. MeshTime is for how long the run has waited for them before.
+	// solutions; nil where none are wanted. MeshTime is for how long the run has waited for them before its set-up.
 	Places     *Places
 	Meshes     func(context.Context) (Meshes, error)
 	MeshTime   time.Duration

@@ -64,7 +64,7 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 	if o.values, err = o.gatherPlaces(ctx, places); err != nil {
 		return nil, err
 	}
-	meshes, waited, err := o.awaitMeshes(whole)
+	meshes, err := o.awaitMeshes(whole) // o.Timeout is for files
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func (o *Outputs) Write(ctx context.Context, result solver.Result, checkpoints *
 		return nil, err
 	}
 	set := &outputSet{Outputs: o, report: &report}
-	report.Times.Meshes += waited.Seconds()
-	if err := set.finish(whole, picture, begin.Add(waited)); err != nil {
+	report.Times.Meshes += meshes.Time.Seconds()
+	if err := set.finish(whole, picture, begin.Add(meshes.Time)); err != nil {
 		return nil, err
 	}
 	if o.Many {

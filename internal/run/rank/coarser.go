@@ -8,6 +8,7 @@ import (
 
 	"jacobi/configs"
 	"jacobi/cuda/driver"
+	"jacobi/internal/net/roster"
 	"jacobi/internal/run/outputs"
 	"jacobi/solver"
 )
@@ -19,27 +20,27 @@ const coarserMeshes = 2
 type coarser struct {
 	places *outputs.Places
 	await  func(context.Context) (outputs.Meshes, error)
-	time   time.Duration // that the job has waited for them
+	time   time.Duration // that the job has waited for them before its set-up
 }
 
 // solveCoarser solves the job's problem on half and quarter of its mesh, one after the other, by runs of their own
 // without files. They do not change the bits of the job. A rank alone on a GPU solves them beside the job, if the GPU
-// has the memory: the host works out most of a run's time on one mesh while the GPU waits. With several ranks, kernels
-// of two runs could wait for each other, and on a CPU both would wait for cores. All ranks call it.
+// has the memory: for most of a run's time the GPU waits for the host. With several ranks, kernels of two runs could
+// wait for each other, and on a CPU both would wait for cores. All ranks call it.
 func (r *divided) solveCoarser(ctx context.Context) (c coarser, err error) {
 	if !r.wantsCoarser() {
 		return coarser{places: r.places}, nil
 	}
 	begin := time.Now()
-	configs, why := r.coarserConfigs()
+	meshes, why := r.coarserConfigs()
 	if why != "" {
-		c.await = func(context.Context) (outputs.Meshes, error) { return outputs.Meshes{Why: why}, nil }
+		c.await = known(outputs.Meshes{Why: why})
 		return c, nil
 	}
 	if err := r.keepGPU(ctx); err != nil {
 		return c, err
 	}
-	c.places, err = outputs.PlacesOf(r.problem, configs[len(configs)-1].Grid, r.Config.Output.Probes)
+	c.places, err = outputs.PlacesOf(r.problem, meshes[len(meshes)-1].Grid, r.Config.Output.Probes)
 	if err != nil {
 		return c, err
 	}
@@ -48,13 +49,17 @@ func (r *divided) solveCoarser(ctx context.Context) (c coarser, err error) {
 		return c, err
 	}
 	if beside {
-		c.await = r.solveBeside(ctx, configs, c.places)
+		c.await = r.solveBeside(ctx, meshes, c.places)
 		return c, nil
 	}
-	meshes, err := r.solveEach(ctx, configs, c.places)
-	c.await = func(context.Context) (outputs.Meshes, error) { return meshes, nil }
-	c.time = time.Since(begin)
+	solved, err := r.solveEach(ctx, meshes, c.places)
+	c.await, c.time = known(solved), time.Since(begin)
 	return c, err
+}
+
+// known returns a coarser.await for what nobody waits for.
+func known(m outputs.Meshes) func(context.Context) (outputs.Meshes, error) {
+	return func(context.Context) (outputs.Meshes, error) { return m, nil }
 }
 
 // coarserConfigs returns the configurations of the coarser meshes, the finest first, or why there are none.
@@ -84,10 +89,10 @@ func (r *divided) coarserConfigs() (coarser []configs.Config, why string) {
 	return coarser, ""
 }
 
-// roomBeside reports whether this rank is alone on its GPU, with memory for the job and, with room to spare, for half
-// of its mesh beside it.
+// roomBeside reports whether this rank is the only one of the job and of its GPU, which has memory for the job and,
+// with room to spare, for half of its mesh beside it.
 func (r *divided) roomBeside() (bool, error) {
-	if r.working > 1 || !r.sweepsOnGPU() {
+	if r.working > 1 || !r.sole {
 		return false, nil
 	}
 	need, err := r.Bytes(r.Config, r.id.Rank, r.device(), r.cpuOptions())
@@ -116,48 +121,61 @@ func (r *run) freeMemory() (free int64, err error) {
 	return free, r.onGPU(errors.Join(err, c.Unbind()))
 }
 
-// solveBeside begins solveEach and returns what waits for it. The job's closers end it.
-func (r *divided) solveBeside(ctx context.Context, configs []configs.Config, places *outputs.Places) func(
+// solveBeside begins solveEach and returns what waits for it. The job's closers end it. Its faults are no faults of the
+// job, whose cycles may be done by then: the report says why nothing is known.
+func (r *divided) solveBeside(ctx context.Context, meshes []configs.Config, places *outputs.Places) func(
 	context.Context) (outputs.Meshes, error) {
-	var meshes outputs.Meshes
-	var err error
+	var solved outputs.Meshes
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		meshes, err = r.solveEach(ctx, configs, places)
+		var err error
+		if solved, err = r.solveEach(ctx, meshes, places); errors.Is(err, roster.ErrStopped) {
+			solved.Why = stoppedBefore
+		} else if err != nil {
+			solved.Why = err.Error()
+		}
 	}()
 	r.open.add(func() error { cancel(); <-done; return nil })
 	return func(ctx context.Context) (outputs.Meshes, error) {
+		begin := time.Now()
 		select {
 		case <-done:
-			return meshes, err
+			solved.Time = time.Since(begin)
+			return solved, nil
 		case <-ctx.Done():
 			return outputs.Meshes{}, context.Cause(ctx)
 		}
 	}
 }
 
+// stoppedBefore is why a coarser mesh has no solution.
+const stoppedBefore = "the run was stopped"
+
 // solveEach solves the problem on coarser meshes, one after the other.
-func (r *run) solveEach(ctx context.Context, configs []configs.Config, places *outputs.Places) (meshes outputs.Meshes,
+func (r *run) solveEach(ctx context.Context, meshes []configs.Config, places *outputs.Places) (all outputs.Meshes,
 	err error) {
-	for i, c := range configs {
+	for i, c := range meshes {
 		solved, end, why, err := r.solveStage(ctx, c, fmt.Sprintf("mesh %d", i+1), places)
-		if why == "" && end.Reason != solver.Converged && end.Reason != solver.Stalled {
+		switch {
+		case err != nil:
+			return all, fmt.Errorf("on the coarser mesh of %d x %d points: %w", c.Grid.NX, c.Grid.NY, err)
+		case why != "" || end.Reason == solver.Converged || end.Reason == solver.Stalled:
+		case end.Reason == solver.Interrupted:
+			why = stoppedBefore
+		default:
 			why = "the cycles did not reach the tolerance"
-		}
-		if err != nil {
-			return meshes, fmt.Errorf("on the coarser mesh of %d x %d points: %w", c.Grid.NX, c.Grid.NY, err)
 		}
 		if why != "" {
 			if i == 0 {
-				meshes.Why = fmt.Sprintf("on half of the mesh, %d x %d points, %s", c.Grid.NX, c.Grid.NY, why)
+				all.Why = fmt.Sprintf("on half of the mesh, %d x %d points, %s", c.Grid.NX, c.Grid.NY, why)
 			}
 			break
 		}
-		meshes.Coarser = append(meshes.Coarser, solved)
+		all.Coarser = append(all.Coarser, solved)
 	}
-	return meshes, nil
+	return all, nil
 }
 
 // wantsCoarser reports whether the run states the mesh's own error.

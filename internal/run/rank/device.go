@@ -33,7 +33,7 @@ func (s *session) openDevices(context.Context) error {
 		!errors.Is(why, driver.ErrNoDevice) {
 		s.Log.Sugar().Warnf("no GPU can be used, the CPU sweeps: %v", why)
 	}
-	if s.sweepsOnGPU() { // once a context begins, the driver makes its callers wait
+	if s.sweepsOnGPU() { // before a context begins: while the driver creates one, it makes callers wait
 		offered := setup.GPUsOf(gpus.Devices)
 		s.offered = &offered
 	}
