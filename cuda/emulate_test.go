@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"jacobi/cuda/driver"
 )
 
 // The kernels' source, compiled for the CPU with a fiber for each GPU thread, computes the right fields and sums, with
@@ -117,4 +119,53 @@ func raced(lines string) (out string) {
 		}
 	}
 	return out
+}
+
+// An event of the emulated driver has passed when its newest record has, as of CUDA. An older one that passes later, in
+// a stream that waited, changes nothing.
+func TestEventsOnFibers(t *testing.T) {
+	devices, err := emulatedAlone(t).Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := devices[0].Retain(driver.ScheduleAuto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() { must(c.Close()) }()
+	must(c.Bind())
+	defer func() { must(c.Unbind()) }()
+	word, err := c.Alloc(4)
+	must(err)
+	var streams [2]*driver.Stream
+	for i := range streams {
+		streams[i], err = c.NewStream(0)
+		must(err)
+	}
+	var events [2]*driver.Event
+	for i := range events {
+		events[i], err = c.NewEvent(true)
+		must(err)
+	}
+	must(streams[0].Fill(word, 0, 4))
+	must(streams[0].WaitValue(word, 1))
+	must(events[0].Record(streams[0])) // waits
+	must(events[0].Record(streams[1]))
+	must(events[1].Record(streams[1]))
+	must(streams[1].Synchronize())
+	took, err := driver.Elapsed(events[0], events[1])
+	must(err)
+	must(streams[1].WriteValue(word, 1))
+	must(streams[0].Synchronize())
+	done, err := events[0].Done()
+	must(err)
+	if later, err := driver.Elapsed(events[0], events[1]); err != nil || !done || later != took || took < 0 {
+		t.Errorf("done %v, after %v and then %v, %v", done, took, later, err)
+	}
 }

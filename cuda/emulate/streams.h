@@ -67,11 +67,18 @@ struct Stream {
   }
 };
 
-// Event has passed if all its records have. Its numbers grow.
+// Event has passed if its newest record has. An older one, in another stream, may pass later, and counts no more.
 struct Event {
+  std::mutex mutex;
   std::atomic<uint64_t> recorded{0}, passed{0};
-  std::chrono::steady_clock::time_point at;  // when it passed last; read after that
+  std::chrono::steady_clock::time_point at;  // when it passed; read after that
   bool done() const { return passed == recorded; }
+  void pass(uint64_t n) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (n < passed) return;
+    at = std::chrono::steady_clock::now();
+    passed = n;
+  }
 };
 
 inline std::mutex mutex;               // guards what follows
@@ -146,10 +153,7 @@ int cuEventCreate(intptr_t* e, unsigned) {
 int cuEventDestroy_v2(intptr_t e) { return !e; }
 int cuEventRecord(intptr_t e, intptr_t s) {
   auto* const event = (emulated::Event*)e;
-  emulated::put(s, [event, n = ++event->recorded] {
-    event->at = std::chrono::steady_clock::now();
-    event->passed = n;
-  });
+  emulated::put(s, [event, n = ++event->recorded] { event->pass(n); });
   return 0;
 }
 int cuEventElapsedTime(float* ms, intptr_t from, intptr_t to) {

@@ -32,10 +32,13 @@ func tracedWith(t *testing.T, env []string, args ...string) (answer, viewedTrace
 		t.Fatalf("exit code %d\n%s%s", res.code, res.stdout, res.stderr)
 	}
 	got, _ := answerIn(t, filepath.Join(dir, "out"))
-	tr := readTrace(t, filepath.Join(dir, "out", "trace.json"))
 	times := wholeReport(t, dir)
+	if times.Trace.Error != "" {
+		t.Fatalf("no trace: %s\n%s", times.Trace.Error, res.stderr)
+	}
+	tr := readTrace(t, filepath.Join(dir, "out", "trace.json"))
 	if tr.About.RunID != times.RunID || tr.About.Passes != times.Trace.Passes ||
-		tr.About.Dropped != times.Trace.Dropped || times.Trace.Error != "" {
+		tr.About.Dropped != times.Trace.Dropped {
 		t.Errorf("the trace is of %+v, the report of run %s with %+v", tr.About, times.RunID, times.Trace)
 	}
 	return got, tr, times
