@@ -22,7 +22,7 @@ import (
 type figures struct {
 	*Outputs
 	tally *results.Tally
-	near  *accuracy.Tally
+	near  *accuracy.Tally // nil in a stage, which states no accuracy
 	rows  *results.Rows
 	sums  []problem.Residual // of the rows of the stripe, of a weighted operator
 	lever *multigrid.Lever   // nil where nothing tells how far rounding moves the field
@@ -56,8 +56,12 @@ func (o *Outputs) newFigures() *figures {
 	if !o.Config.Output.Results {
 		return nil
 	}
-	f := &figures{Outputs: o, tally: results.New(o.Problem, o.Layout.Stripe),
-		near: accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())}
+	f := &figures{Outputs: o, tally: results.New(o.Problem, o.Layout.Stripe)}
+	if o.Stage {
+		f.rows = results.NewRows(o.Problem, o.Layout.Stripe, f.tally)
+		return f
+	}
+	f.near = accuracy.New(o.Problem, o.Layout.Stripe, o.Correction == nil && !o.Problem.Weighted())
 	if o.Problem.Weighted() {
 		f.sums = make([]problem.Residual, o.Layout.Stripe.Rows())
 		if o.Rounding != nil {
@@ -94,15 +98,18 @@ func (f *figures) finish(ctx context.Context, s *source) (all found, err error) 
 	if f.fault == nil {
 		f.fault = f.rows.End(s.below)
 	}
-	own := figuresPart{nearness: nearness{Part: f.near.Part()}, Results: f.tally.Part()}
-	if f.Correction != nil {
-		if own.Changes, err = f.Correction(ctx); err != nil {
-			return all, err
+	own := figuresPart{Results: f.tally.Part()}
+	if f.near != nil {
+		own.Part = f.near.Part()
+		if f.Correction != nil {
+			if own.Changes, err = f.Correction(ctx); err != nil {
+				return all, err
+			}
 		}
-	}
-	if f.Problem.Weighted() && f.fault == nil {
-		own.Residual, f.fault = f.residuals(ctx, s)
-		own.Loads = f.allLoads()
+		if f.Problem.Weighted() && f.fault == nil {
+			own.Residual, f.fault = f.residuals(ctx, s)
+			own.Loads = f.allLoads()
+		}
 	}
 	if f.fault != nil {
 		own = figuresPart{Fault: f.fault.Error()}
@@ -261,6 +268,8 @@ type nearness struct {
 func (o *Outputs) accuracy(f found, result solver.Result) *output.AccuracyReport {
 	n := f.nearness
 	switch {
+	case o.Stage:
+		return nil
 	case f.fault != "":
 		return &output.AccuracyReport{Why: "there are no results"}
 	case n == nil:

@@ -43,6 +43,7 @@ type Options struct {
 	// Many says that the run is one of many of a session: no viewer sees it, its report is not published, and its field
 	// is hashed only if Hash is set.
 	Many, Hash bool
+	Stage      bool // the run is one of another run, which wants its results alone
 	// Places are where the field is compared with those of coarser meshes; nil where it is not. Meshes waits for their
 	// solutions; nil where none are wanted. MeshTime is for how long the run has waited for them before its set-up.
 	Places     *Places

@@ -98,7 +98,7 @@ func (r *loaded) openOutputs(ctx context.Context, c coarser) (*opened, error) {
 		Problem: r.problem, Layout: r.layout, Stripes: r.Stripes, Field: r.method, Start: r.resumed.Start.Iterations,
 		Goal: r.goal, Tracer: r.tracer, Report: report, Timeout: r.fileTimeout(),
 		OnClose: r.open.add, Correction: r.method.About().Correction,
-		Rounding: r.method.About().Rounding, Many: r.Ordered, Hash: r.order.Hash,
+		Rounding: r.method.About().Rounding, Many: r.Ordered, Hash: r.order.Hash, Stage: r.coarse,
 		Places: c.places, Meshes: c.await, MeshTime: c.time, Conductors: r.conductors}
 	files, err := outputs.Open(ctx, o)
 	return &opened{loaded: r, outputs: files}, err
