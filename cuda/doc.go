@@ -6,7 +6,8 @@
 //	rows.go       rows between host and device
 //	window.go     memory into which other ranks write, and the words by which ranks wait for each other
 //	timeline.go   when the work in streams was done, for traces
-//	kernel.go     a pass of a sweep kernel over some rows; terms.go: the values of its operator
+//	kernel.go     a pass of a sweep kernel over some rows; deep.go: how the deep kernels divide it among blocks
+//	terms.go      the values of its operator
 //
 // On these stand, beside each other, solver.Backend and solver.Exchange:
 //

@@ -65,8 +65,8 @@ func (p *Plan) RowBytes(level int, a Array) int {
 type Device interface {
 	// Load fills the field, with the rows of both walls and halos, and reads the source.
 	Load(ctx context.Context, rows solver.RowSource) error
-	// Down does Sweeps sweeps with Weights, beginning with the field on level 0 and with 0 on all others. Then it
-	// restricts the defect d to the rows of the next level that the rank owns: their right-hand side is
+	// Down does SmootherSweeps sweeps with Weights, beginning with the field on level 0 and with 0 on all others. Then
+	// it restricts the defect d to the rows of the next level that the rank owns: their right-hand side is
 	//
 	//	b = fma(Gain, r, +0)   r = sum over columns of wx (sum over rows of wy d)
 	//
@@ -76,12 +76,13 @@ type Device interface {
 	Down(ctx context.Context, level int) error
 	// Sum returns the sum of squares of d of the first sweep of the last Down(0), over the rows that the rank owns.
 	Sum(ctx context.Context) (solver.Sum, error)
-	// Agglomerate computes Unknowns of level Agglomerated from its RightSide: by a cycle that begins with 0, or, on the
-	// coarsest level, as Factors.Solve does, rounded to float32.
+	// Agglomerate computes Unknowns of level Agglomerated from its RightSide, by Plan.CycleIndex cycles: the first
+	// begins with 0, and the second with the result of the first. On the coarsest level it computes them as
+	// Factors.Solve does, rounded to float32.
 	Agglomerate(ctx context.Context) error
 	// Up adds the correction from the next level to what Down left, in every row that the sweeps read, and does
-	// Sweeps sweeps with Weights in reverse. At a point between coarse rows I and I+1 and columns K and K+1, with
-	// weights wy and wx of Axis.Between, the correction is
+	// SmootherSweeps sweeps with Weights in reverse. At a point between coarse rows I and I+1 and columns K and K+1,
+	// with weights wy and wx of Axis.Between, the correction is
 	//
 	//	t_K = fma(wy, u[I+1][K]-u[I][K], u[I][K])   e = fma(wx, t_K+1 - t_K, t_K)
 	//

@@ -1,6 +1,6 @@
-// Package multigrid solves the equations of a mesh with V-cycles over levels of meshes, each half as fine as the one
-// before it, in which weighted Jacobi sweeps are the smoother. docs/methods.md explains the method, docs/numerics.md
-// defines its bits. The package knows no device and no network: see Device and Exchange.
+// Package multigrid solves the equations of a mesh by multigrid cycles. Each level has about half as many intervals as
+// the level before it, in one direction or in both. Weighted Jacobi sweeps are the smoother. docs/methods.md explains
+// the method, docs/numerics.md defines its bits. The package knows no device and no network: see Device and Exchange.
 package multigrid
 
 import (
@@ -15,11 +15,12 @@ import (
 // Plan is the levels of a mesh. It follows from the mesh and its operator alone, so it is the same on all ranks.
 type Plan struct {
 	// Levels are the meshes from the finest one, which is the mesh of the run in float64, to the coarsest one. There
-	// are at least two. The unknowns of all levels but the finest are corrections in float32.
+	// are at least two. The unknowns of all levels but the finest are corrections in float32, or with Aggregates in
+	// float64.
 	Levels []Level
 	// Coarsest are the couplings of the coarsest level, not rounded to float32: Factors solve there.
 	Coarsest Couplings
-	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Stencils).
+	// Weighted is set for a weighted operator, whose levels have stencils of their own (see Grid.SetUp).
 	Weighted bool
 	// Loose is solver.Operator.Loose. A correction is then 0 at an unknown of the coarsest level.
 	Loose bool
@@ -37,7 +38,7 @@ type Plan struct {
 
 // Level is one of the meshes of a Plan.
 type Level struct {
-	Mesh solver.Mesh // in float64 on level 0, in float32 on all others
+	Mesh solver.Mesh // in float64 on level 0 and with Aggregates, in float32 on all others
 	// Scale and Blend are h and q of the level's operator, as in solver.Operator, in the level's type.
 	Scale, Blend float64
 	// X and Y lead to the next coarser level. Those of the coarsest level are not set.
@@ -219,8 +220,9 @@ const AgglomeratedPoints = 512 * 512
 
 // Divide divides the levels among ranks that own the given stripes of level 0. It returns the rows of each rank, by
 // level and rank, of the levels that are divided, and the first level that every rank holds as a whole, as it does all
-// coarser ones. A level is divided if it has more than the given number of points and every rank has at least HaloDepth
-// rows. A single rank divides level 0 only.
+// coarser ones. It goes from fine to coarse, and stops at the first level with at most the given number of points or
+// WCyclePoints, or with fewer than HaloDepth rows for some rank. It never divides the coarsest level, and for a single
+// rank level 0 alone.
 func (p *Plan) Divide(stripes []solver.Stripe, points int) (divided [][]solver.Stripe, agglomerated int) {
 	divided = [][]solver.Stripe{stripes}
 	for agglomerated = 1; len(stripes) > 1 && agglomerated < len(p.Levels)-1; agglomerated++ {

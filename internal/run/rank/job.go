@@ -161,7 +161,7 @@ func (r *run) openAll(ctx context.Context) (*opened, error) {
 	return loaded.openOutputs(ctx, coarser)
 }
 
-// solveAll takes the phases from the layout to the outputs.
+// solveAll solves the job: it takes all phases, writes the outputs, and waits for the other ranks.
 func (r *run) solveAll(ctx context.Context) (written, error) {
 	if err := inTurn(ctx, r.watch, r.openPage); err != nil {
 		return written{}, err

@@ -1,7 +1,7 @@
 // Package rank is the life of one rank, from the start of its process to its end. A session is what belongs to the
 // start: connection, devices, the other ranks. A job belongs to one problem: that of the configuration, or
 // those that a launcher orders, one after the other (orders.go). The life has phases. The first ones fill the session,
-// and enter fills the run; each later phase of a job takes what the one before has made, and makes more of it:
+// and enter fills the run; each later phase of a job takes what phases before it have made, and makes more of it:
 //
 //	connect      session   the run's id and the connection to its server      connect.go
 //	takeMethod   session   the method, of a checkpoint where it is left open  connect.go
@@ -9,7 +9,7 @@
 //	meet         session   the other ranks                                    rank.go, join.go
 //	enter        run       the problem, on which all ranks agree, and         job.go, layout.go,
 //	                       the place among them with a share of the cores     join.go
-//	solveAll     run       who watches; output.matrix, by runs of their own   solve.go, conductors.go
+//	solveMatrix  run       output.matrix, by runs of their own                conductors.go
 //	layOut       divided   the stripes and the depth                          layout.go, internal/run/tune
 //	solveCoarser coarser   the coarser meshes, by runs of their own           coarser.go
 //	openMethod   equipped  the GPU, if one sweeps, and the method             layout.go, device.go
