@@ -67,7 +67,7 @@ const (
 // slowShare is the share of the time of the sweeps from which waits for rows over NATS are worth a word.
 const slowShare = 0.1
 
-// linkTable lists the links that leave a node, at the bottom of each of the first tableRanks ranks. The times are those
+// linkTable lists the links over NATS or TCP, at the bottom of each of the first tableRanks ranks. The times are those
 // of one exchange.
 func linkTable(w io.Writer, r Report, width int) {
 	t := new(bytes.Buffer)
