@@ -107,32 +107,27 @@ func (f fixedPoints) row(iy int, dst []bool) error {
 	return nil
 }
 
-// markColumns is the number of columns from which on bounds are looked at. To find them takes as long as a few values.
-const markColumns = 16
-
-// mark writes whether the condition holds at the columns of the span to dst. Where it is known at all places, its
-// bounds decide it for most of a row.
+// mark writes whether the condition holds at the columns of row s.row to dst.
 func (f fixedPoints) mark(s *span, dst []bool) {
-	n, bounded := len(dst), len(dst) >= markColumns && f.covers()
-	if bounded {
-		if b := f.node.limitIn(s, n); b.decided() {
-			rowmath.Fill(dst, b.lo != 0)
-			return
-		}
-	}
-	if bounded || n > chunk {
-		f.mark(s, dst[:n/2])
-		s.col += n / 2
-		f.mark(s, dst[n/2:])
-		s.col -= n / 2
+	if b := f.node.limitIn(s, len(dst)); !b.open() {
+		rowmath.Fill(dst, b.lo > 0)
 		return
 	}
-	values := s.temp(n)
-	f.node.fill(s, values)
-	for i, v := range values {
-		dst[i] = v != 0
+	values := s.temp(chunk)
+	defer s.release()
+	for s.col = 0; s.col < len(dst); s.col += chunk {
+		part := dst[s.col:min(len(dst), s.col+chunk)]
+		f.node.eachPart(s, len(part), func(from, to int, b bounds) {
+			if !b.open() {
+				rowmath.Fill(part[from:to], b.lo > 0)
+				return
+			}
+			f.node.fill(s, values[:to-from])
+			for i, v := range values[:to-from] {
+				part[from+i] = v != 0
+			}
+		})
 	}
-	s.release()
 }
 
 // CountFixed returns how many of the points that a sweep could change problem.fixed fixes in rows [lo, hi) of the mesh.

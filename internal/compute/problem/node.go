@@ -301,45 +301,67 @@ func choose(cond, yes, no node) node {
 
 // fillChosen writes the values of the span's first len(dst) columns of a choice to dst.
 func fillChosen(s *span, dst []float64, cond, yes, no node) {
-	switch {
-	case !cond.onX:
+	if !cond.onX {
 		var c [1]float64
 		if cond.eval(s, c[:]); c[0] != 0 {
 			no = yes
 		}
 		no.fill(s, dst)
-	case len(dst) >= markColumns && cond.covers():
-		fillBounded(s, dst, cond.limitIn(s, len(dst)), cond, yes, no)
-	default:
-		fillBoth(s, dst, cond, yes, no)
+		return
 	}
+	cond.eachPart(s, len(dst), func(from, to int, b bounds) {
+		switch {
+		case b.lo > 0:
+			yes.fill(s, dst[from:to])
+		case b.hi < 1:
+			no.fill(s, dst[from:to])
+		default:
+			fillBoth(s, dst[from:to], cond, yes, no)
+		}
+	})
 }
 
-// fillBounded is fillChosen where the condition has bounds. It halves the columns while that decides one half: bounds
-// of a condition that changes everywhere would take longer than its values.
-func fillBounded(s *span, dst []float64, limit bounds, cond, yes, no node) {
-	switch {
-	case limit.lo > 0:
-		yes.fill(s, dst)
-		return
-	case limit.hi < 1:
-		no.fill(s, dst)
-		return
+// markColumns is the number of columns from which on bounds are looked at. To find them takes as long as a few values.
+const markColumns = 16
+
+// open reports whether a condition with these bounds may be true as well as false.
+func (a bounds) open() bool { return a.lo <= 0 && a.hi >= 1 }
+
+// limitIn returns the bounds of a condition at the span's first columns: open ones for a few columns, and for a
+// condition that is known at points alone.
+func (n node) limitIn(s *span, columns int) bounds {
+	if columns < markColumns/2 || !n.covers() {
+		return bounds{lo: 0, hi: 1}
 	}
-	if n := len(dst) / 2; len(dst) >= markColumns {
-		left := cond.limitIn(s, n)
-		s.col += n
-		right := cond.limitIn(s, len(dst)-n)
-		s.col -= n
-		if left.lo > 0 || left.hi < 1 || right.lo > 0 || right.hi < 1 {
-			fillBounded(s, dst[:n], left, cond, yes, no)
-			s.col += n
-			fillBounded(s, dst[n:], right, cond, yes, no)
-			s.col -= n
-			return
+	y := float64(s.row)
+	return n.limit(box{float64(s.col), float64(s.col + columns - 1), y, y})
+}
+
+// eachPart calls do for parts [from, to) of the span's first columns, with s there, and the bounds of a condition in
+// them. It halves a part with open bounds while that decides one half: bounds of a condition that changes everywhere
+// would take longer than its values.
+func (n node) eachPart(s *span, columns int, do func(from, to int, b bounds)) {
+	first := s.col
+	limit := func(from, to int) bounds {
+		s.col = first + from
+		return n.limitIn(s, to-from)
+	}
+	var halve func(from, to int, b bounds)
+	halve = func(from, to int, b bounds) {
+		if b.open() && to-from >= markColumns {
+			middle := (from + to) / 2
+			left, right := limit(from, middle), limit(middle, to)
+			if !left.open() || !right.open() {
+				halve(from, middle, left)
+				halve(middle, to, right)
+				return
+			}
 		}
+		s.col = first + from
+		do(from, to, b)
 	}
-	fillBoth(s, dst, cond, yes, no)
+	halve(0, columns, limit(0, columns))
+	s.col = first
 }
 
 // fillBoth evaluates the condition and both branches.
@@ -355,10 +377,4 @@ func fillBoth(s *span, dst []float64, cond, yes, no node) {
 			dst[i] = n[i]
 		}
 	}
-}
-
-// limitIn returns the bounds of n at the span's first columns.
-func (n node) limitIn(s *span, columns int) bounds {
-	y := float64(s.row)
-	return n.limit(box{float64(s.col), float64(s.col + columns - 1), y, y})
 }
