@@ -27,7 +27,8 @@ type Node struct {
 	Devices []driver.Device // those that CUDA_VISIBLE_DEVICES leaves visible, in its order; none if the CPU sweeps
 	WhyCPU  error           // why the CPU sweeps; nil where GPUs do
 
-	// Readings are taken by Read, of hidden GPUs too; nil where Options need none. After Foresee they belong to Pin.
+	// Readings are taken by Read, of hidden GPUs too; nil where Options need none. Between Foresee and Pin nobody may
+	// look at them.
 	Readings []GPU
 	NoNVML   error // why there are no readings although Options need them
 

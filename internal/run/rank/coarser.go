@@ -34,7 +34,7 @@ func (r *divided) solveCoarser(ctx context.Context) (c coarser, err error) {
 	begin := time.Now()
 	meshes, why := r.coarserConfigs()
 	if why != "" {
-		c.await = known(outputs.Meshes{Why: why})
+		c.await = already(outputs.Meshes{Why: why})
 		return c, nil
 	}
 	if err := r.keepGPU(ctx); err != nil {
@@ -53,17 +53,17 @@ func (r *divided) solveCoarser(ctx context.Context) (c coarser, err error) {
 		return c, nil
 	}
 	solved, err := r.solveEach(ctx, meshes, c.places)
-	c.await, c.time = known(solved), time.Since(begin)
+	c.await, c.time = already(solved), time.Since(begin)
 	return c, err
 }
 
-// known returns a coarser.await for what nobody waits for.
-func known(m outputs.Meshes) func(context.Context) (outputs.Meshes, error) {
+// already returns a coarser.await for what is there already.
+func already(m outputs.Meshes) func(context.Context) (outputs.Meshes, error) {
 	return func(context.Context) (outputs.Meshes, error) { return m, nil }
 }
 
 // coarserConfigs returns the configurations of the coarser meshes, the finest first, or why there are none.
-func (r *divided) coarserConfigs() (coarser []configs.Config, why string) {
+func (r *divided) coarserConfigs() (meshes []configs.Config, why string) {
 	if why := r.problem.Bound(); why != "" {
 		return nil, why
 	}
@@ -74,19 +74,19 @@ func (r *divided) coarserConfigs() (coarser []configs.Config, why string) {
 			break
 		}
 		c = half
-		coarser = append(coarser, c)
+		meshes = append(meshes, c)
 	}
-	if coarser == nil {
+	if meshes == nil {
 		return nil, "half of the mesh has too few points"
 	}
-	for i := range coarser {
-		c := &coarser[i]
+	for i := range meshes {
+		c := &meshes[i]
 		if !r.problem.InitialHolds() || r.values != nil {
 			c.Problem.Initial = "0"
 		}
 		c.Output, c.Checkpoint, c.View.Listen = configs.Output{Results: true}, configs.Checkpoint{}, ""
 	}
-	return coarser, ""
+	return meshes, ""
 }
 
 // roomBeside reports whether this rank is the only one of the job and of its GPU, which has memory for the job and,
@@ -105,11 +105,7 @@ func (r *divided) roomBeside() (bool, error) {
 
 // freeMemory returns the bytes that are free of the GPU's memory.
 func (r *run) freeMemory() (free int64, err error) {
-	all, err := r.gpus.Driver.Devices()
-	if err != nil {
-		return 0, err
-	}
-	c, err := all[r.chosen.Index].Retain(driver.ScheduleAuto)
+	c, err := r.gpus.Devices[r.chosen.Index].Retain(driver.ScheduleAuto)
 	if err != nil {
 		return 0, r.onGPU(err)
 	}
@@ -198,11 +194,7 @@ func (r *run) keepGPU(ctx context.Context) error {
 	if err := r.takeGPU(ctx); err != nil || !r.sweepsOnGPU() {
 		return err
 	}
-	all, err := r.gpus.Driver.Devices()
-	if err != nil {
-		return err
-	}
-	kept, err := all[r.chosen.Index].Retain(driver.ScheduleAuto)
+	kept, err := r.gpus.Devices[r.chosen.Index].Retain(driver.ScheduleAuto)
 	if err != nil {
 		return r.onGPU(err)
 	}

@@ -61,13 +61,9 @@ func (s *session) foreseen() (choice device.Choice, known bool) {
 // beginContext begins to create the context of the GPU that this rank will take, while it joins the others and
 // evaluates its rows. An error is left to takers of the GPU.
 func (s *session) beginContext(gpu int) {
-	all, err := s.gpus.Driver.Devices()
-	if err != nil {
-		return
-	}
 	made := make(chan func() error, 1)
 	go func() {
-		if c, err := all[gpu].Retain(driver.ScheduleAuto); err == nil {
+		if c, err := s.gpus.Devices[gpu].Retain(driver.ScheduleAuto); err == nil {
 			made <- c.Close
 		}
 		close(made)

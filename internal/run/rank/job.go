@@ -146,7 +146,7 @@ func (r *run) openAll(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	coarser, err := divided.solveCoarser(ctx)
+	meshes, err := divided.solveCoarser(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (r *run) openAll(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loaded.openOutputs(ctx, coarser)
+	return loaded.openOutputs(ctx, meshes)
 }
 
 // solveAll solves the job: it takes all phases, writes the outputs, and waits for the other ranks.

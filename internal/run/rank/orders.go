@@ -83,13 +83,11 @@ func (c *worker) holdGPU() error {
 	if !c.sweepsOnGPU() {
 		return nil
 	}
-	all, err := c.gpus.Driver.Devices()
+	gpu, err := c.gpus.Devices[c.chosen.Index].Retain(driver.ScheduleAuto)
 	if err != nil {
 		return err
 	}
-	if c.gpu, err = all[c.chosen.Index].Retain(driver.ScheduleAuto); err != nil {
-		return err
-	}
+	c.gpu = gpu
 	c.open.add(c.gpu.Close)
 	c.gpu.Keep()
 	return nil
