@@ -11,7 +11,7 @@ import (
 )
 
 // weightedKernels are the names of the kernels.
-var weightedKernels = []string{"weighted_load", "weighted_coarsen_f64", "weighted_coarsen_f32",
+var weightedKernels = []string{"weighted_assemble", "weighted_load", "weighted_coarsen_f64", "weighted_coarsen_f32",
 	"weighted_scale_f32", "weighted_complete_f32", "weighted_transfer_f64",
 	"weighted_transfer_f32", "weighted_down_f64", "weighted_down_f32",
 	"weighted_restrict_f32", "weighted_up_f64", "weighted_up_f32", "weighted_down_rows_f32", "weighted_up_rows_f32",
@@ -284,6 +284,12 @@ type weightedArg[F float32 | float64] struct {
 	countLo, countHi                          int32
 	coarseLo, coarseHi, blockRows             int32
 	weights                                   [multigrid.SmootherSweeps]F
+}
+
+// assembly is struct Assembly in kernels/weighted_setup.cuh.
+type assembly struct {
+	level weightedArg[float64]
+	solver.Assembly
 }
 
 // productArg is struct ProductArg in kernels/weighted_products.cuh.

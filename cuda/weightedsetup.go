@@ -11,20 +11,55 @@ import (
 
 // load loads what the points of level 0 have of their own.
 func (w *weighted) load(ctx context.Context) error {
-	l, p := w.levels[0], w.points[0]
-	var values []upload
-	for _, f := range []struct {
-		to    field
-		value solver.Value
-	}{{p.centre, solver.Diagonal}, {p.east, solver.EastFace}, {p.south, solver.SouthFace}, {l.b, solver.Source}} {
-		values = append(values, newUpload(f.to, w.layout.Values, f.value))
+	l := w.levels[0]
+	rows := l.u.rows
+	assembled, ok := w.layout.Values.(solver.Assembled)
+	by, follows := solver.Assembly{}, false
+	if ok && rows.Rows() > 2 {
+		by, follows = assembled.Assembly()
 	}
-	if err := w.fill(ctx, values...); err != nil {
-		return err
+	given := []solver.Stripe{rows}
+	if follows { // the outer rows have neighbours elsewhere, or a wall
+		if err := w.assemble(ctx, by, solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}); err != nil {
+			return err
+		}
+		given = []solver.Stripe{{Lo: rows.Lo, Hi: rows.Lo + 1}, {Lo: rows.Hi - 1, Hi: rows.Hi}}
+	}
+	p := w.points[0]
+	for _, part := range given {
+		if err := w.fill(ctx, w.valuesOf(p.centre, part, solver.Diagonal), w.valuesOf(p.east, part, solver.EastFace),
+			w.valuesOf(p.south, part, solver.SouthFace), w.valuesOf(l.b, part, solver.Source)); err != nil {
+			return err
+		}
 	}
 	a := argOf[float64](w, 0)
 	a.to = l.u.origin()
 	c, err := kernelFor(w, "weighted_load", a, l.Mesh.NX, l.u.rows)
+	if err != nil {
+		return err
+	}
+	return c.launch(w.stream)
+}
+
+// valuesOf returns the upload of a value of the points of some rows.
+func (w *weighted) valuesOf(to field, rows solver.Stripe, k solver.Value) upload {
+	to.base, to.rows = to.at(rows.Lo), rows
+	return newUpload(to, w.layout.Values, k)
+}
+
+// assemble has the GPU compute the values of rows from the coefficients. These lie in the second array of the field
+// meanwhile, and the right-hand sides where the diagonals come.
+func (w *weighted) assemble(ctx context.Context, by solver.Assembly, rows solver.Stripe) error {
+	l := w.levels[0]
+	if err := w.fill(ctx, newUpload(l.v, w.layout.Values, solver.Coefficient)); err != nil {
+		return err
+	}
+	if err := w.fill(ctx, w.valuesOf(w.points[0].centre, rows, solver.RightHandSide)); err != nil {
+		return err
+	}
+	a := assembly{level: argOf[float64](w, 0), Assembly: by}
+	a.level.from = l.v.origin()
+	c, err := pointKernel(w, "weighted_assemble", &a, &a.level, l.Mesh.NX, rows)
 	if err != nil {
 		return err
 	}
@@ -232,10 +267,16 @@ func (w *weighted) equations(level int) (e equations) {
 // kernelFor returns a kernel of the points of a level in rows, with an argument of its own.
 func kernelFor[F float32 | float64](w *weighted, name string, a weightedArg[F], columns int, rows solver.Stripe) (call,
 	error) {
+	return pointKernel(w, name, &a, &a, columns, rows)
+}
+
+// pointKernel is kernelFor with an argument that has the one of a level in it.
+func pointKernel[A any, F float32 | float64](w *weighted, name string, arg *A, a *weightedArg[F], columns int,
+	rows solver.Stripe) (call, error) {
 	a.lo, a.hi = int32(rows.Lo), int32(rows.Hi)
 	a.strips = int32((columns + pointColumns - 1) / pointColumns)
 	f := w.functions[name]
-	args, err := f.Args(&a)
+	args, err := f.Args(arg)
 	if err != nil || rows.Rows() <= 0 {
 		return call{}, err
 	}

@@ -63,13 +63,34 @@ const (
 	Diagonal
 	EastFace
 	SouthFace
+	// Of an Assembled operator, float64 values, too: the coefficient, and the right-hand side of the equation before
+	// it is divided by the diagonal.
+	Coefficient
+	RightHandSide
 
 	sweepValues = int(Diagonal) // of a weighted point
 )
 
+// Assembled is the ValueRows of a weighted operator whose equations may follow from the coefficient alone.
+type Assembled interface {
+	// Assembly reports whether Diagonal, EastFace, SouthFace and Source of the points of all rows but the first and the
+	// last one follow from Coefficient and RightHandSide. No side is periodic then, and no point inside is fixed.
+	Assembly() (Assembly, bool)
+}
+
+// Assembly has the numbers of equations that follow from a coefficient (docs/numerics.md): with c the harmonic mean
+// 2ab/(a+b) of the coefficients of two points over HX^2 or HY^2, D the sum of the four c around a point,
+//
+//	Source = RightHandSide/D    Diagonal = D HX HY Unit    EastFace, SouthFace = c HX HY Unit
+//
+// where each operation is rounded in float64, from left to right, D = (west + east) + (north + south), and the mirror
+// point counts beyond a Neumann wall. There Diagonal and SouthFace are multiplied by 1/2 before the rest.
+type Assembly struct{ HX, HY, Unit float64 }
+
 // String names a value.
 func (k Value) String() string {
-	names := []string{"source", "western weight", "eastern weight", "northern weight", "southern weight", "diagonal"}
+	names := []string{"source", "western weight", "eastern weight", "northern weight", "southern weight", "diagonal",
+		"eastern coupling", "southern coupling", "coefficient", "right-hand side"}
 	if int(k) < len(names) {
 		return names[k]
 	}

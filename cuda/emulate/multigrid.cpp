@@ -69,6 +69,7 @@ Kernel kernels[] = {
     {"take_zone", run<Moves, take_zone>, sizeof(Moves), kMoveThreads, 0},
 #define POINT_KERNEL(name, type) \
   {"weighted_" #name, run<WeightedArg<type>, weighted_##name>, sizeof(WeightedArg<type>), kPointThreads, 0}
+    {"weighted_assemble", run<Assembly, weighted_assemble>, sizeof(Assembly), kPointThreads, 0},
     POINT_KERNEL(load, double), POINT_KERNEL(scale_f32, float), POINT_KERNEL(complete_f32, float),
     POINT_KERNEL(restrict_f32, float),
 #define SETUP_KERNEL(name, type, finest, more) \

@@ -10,6 +10,7 @@
 
 #define POINTS(name, type) KERNEL(kPointThreads, 1) name(const __grid_constant__ WeightedArg<type> a)
 
+KERNEL(kPointThreads, 1) weighted_assemble(const __grid_constant__ Assembly a) { assemble_point(a); }
 POINTS(weighted_load, double) { load_point(a); }
 KERNEL(kPointThreads, 2) weighted_coarsen_f64(const __grid_constant__ WeightedArg<double> a) { coarsen_point<true>(a); }
 KERNEL(kPointThreads, 2) weighted_coarsen_f32(const __grid_constant__ WeightedArg<float> a) { coarsen_point<false>(a); }

@@ -6,6 +6,36 @@
 
 constexpr double kMinimal = 0x1p-240;  // the least C of a coarse point that is an unknown
 
+// Assembly is the argument of weighted_assemble: solver.Assembly. On level 0, `from` has the coefficient of the points
+// and `centre` the right-hand side.
+struct Assembly {
+  WeightedArg<double> level;
+  double hx, hy, unit;
+};
+
+// assemble_point computes the source, C and the couplings of a point.
+__device__ __forceinline__ void assemble_point(const Assembly& s) {
+  const WeightedArg<double>& a = s.level;
+  const ThreadPoint at(a);
+  const int x = at.x, last = a.fine.nx - 1;
+  if (!at.ok || x > last) return;
+  const ptrdiff_t i = (ptrdiff_t)at.y * a.fine.pitch + x;
+  const double own = a.from[i];
+  const auto face = [&](ptrdiff_t step, double h) {
+    const double other = a.from[i + step];
+    return 2 * own * other / (own + other) / (h * h);
+  };
+  const auto scaled = [&](double v) { return v * s.hx * s.hy * s.unit; };
+  const double w = face(x > 0 ? -1 : 1, s.hx), e = face(x < last ? 1 : -1, s.hx);
+  const double n = face(-a.fine.pitch, s.hy), so = face(a.fine.pitch, s.hy), d = (w + e) + (n + so);
+  const bool swept = at.swept(a.fine);
+  const double part = swept && (x == 0 || x == last) ? 0.5 : 1;
+  a.b[i] = swept ? a.centre[i] / d : 0;
+  a.centre[i] = swept ? scaled(d * part) : 0;
+  a.east[i] = x < last ? scaled(e) : 0;
+  a.south[i] = scaled(so * part);
+}
+
 // load_point sets C to 0 at a point that is not an unknown, makes b the product of C and the source, and sets the
 // copies of the point in its row.
 __device__ __forceinline__ void load_point(const WeightedArg<double>& a) {

@@ -179,6 +179,9 @@ var onDevices = map[string][]string{
 	"initial": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=130", "grid.ny=151",
 		"problem.source=1", "problem.initial=5"),
 	"floating": conducting,
+	"smooth": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=131", "grid.ny=94",
+		"grid.height=0.7", "problem.left=neumann(y)", "problem.bottom=neumann(1-x)", "problem.right=x*y",
+		"problem.coefficient=1+0.9*sin(6*x)*cos(5*y)", "problem.source=x-y"),
 }
 
 // GPUs give the bits of the CPU, by both methods and over both transports.
@@ -204,7 +207,7 @@ func TestProblemsOnEmulatedGPUs(t *testing.T) {
 	t.Parallel()
 	env := libraryPath(emulatetest.Build(t))
 	for name, ranks := range map[string][]string{"terms": {"1", "2", "3", "4"}, "materials": {"1", "2"},
-		"initial": {"1", "3"}, "floating": {"1", "2"}} {
+		"initial": {"1", "3"}, "floating": {"1", "2"}, "smooth": {"1", "3"}} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range agreeOnGPUs(t, env, onDevices[name], ranks...) {
 				wantTransports(t, r, func(a, b int) string {

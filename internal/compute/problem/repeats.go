@@ -47,12 +47,14 @@ func (p *Problem) RowRepeats(iy int) bool {
 }
 
 // ValueRepeats implements solver.ValueRepeater.
-func (p *Problem) ValueRepeats(iy int, _ solver.Value) bool {
+func (p *Problem) ValueRepeats(iy int, k solver.Value) bool {
 	here, ok := p.between(iy)
 	switch {
 	case !ok:
 		return false
-	case p.weighted:
+	case k == solver.Coefficient:
+		return p.grounds.of(here) == p.grounds.of(here-1)
+	case p.weighted && k != solver.RightHandSide:
 		return p.stencils.of(here) == p.stencils.of(here-1)
 	}
 	w := p.mesh.Walls // the sources of the first and the last row count the walls beside them

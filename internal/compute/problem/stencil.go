@@ -51,7 +51,11 @@ func (p *rows) stencil(iy int) (st *stencil, err error) {
 
 // free returns which points of row iy, which is canonical, a sweep updates.
 func (p *rows) free(iy int) ([]bool, error) {
-	free, err := p.frees.at(p.stencils.of(iy), &p.idle.frees, p.newFree)
+	iy = p.stencils.of(iy)
+	if p.fixed.none() && !p.porous && !p.fixedWallRow(iy) { // all rows are the same
+		iy = p.mesh.Interior().Lo
+	}
+	free, err := p.frees.at(iy, &p.idle.frees, p.newFree)
 	return *free, err
 }
 
@@ -62,14 +66,16 @@ func (p *rows) newFree(iy int, to *[]bool) error {
 	if p.fixedWallRow(iy) {
 		return nil
 	}
-	here, err := p.material(iy)
-	if err != nil {
-		return err
-	}
 	lo, hi := p.mesh.InteriorColumns()
 	rowmath.Fill(free[lo:hi], true)
-	for ix := max(lo, here.first); ix < min(hi, here.end); ix++ {
-		free[ix] = !here.fixed[ix]
+	if !p.fixed.none() {
+		here, err := p.material(iy)
+		if err != nil {
+			return err
+		}
+		for ix := max(lo, here.first); ix < min(hi, here.end); ix++ {
+			free[ix] = !here.fixed[ix]
+		}
 	}
 	if p.porous {
 		outside, err := p.outsideMarks(iy)
@@ -96,14 +102,11 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 	if err != nil {
 		return err
 	}
-	lo, hi := p.mesh.InteriorColumns()
-	clear(st.b[:lo])
-	clear(st.b[hi:])
-	if err := p.rightHandSide(p.span.at(iy, lo), st.b[lo:hi]); err != nil {
-		return err
-	}
 	robin := slices.ContainsFunc(p.sides[:], func(s side) bool { return s.robin() })
 	st.held = st.lifted() || st.pins() || robin || p.turn.on || !p.screening.zero()
+	if err := p.rightHandSides(iy, st, here); err != nil {
+		return err
+	}
 	if !p.screening.zero() {
 		if err := p.values(p.screening, iy, st.hold); err != nil {
 			return err
@@ -117,13 +120,6 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 			return err
 		}
 	}
-	p.spin(iy, 0, 0, st.b)
-	if st.held {
-		clear(st.diagonal) // to which Robin walls add
-	}
-	if err := p.wallTerms(iy, st, here); err != nil {
-		return err
-	}
 	if st.held {
 		err = p.addHolds(iy, st)
 	}
@@ -131,6 +127,21 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 		err = p.divideBySums(iy, st)
 	}
 	return err
+}
+
+// rightHandSides sets st.b of row iy to rhs, and st.diagonal to what Robin walls contribute to D.
+func (p *rows) rightHandSides(iy int, st *stencil, here *material) error {
+	lo, hi := p.mesh.InteriorColumns()
+	clear(st.b[:lo])
+	clear(st.b[hi:])
+	if err := p.rightHandSide(p.span.at(iy, lo), st.b[lo:hi]); err != nil {
+		return err
+	}
+	p.spin(iy, 0, 0, st.b)
+	if st.held {
+		clear(st.diagonal) // to which Robin walls add
+	}
+	return p.wallTerms(iy, st, here)
 }
 
 // addHolds sets st.hold of the free points of row iy to the part of D that belongs to no neighbour: the screening that

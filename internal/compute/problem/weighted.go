@@ -15,13 +15,16 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 	if k >= solver.Diagonal {
 		size = 8
 	}
-	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.NX*size || k > solver.SouthFace {
+	if iy < 0 || iy >= p.mesh.NY || len(dst) != p.mesh.NX*size || k > solver.RightHandSide {
 		return fmt.Errorf("value %d of row %d of %d into %d bytes, not %d", k, iy, p.mesh.NY, len(dst),
 			p.mesh.NX*size)
 	}
 	r := p.take(iy)
 	defer p.give(r)
 	row, _ := p.mesh.Canonical(iy)
+	if k == solver.Coefficient || k == solver.RightHandSide {
+		return r.given(row, k, dst)
+	}
 	st, err := r.stencil(row)
 	if err != nil {
 		return err
@@ -46,6 +49,40 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 		copy(dst[:size], dst[len(dst)-2*size:])
 		copy(dst[len(dst)-size:], dst[size:2*size])
 	}
+	return nil
+}
+
+// Assembly implements solver.Assembled.
+func (p *Problem) Assembly() (solver.Assembly, bool) {
+	whole := box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)}
+	follows := p.weighted && p.coefficient.covers() && !p.coefficient.node.jumps(whole) && !p.porous &&
+		p.fixed.none() && p.screening.zero() && !p.transfers() && !p.turn.on &&
+		!p.mesh.PeriodicColumns() && !p.mesh.PeriodicRows()
+	return solver.Assembly{HX: p.numbers.hx, HY: p.numbers.hy, Unit: math.Ldexp(1, -p.unit)}, follows
+}
+
+// given writes the coefficients or the right-hand sides of row iy, which is canonical, to dst.
+func (p *rows) given(iy int, k solver.Value, dst []byte) error {
+	here, err := p.material(iy)
+	if err != nil {
+		return err
+	}
+	values := here.a
+	if k == solver.RightHandSide {
+		st := &p.equations
+		p.row = -1
+		if st.free, err = p.free(iy); err != nil {
+			return err
+		}
+		st.b, st.held = sized(st.b, p.mesh.NX), false
+		values = st.b
+		if p.fixedWallRow(iy) {
+			clear(values)
+		} else if err := p.rightHandSides(iy, st, here); err != nil {
+			return err
+		}
+	}
+	solver.Float64.Encode(dst, values)
 	return nil
 }
 
