@@ -288,8 +288,8 @@ type weightedArg[F float32 | float64] struct {
 
 // assembly is struct Assembly in kernels/weighted_setup.cuh.
 type assembly struct {
-	level weightedArg[float64]
-	solver.Assembly
+	level        weightedArg[float64]
+	hx, hy, unit float64
 }
 
 // productArg is struct ProductArg in kernels/weighted_products.cuh.

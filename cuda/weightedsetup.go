@@ -9,24 +9,21 @@ import (
 	"jacobi/solver"
 )
 
-// load loads what the points of level 0 have of their own.
+// load loads what the points of level 0 have of their own. The GPU computes that for all rows but the outer ones, if it
+// follows from the coefficient.
 func (w *weighted) load(ctx context.Context) error {
-	l := w.levels[0]
+	l, p := w.levels[0], w.points[0]
 	rows := l.u.rows
-	assembled, ok := w.layout.Values.(solver.Assembled)
-	by, follows := solver.Assembly{}, false
-	if ok && rows.Rows() > 2 {
-		by, follows = assembled.Assembly()
-	}
-	given := []solver.Stripe{rows}
-	if follows { // the outer rows have neighbours elsewhere, or a wall
-		if err := w.assemble(ctx, by, solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}); err != nil {
-			return err
+	hosted := []solver.Stripe{rows}
+	if values, ok := w.layout.Values.(solver.Assembled); ok && rows.Rows() > 2 {
+		if by, ok := values.Assembly(); ok {
+			if err := w.assemble(ctx, by, solver.Stripe{Lo: rows.Lo + 1, Hi: rows.Hi - 1}); err != nil {
+				return err
+			}
+			hosted = []solver.Stripe{{Lo: rows.Lo, Hi: rows.Lo + 1}, {Lo: rows.Hi - 1, Hi: rows.Hi}}
 		}
-		given = []solver.Stripe{{Lo: rows.Lo, Hi: rows.Lo + 1}, {Lo: rows.Hi - 1, Hi: rows.Hi}}
 	}
-	p := w.points[0]
-	for _, part := range given {
+	for _, part := range hosted {
 		if err := w.fill(ctx, w.valuesOf(p.centre, part, solver.Diagonal), w.valuesOf(p.east, part, solver.EastFace),
 			w.valuesOf(p.south, part, solver.SouthFace), w.valuesOf(l.b, part, solver.Source)); err != nil {
 			return err
@@ -48,7 +45,8 @@ func (w *weighted) valuesOf(to field, rows solver.Stripe, k solver.Value) upload
 }
 
 // assemble has the GPU compute the values of rows from the coefficients. These lie in the second array of the field
-// meanwhile, and the right-hand sides where the diagonals come.
+// meanwhile, and the right-hand sides where the diagonals come. Loaded together, neither would repeat a row where the
+// other does not.
 func (w *weighted) assemble(ctx context.Context, by solver.Assembly, rows solver.Stripe) error {
 	l := w.levels[0]
 	if err := w.fill(ctx, newUpload(l.v, w.layout.Values, solver.Coefficient)); err != nil {
@@ -57,7 +55,7 @@ func (w *weighted) assemble(ctx context.Context, by solver.Assembly, rows solver
 	if err := w.fill(ctx, w.valuesOf(w.points[0].centre, rows, solver.RightHandSide)); err != nil {
 		return err
 	}
-	a := assembly{level: argOf[float64](w, 0), Assembly: by}
+	a := assembly{level: argOf[float64](w, 0), hx: by.HX, hy: by.HY, unit: by.Unit}
 	a.level.from = l.v.origin()
 	c, err := pointKernel(w, "weighted_assemble", &a, &a.level, l.Mesh.NX, rows)
 	if err != nil {

@@ -71,20 +71,21 @@ const (
 	sweepValues = int(Diagonal) // of a weighted point
 )
 
-// Assembled is the ValueRows of a weighted operator whose equations may follow from the coefficient alone.
+// Assembled is the ValueRows of a weighted operator whose equations may follow from Coefficient and RightHandSide.
 type Assembled interface {
-	// Assembly reports whether Diagonal, EastFace, SouthFace and Source of the points of all rows but the first and the
-	// last one follow from Coefficient and RightHandSide. No side is periodic then, and no point inside is fixed.
+	// Assembly reports whether Diagonal, EastFace, SouthFace and Source do, in all rows but the first and the last one.
+	// No side is periodic then, and no point inside is fixed.
 	Assembly() (Assembly, bool)
 }
 
-// Assembly has the numbers of equations that follow from a coefficient (docs/numerics.md): with c the harmonic mean
-// 2ab/(a+b) of the coefficients of two points over HX^2 or HY^2, D the sum of the four c around a point,
+// Assembly has the numbers by which they follow (docs/numerics.md): with c the harmonic mean 2ab/(a+b) of the
+// coefficients of two points over HX^2 or HY^2, and D the sum of the four c around a point,
 //
 //	Source = RightHandSide/D    Diagonal = D HX HY Unit    EastFace, SouthFace = c HX HY Unit
 //
-// where each operation is rounded in float64, from left to right, D = (west + east) + (north + south), and the mirror
-// point counts beyond a Neumann wall. There Diagonal and SouthFace are multiplied by 1/2 before the rest.
+// Each operation is rounded in float64, from left to right, and D = (west + east) + (north + south). On a left or right
+// Neumann wall the mirror point counts beyond it, and D and the southern c are multiplied by 1/2 before the rest. On a
+// fixed wall Source and Diagonal are 0, and EastFace is 0 in the last column.
 type Assembly struct{ HX, HY, Unit float64 }
 
 // String names a value.

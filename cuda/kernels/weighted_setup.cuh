@@ -6,8 +6,8 @@
 
 constexpr double kMinimal = 0x1p-240;  // the least C of a coarse point that is an unknown
 
-// Assembly is the argument of weighted_assemble: solver.Assembly. On level 0, `from` has the coefficient of the points
-// and `centre` the right-hand side.
+// Assembly is the argument of weighted_assemble, with the numbers of solver.Assembly. `level` is that of level 0, of
+// which `from` has the coefficient of the points and `centre` the right-hand side.
 struct Assembly {
   WeightedArg<double> level;
   double hx, hy, unit;

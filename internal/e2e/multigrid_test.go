@@ -180,8 +180,8 @@ var onDevices = map[string][]string{
 		"problem.source=1", "problem.initial=5"),
 	"floating": conducting,
 	"smooth": cycling("problem.preset=dirichlet", "solver.relative_tolerance=1e-8", "grid.nx=131", "grid.ny=94",
-		"grid.height=0.7", "problem.left=neumann(y)", "problem.bottom=neumann(1-x)", "problem.right=x*y",
-		"problem.coefficient=1+0.9*sin(6*x)*cos(5*y)", "problem.source=x-y"),
+		"grid.height=0.7", "problem.left=neumann(1)", "problem.bottom=neumann(1-x)", "problem.right=x*y",
+		"problem.top=flux(1)", "problem.coefficient=1+0.9*sin(6*x)*cos(5*y)", "problem.source=1"),
 }
 
 // GPUs give the bits of the CPU, by both methods and over both transports.

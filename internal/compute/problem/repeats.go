@@ -54,12 +54,17 @@ func (p *Problem) ValueRepeats(iy int, k solver.Value) bool {
 		return false
 	case k == solver.Coefficient:
 		return p.grounds.of(here) == p.grounds.of(here-1)
-	case p.weighted && k != solver.RightHandSide:
+	case p.weighted && (k != solver.RightHandSide || !p.fixed.none() || p.porous || p.inflows()):
 		return p.stencils.of(here) == p.stencils.of(here-1)
 	}
 	w := p.mesh.Walls // the sources of the first and the last row count the walls beside them
 	return !(w.Top == solver.Neumann && here == 1) && !(w.Bottom == solver.Neumann && here == p.mesh.NY-1) &&
 		p.same(p.source, here) && p.sameSides(solver.Neumann)
+}
+
+// inflows reports whether anything flows in through the left or the right wall. How much may depend on the coefficient.
+func (p *Problem) inflows() bool {
+	return slices.ContainsFunc(p.sides[:north], func(s side) bool { return s.wall == solver.Neumann && !s.zero() })
 }
 
 // RowRepeats implements solver.RowRepeater.

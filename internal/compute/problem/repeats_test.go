@@ -31,6 +31,7 @@ func TestRepeatedRows(t *testing.T) {
 			Fixed: "x > 0.8"}, ny - 3, ny - 5},
 		"weighted y": {configs.Problem{Coefficient: "y < 0.5 ? 1 : 2"}, ny - 3, 0},
 		"porous y":   {configs.Problem{Coefficient: "y < 0.5 ? 0 : 2"}, 0, 0},
+		"inflow":     {configs.Problem{Coefficient: "1 + y", Left: "neumann(1)", Source: "1"}, ny - 3, 0},
 		"edge y":     {configs.Problem{Coefficient: "1 + x", Fixed: "x > 0.8", Initial: "y"}, 0, 0},
 		"robin y":    {configs.Problem{Right: "robin(1, y)"}, ny - 3, 0},
 		"fixed y":    {configs.Problem{Coefficient: "1 + x", Fixed: "y < x"}, ny - 3, 0},
@@ -67,11 +68,12 @@ func TestRepeatedRows(t *testing.T) {
 			}
 			check("field", &rows, p.RowRepeats, p.Row, each.Row)
 			check("masked field", new(int), Masked{p}.RowRepeats, Masked{p}.Row, Masked{each}.Row)
-			last := solver.Source
+			kinds := []solver.Value{solver.Source}
 			if p.weighted {
-				last = solver.SouthFace
+				kinds = []solver.Value{solver.Coefficient, solver.RightHandSide, solver.Source, solver.West,
+					solver.East, solver.North, solver.South, solver.Diagonal, solver.EastFace, solver.SouthFace}
 			}
-			for k := range last + 1 {
+			for _, k := range kinds {
 				values = 0
 				check(k.String(), &values, func(iy int) bool { return p.ValueRepeats(iy, k) },
 					func(iy int, dst []byte) error { return p.ValueRow(iy, k, dst) },

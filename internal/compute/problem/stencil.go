@@ -21,7 +21,8 @@ type stencil struct {
 	held     bool      // hold is not 0 everywhere
 }
 
-// stencil returns the stencil of row iy, which is canonical. It stays until faces or another stencil are asked for.
+// stencil returns the stencil of row iy, which is canonical. It stays until faces, another stencil or a row of an
+// assembly are asked for.
 func (p *rows) stencil(iy int) (st *stencil, err error) {
 	iy = p.stencils.of(iy)
 	st = &p.equations
@@ -104,7 +105,10 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 	}
 	robin := slices.ContainsFunc(p.sides[:], func(s side) bool { return s.robin() })
 	st.held = st.lifted() || st.pins() || robin || p.turn.on || !p.screening.zero()
-	if err := p.rightHandSides(iy, st, here); err != nil {
+	if st.held {
+		clear(st.diagonal) // to which Robin walls add
+	}
+	if err := p.rightHandSideWithWalls(iy, st, here); err != nil {
 		return err
 	}
 	if !p.screening.zero() {
@@ -129,8 +133,8 @@ func (p *rows) equationsOf(iy int, st *stencil) error {
 	return err
 }
 
-// rightHandSides sets st.b of row iy to rhs, and st.diagonal to what Robin walls contribute to D.
-func (p *rows) rightHandSides(iy int, st *stencil, here *material) error {
+// rightHandSideWithWalls sets st.b of row iy to rhs, and adds to st.diagonal what Robin walls contribute to D.
+func (p *rows) rightHandSideWithWalls(iy int, st *stencil, here *material) error {
 	lo, hi := p.mesh.InteriorColumns()
 	clear(st.b[:lo])
 	clear(st.b[hi:])
@@ -138,9 +142,6 @@ func (p *rows) rightHandSides(iy int, st *stencil, here *material) error {
 		return err
 	}
 	p.spin(iy, 0, 0, st.b)
-	if st.held {
-		clear(st.diagonal) // to which Robin walls add
-	}
 	return p.wallTerms(iy, st, here)
 }
 

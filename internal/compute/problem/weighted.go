@@ -23,7 +23,7 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 	defer p.give(r)
 	row, _ := p.mesh.Canonical(iy)
 	if k == solver.Coefficient || k == solver.RightHandSide {
-		return r.given(row, k, dst)
+		return r.assemblyRow(row, k, dst)
 	}
 	st, err := r.stencil(row)
 	if err != nil {
@@ -52,17 +52,18 @@ func (p *Problem) weightedRow(iy int, k solver.Value, dst []byte) error {
 	return nil
 }
 
-// Assembly implements solver.Assembled.
+// Assembly implements solver.Assembled. The faces of cells are other means of the coefficients, also where it does not
+// jump.
 func (p *Problem) Assembly() (solver.Assembly, bool) {
 	whole := box{0, float64(p.mesh.NX - 1), 0, float64(p.mesh.NY - 1)}
-	follows := p.weighted && p.coefficient.covers() && !p.coefficient.node.jumps(whole) && !p.porous &&
-		p.fixed.none() && p.screening.zero() && !p.transfers() && !p.turn.on &&
+	follows := p.weighted && !p.porous && p.coefficient.covers() && !p.coefficient.node.jumps(whole) &&
+		cellsOf(p.coefficient.node) == nil && p.fixed.none() && p.screening.zero() && !p.transfers() && !p.turn.on &&
 		!p.mesh.PeriodicColumns() && !p.mesh.PeriodicRows()
 	return solver.Assembly{HX: p.numbers.hx, HY: p.numbers.hy, Unit: math.Ldexp(1, -p.unit)}, follows
 }
 
-// given writes the coefficients or the right-hand sides of row iy, which is canonical, to dst.
-func (p *rows) given(iy int, k solver.Value, dst []byte) error {
+// assemblyRow writes the coefficients or the right-hand sides of row iy, which is canonical, to dst.
+func (p *rows) assemblyRow(iy int, k solver.Value, dst []byte) error {
 	here, err := p.material(iy)
 	if err != nil {
 		return err
@@ -70,15 +71,15 @@ func (p *rows) given(iy int, k solver.Value, dst []byte) error {
 	values := here.a
 	if k == solver.RightHandSide {
 		st := &p.equations
-		p.row = -1
+		p.row = -1 // they are those of no row from here on
 		if st.free, err = p.free(iy); err != nil {
 			return err
 		}
-		st.b, st.held = sized(st.b, p.mesh.NX), false
+		st.b, st.diagonal = sized(st.b, p.mesh.NX), sized(st.diagonal, p.mesh.NX)
 		values = st.b
 		if p.fixedWallRow(iy) {
 			clear(values)
-		} else if err := p.rightHandSides(iy, st, here); err != nil {
+		} else if err := p.rightHandSideWithWalls(iy, st, here); err != nil {
 			return err
 		}
 	}
