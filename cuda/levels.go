@@ -30,7 +30,6 @@ type Levels struct {
 	counts   driver.DevicePtr   // the words of the sum of the last Down(0)
 	pinned   *driver.HostMemory // their copy
 	arrived  *driver.Event      // of the copy
-	busy     *driver.Event      // end of the stream that a call waits for
 	weighted *weighted          // nil unless the operator is weighted
 }
 
@@ -80,8 +79,7 @@ func (v *Levels) open(image []byte, shapes []smoothShape) (err error) {
 		return err
 	}
 	d.onClose(v.stream.Close)
-	if err := d.newEvents(&d.emptied, &d.staged[0], &d.staged[1], &d.staged[2], &d.staged[3], &v.arrived,
-		&v.busy); err != nil {
+	if err := d.newEvents(&d.emptied, &d.staged[0], &d.staged[1], &d.staged[2], &d.staged[3], &v.arrived); err != nil {
 		return err
 	}
 	width := v.layout.Plan.Levels[0].Mesh.RowBytes()
@@ -361,10 +359,7 @@ func (v *Levels) SetRows(ctx context.Context, level int, a multigrid.Array, s so
 
 // await waits for all work in the stream.
 func (v *Levels) await(ctx context.Context) error {
-	if err := v.busy.Record(v.stream); err != nil {
-		return err
-	}
-	return v.dev.await(ctx, v.busy)
+	return v.dev.awaitAll(ctx, v.stream)
 }
 
 // LevelsBytes returns the bytes of GPU memory that NewLevels allocates.

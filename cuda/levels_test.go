@@ -41,7 +41,7 @@ func openStreamed(d *driver.Driver, l multigrid.Layout, o Options) (*Levels, err
 	if err != nil {
 		return nil, err
 	}
-	v.weighted.rows = 1
+	v.weighted.streamed = 1
 	for i := 1; i < len(v.levels)-1; i++ {
 		if err := v.weighted.prepareCoarser(i); err != nil {
 			return nil, errors.Join(err, v.Close())

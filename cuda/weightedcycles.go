@@ -86,7 +86,7 @@ func (w *weighted) prepareCoarser(level int) error {
 	down.from, down.to = l.u.origin(), l.v.origin()
 	first, up := down, withWeights(down, true)
 	first.from, up.from, up.to = 0, l.v.origin(), l.u.origin()
-	if l.Mesh.NX*l.Mesh.NY >= w.rows {
+	if l.Mesh.NX*l.Mesh.NY >= w.streamed {
 		return w.prepareStreamed(l, w.restricts(next), first, down, up)
 	}
 	again, err := w.tiled("weighted_down_f32", down, l, l.left())

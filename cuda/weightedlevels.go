@@ -29,9 +29,9 @@ type weighted struct {
 	pieces []driver.DevicePtr // all memory that goes after the set-up
 	setUp  bool               // and is there
 
-	coarse []driver.DevicePtr // all memory that goes when aggregates come
-	few    int                // the most unknowns of a level of aggregates that one block does
-	rows   int                // the fewest points of a coarser level whose rows stream through blocks
+	coarse   []driver.DevicePtr // all memory that goes when aggregates come
+	few      int                // the most unknowns of a level of aggregates that one block does
+	streamed int                // the fewest points of a coarser level whose rows stream through blocks
 
 	sets         *aggregates  // in the place of all levels but the finest; nil before Aggregate
 	products     *productArg  // of conjugate gradients; nil without
@@ -107,7 +107,8 @@ const wideArrays = int64(multigrid.Scaling - multigrid.Centre + 1)
 
 // openWeighted allocates the levels of a weighted operator and prepares their cycles.
 func (v *Levels) openWeighted() error {
-	w := &weighted{Levels: v, functions: map[string]*driver.Function{}, setUp: true, few: fewUnknowns, rows: 1 << 21}
+	w := &weighted{Levels: v, functions: map[string]*driver.Function{}, setUp: true, few: fewUnknowns,
+		streamed: 1 << 21}
 	v.weighted = w
 	for _, name := range weightedKernels {
 		f, err := v.dev.module.Function(name)
@@ -330,10 +331,10 @@ const (
 	pipeBlocks = 2
 
 	nineTurn  = 12
-	nineLines = 3*nineTurn + pipeMost + pipeRows + pipeAhead
+	nineLines = pipeMost + pipeRows + 2*nineTurn + pipeAhead
 	nineSlots = 3
 	nineBytes = 4*pipeThreads*(5*nineTurn+2*pipeShort+2) + nineSlots*pipeTransfer +
-		4*(2*multigrid.SmootherSweeps+2)*(pipeThreads+2) + 12*nineLines
+		4*(2*multigrid.SmootherSweeps+2)*(pipeThreads+2) + 12*(nineTurn+nineLines)
 
 	tileRows    = 32
 	tileColumns = 64

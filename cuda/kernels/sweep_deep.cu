@@ -13,14 +13,13 @@
 //   step 5   Y+10 Y+11      Y+8 Y+9   Y+6  Y+7       Y+4 Y+5   Y+2  Y+3
 //
 // Invariants:
-//   - A ring between two warps has 2*B slots: those given in this step, and those taken in it, given in the step
-//   before.
+//   - A ring between two warps has 2*B slots: those given in this step, and those taken in it, which were given in the
+//     step before.
 //   - A warp begins a step when both its neighbours have finished the step before. They meet at barriers of their own,
-//   so
-//     that a slow step of one warp does not hold up all.
-//   - To make rows [top, bottom) of sweep T, a warp that does sweeps b+1 and following needs rows [top-(T-b),
-//   bottom+(T-b))
-//     of sweep b. It also takes rows outside of these, to keep step; what they hold does not matter.
+//     so that a slow step of one warp does not hold up all.
+//   - To make rows [top, bottom) of sweep T, a warp that does sweeps b+1 and following needs rows
+//     [top-(T-b), bottom+(T-b)) of sweep b. It also takes rows outside of these, to keep step; what they hold does not
+//     matter.
 //   - Rows are taken in groups of 8, aligned in the mesh, so that a group of the norm ends at a place known to the
 //     compiler. The delay (S+B)*w is a multiple of 8 plus a rest: the multiple shifts a warp's first row, and the rest
 //     is waited for once, before the first row of all.

@@ -9,7 +9,7 @@
 // keeps its value. Those of fixed walls and beyond the mesh are set, and those of columns that are copies.
 template <class Real> struct Terms {
   const unsigned long long* fixed;  // of the group that holds row rowLo, from column 0 on
-  const int* busy;    // for each word the first group, counted from that one, which has a word with bits at or below it
+  const int* busy;    // for each word the first group from its own on, counted from that of rowLo, whose word has bits
   int words, groups;  // in a row of words; rows of words
   int left, right, top, bottom;  // columns and rows beyond which lies their mirror; beyond all others if there are none
   int copies;             // not 0: column 0 is the copy of column nx-2, and column nx-1 of column 1 (once_* only)

@@ -1,8 +1,9 @@
 // The operators: how one sweep makes the new value of a point from the values of the sweep before.
 //
-// All kernels, those of multigrid among them, the harness (../bench) and the emulation (../emulate) call update or
-// defect; nothing else in CUDA knows the operators. The order of the operations is part of the results:
-// docs/numerics.md. Each operation rounds on its own, so the kernels are compiled with -fmad=false.
+// The kernels of sweeps and of multigrid with constant coefficients, the harness (../bench) and the emulation
+// (../emulate) call update or defect. The levels of a weighted operator have defects of their own (weighted_pipe.cuh,
+// weighted_nine.cuh, weighted_tile.cuh). The order of the operations is part of the results: docs/numerics.md. Each
+// operation rounds on its own, so the kernels are compiled with -fmad=false.
 #pragma once
 #include "primitives.cuh"
 

@@ -112,7 +112,7 @@ template <class Real> struct WeightedArg {
   Grid fine, coarse;
   Halving x, y;
   int lo, hi;      // rows to compute, of the level whose points the threads have
-  int strips;      // of kPointColumns columns
+  int strips;      // of the columns of a block, beside one another
   int fixedPitch;  // words
   int countLo, countHi;  // rows of which d counts for the norm
   int coarseLo, coarseHi;  // coarse rows to whose right-hand side defects are restricted

@@ -281,7 +281,8 @@ template <bool kUp> __device__ __forceinline__ void sweep_rows(const WeightedArg
   if (lane < kSumWords) rings.words[thread / kWarp][lane] = 0;
   PipeSquares<kUp> squares(a, rings.transfers[0].limbs, block.inside && x < g.nx);
   const PipeCorrection correction(a, x, block.coarseLeft);
-  // By row mod kPipeRows: what the thread knows of its column, and what sweep k reads.
+  // By row mod kPipeRows: R, the couplings of the thread's column to all but the northern neighbour, and what sweep k
+  // reads.
   double r[kPipeRows] = {}, w[kPipeRows] = {}, e[kPipeRows] = {}, s[kPipeRows] = {};
   double u[kSmooth + 1][kPipeRows] = {};
   __syncthreads();
@@ -300,8 +301,8 @@ template <bool kUp> __device__ __forceinline__ void sweep_rows(const WeightedArg
       w[i] = rings.of(R::kEast, i)[max(thread - 1, 0)];
       u[0][i] = rings.of(R::kU, i)[thread];
       if (kUp && c > 0) {
-        const float e = a.coarseU ? correction.in(lines[i], rings.transfers[i % kPipeSlots]) : 0;
-        rings.of(R::kU, i)[thread] = u[0][i] = fused(a.scale, (double)e, u[0][i]);
+        const float by = a.coarseU ? correction.in(lines[i], rings.transfers[i % kPipeSlots]) : 0;
+        rings.of(R::kU, i)[thread] = u[0][i] = fused(a.scale, (double)by, u[0][i]);
       }
       const auto defect = [&](int k) {  // of row t - k, for what sweep k reads; the sweep after the last one is k = 5
         const int at = (i - k) & kMask, above = (at - 1) & kMask, below = (at + 1) & kMask;

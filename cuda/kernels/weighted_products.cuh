@@ -8,7 +8,7 @@
 constexpr int kWeightedProducts = 5;
 constexpr int kProductThreads = 256;                       // of a block
 constexpr int kProductSide = kGroupColumns;                // columns at each end that serve the others alone
-constexpr int kWeightedStep = kProductThreads - 2 * kProductSide;
+constexpr int kProductStep = kProductThreads - 2 * kProductSide;
 constexpr int kProductRing = 4, kProductAhead = 2;         // rows in shared memory, and of those under way from memory
 constexpr int kStepThreads = 256;                          // of a block, each with two columns
 
@@ -70,7 +70,7 @@ __device__ __forceinline__ void add_products(const ProductArg& a) {
   const WeightedArg<double>& l = a.level;
   const Grid& g = l.fine;
   const int thread = threadIdx.x, lane = thread % kWarp;
-  const int x = blockIdx.x % l.strips * kWeightedStep - kProductSide + thread;
+  const int x = blockIdx.x % l.strips * kProductStep - kProductSide + thread;
   const int top = (l.lo & -kGroupRows) + (int)(blockIdx.x / l.strips) * l.blockRows;
   const int lo = max(top, l.lo), hi = min(top + l.blockRows, l.hi);
   const bool swept = x >= g.lo && x < g.hi;

@@ -14,40 +14,6 @@ import (
 // whose equations package aggregation solves. They suit coefficients for which Galerkin levels do not
 // (docs/methods.md).
 
-// trial is the number of cycles after which a run may go over to aggregates, and switchRate the factor by which each
-// cycle must have divided the norm for it to stay (docs/notebook/aggregation.md).
-const (
-	trial      = 5
-	switchRate = 2.5
-)
-
-// cgRate is the largest quotient of two norms with which plain cycles together take less time than cycles with
-// conjugate gradients, each of which takes up to two thirds longer (docs/notebook/figures.md).
-const cgRate = 1. / 16
-
-// pace tells by the norms of a run whether its cycles are too slow.
-type pace struct {
-	norms         int // added
-	largest, last float64
-	factor        float64 // switchRate to the power of the cycles done
-	aboveCGRate   bool    // a cycle after the first one was; that one may find any error
-}
-
-// add takes the norm of the field after the next cycle; the first is the one before all cycles. Norms may grow at
-// first, so the largest one counts.
-func (p *pace) add(norm float64) {
-	if p.norms++; p.norms == 1 {
-		p.factor = 1
-	} else {
-		p.factor *= switchRate
-	}
-	p.aboveCGRate = p.aboveCGRate || p.norms > 2 && norm > float64(cgRate*p.last)
-	p.largest, p.last = max(p.largest, norm), norm
-}
-
-// slow reports whether a run that has done at least trial cycles has done more than a faster one would need.
-func (p *pace) slow() bool { return p.norms > trial && float64(p.last*p.factor) > p.largest }
-
 // Where aggregates take over, the largest memory of a rank grows by wholeBytes for each point of the mesh, since every
 // rank holds them as a whole, and by ownBytes for each point of its own rows. Both were measured with random
 // coefficients.

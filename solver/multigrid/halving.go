@@ -93,8 +93,7 @@ func wCyclePoints(contrast float64) int {
 // the constant is free.
 func hard(op solver.Operator) bool { return op.Contrast >= strongContrast || op.Open || op.Loose }
 
-// newWeightedPlan returns the levels of a weighted operator. The directions are coarsened by the rule of
-// equation.coarsen.
+// newWeightedPlan returns the levels of a weighted operator.
 func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	ratio := op.Ratio
 	if !(ratio > 0) || math.IsInf(ratio, 0) {
@@ -107,11 +106,12 @@ func newWeightedPlan(mesh solver.Mesh, op solver.Operator) (*Plan, error) {
 	for x, y := x0, y0; ; {
 		fx, fy := float64(x0)/float64(x), float64(y0)/float64(y)
 		rho := float64(ratio*float64(fx*fx)) / float64(fy*fy)
+		columns, rows := coarsened(rho)
 		nx, ny := x, y
-		if rho <= 2 {
+		if columns {
 			nx = next(x)
 		}
-		if rho >= 0.5 {
+		if rows {
 			ny = next(y)
 		}
 		if nx == x && ny == y && len(p.Levels) > 1 {

@@ -12,8 +12,8 @@ import (
 // Options are the parameters of an Iteration, the same on all ranks.
 type Options struct {
 	Cycles int // that the loaded field has been through
-	// Aggregates is the number of cycles after which aggregates took over; 0 where the grid has none.
-	Aggregates int
+	// AggregatesAfter is the number of cycles after which aggregates took over; 0 where the grid has none.
+	AggregatesAfter int
 	// CG is for conjugate gradients, which begin where Plan.Hard says or plain cycles are slow; nil for plain cycles.
 	CG CG
 	// Drain, if not nil, waits until this rank needs no memory of others. It is called when all else is done.
@@ -59,7 +59,7 @@ func (it *Iteration) Begin(ctx context.Context) (solver.Pass, error) {
 
 // Advance implements solver.Iteration. It does one cycle, from the middle of one to the middle of the next.
 func (it *Iteration) Advance(ctx context.Context, _, _ int) (solver.Pass, error) {
-	if it.Layout.Plan.Weighted && it.Aggregates == 0 && it.plateau.slow() {
+	if it.Layout.Plan.Weighted && it.AggregatesAfter == 0 && it.plateau.slow() {
 		if err := it.speedUp(ctx); err != nil {
 			return solver.Pass{}, it.fault(err)
 		}
@@ -95,7 +95,7 @@ func (it *Iteration) aggregate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	it.vcycle, it.Aggregates = newVcycle(g, it.watch), it.cycles
+	it.vcycle, it.AggregatesAfter = newVcycle(g, it.watch), it.cycles
 	return it.downFromHalos(ctx)
 }
 
@@ -180,89 +180,9 @@ func (it *Iteration) Leave(ctx context.Context) error {
 	return it.Drain(ctx)
 }
 
-// patience is the number of cycles in a row without a new least norm after which a run may have stalled.
-const patience = 4
-
-// noise is the factor above the least norm to which rounding may lift others.
-const noise = 2
-
-// mostPatience is the largest patience with plain cycles whose norms are above the floor of rounding.
-const mostPatience = 16
-
-// conjugatePatience is the least number of norms above the least one that end cycles with conjugate gradients. These
-// make the energy of the error smaller in each step, while norms go up and down: up to 40 of them passed without a new
-// least one in runs of 350 to 450 cycles that converged, and once as many as before it.
-const conjugatePatience = 64
-
 // leeway is the factor by which norms may still fall below the floor of rounding. A run that slackens there goes on if
 // it may meet a tolerance that the user has named.
 const leeway = floorFactor
-
-// reach returns about the largest quotient of the floor of rounding and the first norm on a mesh with n points along
-// its longer side, for constant coefficients. Where only one side has given values, the error of a field of 0 may be
-// about 1.6 n^2 times the norm of its first update.
-func reach(n int) float64 { return floorFactor * 0x1p-52 * float64(n) * float64(n) }
-
-// plateau is the solver.Stall of cycles: patience norms in a row are not below the least one before them. Norms above
-// noise times the least one, and all norms until they have fallen to a tenth of the first one, count a tenth: beside
-// fixed points norms may grow at first. The patience doubles with each stall.
-//
-// A run may also have stalled when its norm slackens: the rate, which is the quotient of the norm and the one before
-// it, is above cgRate and above twice the last rate, and the norm may be at the floor of rounding. A comparison reads
-// the whole field, so the next one is made at a sixteenth of its norm.
-type plateau struct {
-	pace
-	reach        float64 // of the floor of rounding and the first norm
-	rate         float64 // of the last norm
-	slackened    bool    // the last norm slackened
-	lastSlack    float64 // the last norm that slackened; 0 if none did
-	patience     int
-	first, least float64
-	sinceLeast   int // tenths of norms since the least one, or since the last stall
-	beforeLeast  int // norms before the least one
-}
-
-const tenths = 10
-
-// Add implements solver.Stall.
-func (p *plateau) Add(norm float64) bool {
-	rate := norm / p.last
-	p.slackened = p.norms > 1 && rate > max(cgRate, 2*p.rate) && norm <= float64(p.reach*p.first) &&
-		(p.lastSlack == 0 || norm <= p.lastSlack/16)
-	if p.slackened {
-		p.lastSlack = norm
-	}
-	p.rate = rate
-	p.add(norm)
-	switch {
-	case p.norms == 1:
-		p.first, p.least = norm, norm
-		return false
-	case norm < p.least:
-		p.least, p.sinceLeast, p.beforeLeast = norm, 0, p.norms-1
-		return p.slackened
-	case norm > noise*p.least || p.least > p.first/tenths:
-		p.sinceLeast++
-	default:
-		p.sinceLeast += tenths
-	}
-	if p.sinceLeast < tenths*p.patience {
-		return p.slackened
-	}
-	p.patience, p.sinceLeast, p.slackened = 2*p.patience, 0, false
-	return true
-}
-
-// Within implements solver.Stall.
-func (*plateau) Within(int) bool { return true }
-
-// patient reports whether a run that has stalled above the floor of rounding may go on.
-func (p *plateau) patient(conjugate bool) bool {
-	if conjugate && p.least > 0 {
-		return p.norms-1-p.beforeLeast < max(conjugatePatience, p.beforeLeast)
-	}
-	return p.patience <= mostPatience
-}
 
 // A norm of at most floorFactor times 2^-53 times the L2 norm of the field is what rounding leaves. The update of a
 // point is the difference of values about as large as that point, each with an error of half a unit in the last place.

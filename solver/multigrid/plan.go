@@ -166,15 +166,19 @@ func newEquation(m solver.Mesh, op solver.Operator) equation {
 	}
 }
 
-// coarsen returns the counts of the next coarser level. A direction is coarsened while its spacing is at most sqrt(2)
-// times that of the other one: sweeps only smooth what changes fast along the shorter spacing.
+// coarsened reports whether columns and rows are coarsened where (hx/hy)^2 is rho: a direction is while its spacing is
+// at most sqrt(2) times that of the other one. Sweeps only smooth what changes fast along the shorter spacing.
+func coarsened(rho float64) (columns, rows bool) { return rho <= 2, rho >= 0.5 }
+
+// coarsen returns the counts of the next coarser level.
 func (e equation) coarsen(x, y count) (nx, ny count) {
 	rho, _ := e.at(x, y)
+	columns, rows := coarsened(rho)
 	nx, ny = x, y
-	if rho <= 2 {
+	if columns {
 		nx = x.coarser()
 	}
-	if rho >= 0.5 {
+	if rows {
 		ny = y.coarser()
 	}
 	return nx, ny

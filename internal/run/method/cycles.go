@@ -147,7 +147,7 @@ func (c *cycles) Aggregates() int {
 	if c.iteration == nil {
 		return c.aggregates
 	}
-	return c.iteration.Aggregates
+	return c.iteration.AggregatesAfter
 }
 
 // FirstSum implements Method.
@@ -186,7 +186,7 @@ func (c *cycles) PeerTraffic(_, _ uint64) Traffic {
 
 // Iteration implements Method.
 func (c *cycles) Iteration(start int, _ solver.RowSource, sums *solver.Reductions) (solver.Iteration, error) {
-	o := multigrid.Options{Cycles: start, CG: c.cg, Aggregates: c.aggregates}
+	o := multigrid.Options{Cycles: start, CG: c.cg, AggregatesAfter: c.aggregates}
 	if c.gpuExchange != nil {
 		o.Drain = c.gpuExchange.Drain // the other ranks' memory goes when they end
 	}
