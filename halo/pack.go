@@ -1,7 +1,6 @@
 package halo
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -75,59 +74,6 @@ func room(buf *[]byte, n int) []byte {
 type packing struct {
 	packer packer
 	frame  []byte
-}
-
-// divide32 writes the planes of the first n values of rows. It wraps on overflow, as join32 does.
-func divide32(planes, rows []byte, n int) {
-	p0, p1, p2, p3 := planes[:n], planes[n:2*n], planes[2*n:3*n], planes[3*n:4*n]
-	var before, last uint32
-	for i := range n {
-		v := binary.LittleEndian.Uint32(rows[4*i:])
-		d := v - (2*last - before)
-		before, last = last, v
-		d = d<<1 ^ uint32(int32(d)>>31)
-		p0[i], p1[i], p2[i], p3[i] = byte(d), byte(d>>8), byte(d>>16), byte(d>>24)
-	}
-}
-
-// join32 is the inverse of divide32.
-func join32(rows, planes []byte, n int) {
-	p0, p1, p2, p3 := planes[:n], planes[n:2*n], planes[2*n:3*n], planes[3*n:4*n]
-	var before, last uint32
-	for i := range n {
-		d := uint32(p0[i]) | uint32(p1[i])<<8 | uint32(p2[i])<<16 | uint32(p3[i])<<24
-		v := 2*last - before + (d>>1 ^ -(d & 1))
-		before, last = last, v
-		binary.LittleEndian.PutUint32(rows[4*i:], v)
-	}
-}
-
-// divide64 is divide32 for values of 8 bytes.
-func divide64(planes, rows []byte, n int) {
-	var before, last uint64
-	for i := range n {
-		v := binary.LittleEndian.Uint64(rows[8*i:])
-		d := v - (2*last - before)
-		before, last = last, v
-		d = d<<1 ^ uint64(int64(d)>>63)
-		for k := range 8 {
-			planes[k*n+i] = byte(d >> (8 * k))
-		}
-	}
-}
-
-// join64 is the inverse of divide64.
-func join64(rows, planes []byte, n int) {
-	var before, last uint64
-	for i := range n {
-		var d uint64
-		for k := range 8 {
-			d |= uint64(planes[k*n+i]) << (8 * k)
-		}
-		v := 2*last - before + (d>>1 ^ -(d & 1))
-		before, last = last, v
-		binary.LittleEndian.PutUint64(rows[8*i:], v)
-	}
 }
 
 // Compress says whether a link over NATS or TCP packs rows.
