@@ -24,7 +24,7 @@ func TestDirectPacks(t *testing.T) {
 		{"never", CompressNever, 1, false, 0},
 		{"always", CompressAlways, 1, false, count},
 		{"always, encrypted, three sockets", CompressAlways, 3, true, count},
-		{"auto, in the trial", CompressAuto, 1, false, 4},
+		{"auto, in the trial", CompressAuto, 1, false, TrialLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := directOptions()
@@ -35,7 +35,7 @@ func TestDirectPacks(t *testing.T) {
 			a, b, p := throughProxy(t, s, e, o)
 			last := solver.ExchangeNumber(count)
 			if c.mode == CompressAuto {
-				last = 8 // later ones depend on how long these take
+				last = 2 * TrialLength // later ones depend on how long these take
 			}
 			both(t, a, b, e, 0, last/2, nil)
 			half := uint64(last/2) * uint64(e.SendBytes()) * min(1, c.packed)

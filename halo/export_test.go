@@ -135,3 +135,6 @@ func DirectStrays(e End) map[string][]byte {
 		"bytes of packed rows 0, want 512":      unpackable,
 	}
 }
+
+// TrialLength is how many exchanges of each kind a link tries.
+const TrialLength = trialLength

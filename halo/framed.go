@@ -98,7 +98,7 @@ func (l *FramedLink) Send(ctx context.Context, exchange solver.ExchangeNumber, r
 		return l.wrap("send", exchange, err)
 	}
 	l.in.vacate() // the neighbour sends into them once it has these rows
-	l.out.keep(exchange, rows, l.choice.post(exchange, len(rows) == l.end.SendBytes(), time.Now()))
+	l.out.keep(exchange, rows, l.choice.post(len(rows) == l.end.SendBytes(), time.Now()))
 	for _, c := range l.carriers {
 		if c.send(exchange) {
 			break

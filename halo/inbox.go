@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"jacobi/internal/base/pubsub"
 	"jacobi/solver"
@@ -19,7 +18,6 @@ type inbox struct {
 	progress   uint64                // parts received so far, without duplicates, and pieces of parts
 	broken     error                 // the two ends do not agree; Recv returns it
 	refusal    error                 // why the last refused frame was refused
-	taken      time.Time             // when the rows that receive returned last were complete
 	ready      chan struct{}
 	duplicates atomic.Uint64
 }
@@ -34,7 +32,6 @@ type inSlot struct {
 	parts    []partState
 	have     int // parts that have arrived
 	claimed  int // parts that are being written
-	complete time.Time
 }
 
 type partState uint8
@@ -163,7 +160,6 @@ func (in *inbox) release(f *frame, here bool) {
 	s.have++
 	in.progress++
 	if s.have == len(s.parts) {
-		s.complete = time.Now()
 		in.signal()
 	}
 }
@@ -192,7 +188,6 @@ func (in *inbox) receive(exchange solver.ExchangeNumber, n int) ([]byte, error) 
 		return nil, err
 	}
 	in.next = exchange + 1
-	in.taken = s.complete
 	return s.rows, nil
 }
 
@@ -203,13 +198,6 @@ func (in *inbox) vacate() {
 	for i := range in.slots {
 		in.slot(solver.ExchangeNumber(i))
 	}
-}
-
-// completed returns when the rows that receive returned last were complete.
-func (in *inbox) completed() time.Time {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.taken
 }
 
 // slot returns the slot for exchange. It frees the slot first if that holds an exchange that Recv has returned.

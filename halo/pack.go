@@ -3,7 +3,6 @@ package halo
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,65 +86,52 @@ const (
 )
 
 // With CompressAuto a link tries both ways in each round of full exchanges, those with as many bytes as the link
-// allows: the first trialLength of them plain, the next ones packed. From then on each end packs if the neighbour's
-// packed rows were there in at most 80% of the time of the plain ones. Both ends send full exchanges at the same time,
-// so they try the same. A later round tries again: fields change, and so does the load of a network.
+// allows: the first trialLength of them plain, the next ones packed. From then on each end packs if the shortest time
+// from a packed exchange to the next one was at most trialGain of that with plain ones: what travels while sweeps go on
+// may take any time, and what processors do for an exchange counts. Both ends send full exchanges at the same time, so
+// they try the same. A later round tries again: fields change, and so does the load of a network.
 const (
 	trialLength = 4
 	trialRound  = 512
+	trialGain   = 0.97
 )
 
 // choice decides which exchanges are packed.
 type choice struct {
-	mode Compress
-
-	mu     sync.Mutex
-	next   int                   // of the round: the next full exchange
-	full   solver.ExchangeNumber // the last full exchange
-	at     int                   // its place in the round
-	posted time.Time             // when it was sent
-	best   [2]time.Duration      // of the trial: plain and packed; 0: not known
-	packs  bool                  // from the end of the trial on
+	mode   Compress
+	next   int              // of the round: the next full exchange
+	posted time.Time        // when the last exchange was sent; zero if that was not a full one
+	best   [2]time.Duration // of the trial: plain and packed; 0: not known
+	packs  bool             // from the end of the trial on
 
 	plain, packed atomic.Uint64 // bytes of rows that were packed, and of what became of them
 }
 
-// post reports whether the rows of exchange, which are sent now, are to be packed.
-func (c *choice) post(exchange solver.ExchangeNumber, full bool, now time.Time) bool {
+// post reports whether the rows of an exchange, which are sent now, are to be packed. Calls do not overlap.
+func (c *choice) post(full bool, now time.Time) bool {
 	if c.mode != CompressAuto {
 		return c.mode == CompressAlways
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	// The first exchange of each kind may still have waited for one of the other kind.
+	if last := c.next - 1; last < 2*trialLength && last%trialLength > 0 && !c.posted.IsZero() {
+		if best, took := &c.best[last/trialLength], now.Sub(c.posted); *best == 0 || took < *best {
+			*best = took
+		}
+	}
 	if !full {
+		c.posted = time.Time{}
 		return c.packs
 	}
-	c.full, c.at, c.posted, c.next = exchange, c.next, now, (c.next+1)%trialRound
-	if c.at < 2*trialLength {
-		return c.at >= trialLength
+	at := c.next
+	switch at {
+	case 0:
+		c.best = [2]time.Duration{}
+	case 2 * trialLength:
+		c.packs = c.best[1] > 0 && float64(c.best[1]) <= trialGain*float64(c.best[0])
+	}
+	c.posted, c.next = now, (at+1)%trialRound
+	if at < 2*trialLength {
+		return at >= trialLength
 	}
 	return c.packs
-}
-
-// arrived notes that the neighbour's rows of exchange were complete at a time.
-func (c *choice) arrived(exchange solver.ExchangeNumber, at time.Time) {
-	if c.mode != CompressAuto {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if exchange != c.full || c.at >= 2*trialLength || c.posted.IsZero() {
-		return
-	}
-	travel := max(1, at.Sub(c.posted)) // rows that were there before have not kept this rank waiting
-	if c.at == 0 {
-		c.best = [2]time.Duration{}
-	}
-	// The shortest time has the least of the neighbour's delay in it.
-	if best := &c.best[c.at/trialLength]; *best == 0 || travel < *best {
-		*best = travel
-	}
-	if c.at == 2*trialLength-1 {
-		c.packs = c.best[0] > 0 && c.best[1] <= c.best[0]*4/5
-	}
 }

@@ -132,39 +132,43 @@ func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		mode          Compress
-		plain, packed time.Duration // of all exchanges of the trial but the slow one
+		plain, packed time.Duration // from an exchange of the trial to the next one, but for slow ones
 		trial, after  bool          // whether packed exchanges of the trial, and later ones, are packed
 	}{
 		{"a slow link", CompressAuto, 10 * time.Millisecond, 4 * time.Millisecond, true, true},
 		{"a fast link", CompressAuto, time.Millisecond, 3 * time.Millisecond, true, false},
-		{"a small gain", CompressAuto, 10 * time.Millisecond, 9 * time.Millisecond, true, false},
-		{"rows that come before this rank sends", CompressAuto, -time.Second, -time.Second, true, false},
+		{"a gain", CompressAuto, 100 * time.Millisecond, 97 * time.Millisecond, true, true},
+		{"a small gain", CompressAuto, 100 * time.Millisecond, 98 * time.Millisecond, true, false},
 		{"always", CompressAlways, time.Millisecond, time.Second, true, true},
 		{"never", CompressNever, time.Second, time.Millisecond, false, false},
 		{"no choice", "", time.Second, time.Millisecond, false, false},
 	} {
-		ch := choice{mode: c.mode}
-		for n := range solver.ExchangeNumber(3 * trialRound) {
+		ch, now := choice{mode: c.mode}, time.Now()
+		for n := range 3 * trialRound {
 			at := n % trialRound
-			want, travel := c.mode == CompressAlways, c.plain
+			want, took := c.mode == CompressAlways, c.plain
 			switch {
 			case at >= 2*trialLength:
 				want = c.after
 			case at >= trialLength:
-				want, travel = c.trial, c.packed
+				want, took = c.trial, c.packed
 			}
-			if at == trialLength+1 {
-				travel = 10 * time.Second // a neighbour that is late once decides nothing
+			switch at {
+			case 0, trialLength: // what the kind before has left decides nothing
+				took = time.Microsecond
+			case 1, trialLength + 1: // nor does a neighbour that is late once
+				took = 10 * time.Second
 			}
-			posted := time.Now()
-			if got := ch.post(2*n, true, posted); got != want {
+			if got := ch.post(true, now); got != want {
 				t.Fatalf("%s, exchange %d: packed %v, want %v", c.name, n, got, want)
 			}
-			ch.arrived(2*n, posted.Add(travel))
-			if at >= 2*trialLength-1 && ch.post(2*n+1, false, posted) != c.after {
-				t.Fatalf("%s, exchange %d: a smaller one is packed %v, want %v", c.name, 2*n+1, !c.after, c.after)
+			now = now.Add(took)
+			if at%2 == 1 { // a smaller exchange follows, and the time from it on decides nothing
+				if got := ch.post(false, now); at >= 2*trialLength && got != c.after {
+					t.Fatalf("%s, a smaller exchange after %d is packed %v, want %v", c.name, n, got, c.after)
+				}
+				now = now.Add(time.Microsecond)
 			}
-			ch.arrived(2*n+1, posted) // at once, which decides nothing
 		}
 	}
 }

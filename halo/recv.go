@@ -25,14 +25,6 @@ func (l *FramedLink) Take(ctx context.Context, exchange solver.ExchangeNumber, n
 	if err := l.end.checkLen("receive", exchange, l.name, n, l.end.RecvBytes()); err != nil {
 		return nil, err
 	}
-	rows, err := l.take(ctx, exchange, n)
-	if err == nil {
-		l.choice.arrived(exchange, l.in.completed())
-	}
-	return rows, err
-}
-
-func (l *FramedLink) take(ctx context.Context, exchange solver.ExchangeNumber, n int) ([]byte, error) {
 	err := l.usable(ctx)
 	if err == nil {
 		var rows []byte
