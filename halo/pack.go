@@ -81,17 +81,19 @@ type Compress string
 // The values of Compress.
 const (
 	CompressNever  Compress = "never"
-	CompressAuto   Compress = "auto" // where exchanges are faster with it
+	CompressAuto   Compress = "auto" // where a rank gets from one exchange to the next faster with it
 	CompressAlways Compress = "always"
 )
 
 // With CompressAuto a link tries both ways in each round of full exchanges, those with as many bytes as the link
-// allows: the first trialLength of them plain, the next ones packed. From then on each end packs if the shortest time
-// from a packed exchange to the next one was at most trialGain of that with plain ones: what travels while sweeps go on
-// may take any time, and what processors do for an exchange counts. Both ends send full exchanges at the same time, so
-// they try the same. A later round tries again: fields change, and so does the load of a network.
+// allows: the first trialLength of them plain, the next ones packed. From then on it packs if the shortest time for
+// two packed exchanges, with all that a rank does meanwhile, was at most trialGain of that for two plain ones. The time
+// that rows are on their way would not do: sweeps go on meanwhile, and packing takes processors from them. The time is
+// that of two exchanges, as the lead of a rank over its neighbour lengthens one and shortens the next. All links of a
+// rank try the same at the same time, and so do both ends of a link, but for the gathers of multigrid. A later round
+// tries again: fields change, and so does the load of a network.
 const (
-	trialLength = 4
+	trialLength = 5
 	trialRound  = 512
 	trialGain   = 0.97
 )
@@ -100,8 +102,8 @@ const (
 type choice struct {
 	mode   Compress
 	next   int              // of the round: the next full exchange
-	posted time.Time        // when the last exchange was sent; zero if that was not a full one
-	best   [2]time.Duration // of the trial: plain and packed; 0: not known
+	posted [2]time.Time     // when the last two full exchanges were sent
+	best   [2]time.Duration // of the trial: of two plain exchanges and of two packed ones; 0: not known
 	packs  bool             // from the end of the trial on
 
 	plain, packed atomic.Uint64 // bytes of rows that were packed, and of what became of them
@@ -109,27 +111,26 @@ type choice struct {
 
 // post reports whether the rows of an exchange, which are sent now, are to be packed. Calls do not overlap.
 func (c *choice) post(full bool, now time.Time) bool {
-	if c.mode != CompressAuto {
+	switch {
+	case c.mode != CompressAuto:
 		return c.mode == CompressAlways
-	}
-	// The first exchange of each kind may still have waited for one of the other kind.
-	if last := c.next - 1; last < 2*trialLength && last%trialLength > 0 && !c.posted.IsZero() {
-		if best, took := &c.best[last/trialLength], now.Sub(c.posted); *best == 0 || took < *best {
-			*best = took
-		}
-	}
-	if !full {
-		c.posted = time.Time{}
+	case !full:
 		return c.packs
 	}
 	at := c.next
+	// The first exchange of each kind may still have waited for one of the other kind.
+	if last := at - 1; last < 2*trialLength && last%trialLength > 1 {
+		if best, took := &c.best[last/trialLength], now.Sub(c.posted[0]); *best == 0 || took < *best {
+			*best = took
+		}
+	}
 	switch at {
 	case 0:
 		c.best = [2]time.Duration{}
 	case 2 * trialLength:
-		c.packs = c.best[1] > 0 && float64(c.best[1]) <= trialGain*float64(c.best[0])
+		c.packs = float64(c.best[1]) <= trialGain*float64(c.best[0])
 	}
-	c.posted, c.next = now, (at+1)%trialRound
+	c.posted, c.next = [2]time.Time{c.posted[1], now}, (at+1)%trialRound
 	if at < 2*trialLength {
 		return at >= trialLength
 	}

@@ -129,46 +129,53 @@ func BenchmarkPacker(b *testing.B) {
 
 // A link that chooses by itself tries plain and packed exchanges at the start of each round.
 func TestChoice(t *testing.T) {
+	const ms = time.Millisecond
 	for _, c := range []struct {
 		name          string
 		mode          Compress
-		plain, packed time.Duration // from an exchange of the trial to the next one, but for slow ones
+		plain, packed time.Duration // from an exchange of the trial to the next one, but for others
 		trial, after  bool          // whether packed exchanges of the trial, and later ones, are packed
+		turned        bool          // and later ones of a round in which each kind takes the time of the other
 	}{
-		{"a slow link", CompressAuto, 10 * time.Millisecond, 4 * time.Millisecond, true, true},
-		{"a fast link", CompressAuto, time.Millisecond, 3 * time.Millisecond, true, false},
-		{"a gain", CompressAuto, 100 * time.Millisecond, 97 * time.Millisecond, true, true},
-		{"a small gain", CompressAuto, 100 * time.Millisecond, 98 * time.Millisecond, true, false},
-		{"always", CompressAlways, time.Millisecond, time.Second, true, true},
-		{"never", CompressNever, time.Second, time.Millisecond, false, false},
-		{"no choice", "", time.Second, time.Millisecond, false, false},
+		{"a slow link", CompressAuto, 10 * ms, 4 * ms, true, true, false},
+		{"a fast link", CompressAuto, ms, 3 * ms, true, false, true},
+		{"a gain", CompressAuto, 100 * ms, 97 * ms, true, true, false},
+		{"a small gain", CompressAuto, 100 * ms, 98 * ms, true, false, false},
+		{"always", CompressAlways, ms, time.Second, true, true, true},
+		{"never", CompressNever, time.Second, ms, false, false, false},
+		{"no choice", "", time.Second, ms, false, false, false},
 	} {
 		ch, now := choice{mode: c.mode}, time.Now()
 		for n := range 3 * trialRound {
-			at := n % trialRound
-			want, took := c.mode == CompressAlways, c.plain
+			at, after, plain, packed := n%trialRound, c.after, c.plain, c.packed
+			if n >= 2*trialRound {
+				after, plain, packed = c.turned, packed, plain
+			}
+			want, took := c.mode == CompressAlways, plain
 			switch {
 			case at >= 2*trialLength:
-				want = c.after
+				want = after
 			case at >= trialLength:
-				want, took = c.trial, c.packed
+				want, took = c.trial, packed
 			}
 			switch at {
-			case 0, trialLength: // what the kind before has left decides nothing
+			case 0: // what the kind before has left decides nothing
 				took = time.Microsecond
-			case 1, trialLength + 1: // nor does a neighbour that is late once
-				took = 10 * time.Second
+			case trialLength, 2, trialLength + 2: // nor does a neighbour that is late
+				took = time.Minute
+			case 3: // or ahead
+				took -= plain / 4
+			case 4:
+				took += plain / 4
 			}
 			if got := ch.post(true, now); got != want {
 				t.Fatalf("%s, exchange %d: packed %v, want %v", c.name, n, got, want)
 			}
-			now = now.Add(took)
-			if at%2 == 1 { // a smaller exchange follows, and the time from it on decides nothing
-				if got := ch.post(false, now); at >= 2*trialLength && got != c.after {
-					t.Fatalf("%s, a smaller exchange after %d is packed %v, want %v", c.name, n, got, c.after)
-				}
-				now = now.Add(time.Microsecond)
+			now = now.Add(took / 2)
+			if got := ch.post(false, now); at > 2*trialLength && got != after {
+				t.Fatalf("%s, a smaller exchange after %d is packed %v, want %v", c.name, n, got, after)
 			}
+			now = now.Add(took - took/2)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package halo
 
 import "encoding/binary"
 
-// Rows are packed as planes of bytes. Where the processor has AVX2, most values are done eight at a time, with the same
-// bits.
+// Rows are packed as planes of bytes. Where the processor has AVX, most values are done eight at a time; the result is
+// the same.
 
 // eight is how many values are done at a time.
 const eight = 8

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// Values [from, to), a multiple of eight of them, of n values in rows: eight at a time. DI, R9, R10 and R11 are the
-// first four planes, and of values of 8 bytes the others lie 4n further.
+// Values up to `to`, of n values in rows, eight at a time: from the first one on, or from the ninth where differences
+// are made. DI, R9, R10 and R11 are the first four planes; the other four of 8-byte values lie 4n bytes behind these.
 
 // Of four values of 4 bytes, first the lowest bytes of all, and so on.
 DATA bytes32<>+0(SB)/8, $0x0d0905010c080400
@@ -17,8 +17,7 @@ GLOBL bytes64<>(SB), RODATA|NOPTR, $16
 	MOVQ planes+0(FP), DI \
 	MOVQ rows+8(FP), SI   \
 	MOVQ n+16(FP), R8     \
-	MOVQ from+24(FP), AX  \
-	MOVQ to+32(FP), CX    \
+	MOVQ to+24(FP), CX    \
 	LEAQ (DI)(R8*1), R9   \
 	LEAQ (R9)(R8*1), R10  \
 	LEAQ (R10)(R8*1), R11
@@ -35,9 +34,10 @@ GLOBL bytes64<>(SB), RODATA|NOPTR, $16
 	VPADDD  d, d, d              \
 	VPXOR   t, d, d
 
-// func divide32AVX2(planes, rows unsafe.Pointer, n, from, to int)
-TEXT ·divide32AVX2(SB), NOSPLIT, $0-40
+// func divide32AVX(planes, rows unsafe.Pointer, n, to int)
+TEXT ·divide32AVX(SB), NOSPLIT, $0-32
 	ARGS
+	MOVQ    $8, AX
 	VMOVDQU bytes32<>(SB), X15
 
 loop:
@@ -56,14 +56,15 @@ loop:
 	JB         loop
 	RET
 
-// VALUE32 makes of differences v with the sign in the lowest bit those of two's complement; one has ones.
+// VALUE32 makes of differences v with the sign in the lowest bit those of two's complement. Each lane of one is 1.
 #define VALUE32(v, t, one, zero) \
 	VPAND  one, v, t  \
 	VPSUBD t, zero, t \
 	VPSRLD $1, v, v   \
 	VPXOR  t, v, v
 
-// SUM32 adds to each of four numbers v those before it and the last sum, and sets last to the sum of all.
+// SUM32 adds to each of four numbers v those before it and the last sum, and sets last to the sum of all. Two of them
+// undo the two differences.
 #define SUM32(v, t, last) \
 	VPSLLDQ $4, v, t     \
 	VPADDD  t, v, v      \
@@ -72,9 +73,10 @@ loop:
 	VPADDD  last, v, v   \
 	VPSHUFD $0xff, v, last
 
-// func join32AVX2(planes, rows unsafe.Pointer, n, from, to int)
-TEXT ·join32AVX2(SB), NOSPLIT, $0-40
+// func join32AVX(planes, rows unsafe.Pointer, n, to int)
+TEXT ·join32AVX(SB), NOSPLIT, $0-32
 	ARGS
+	XORQ     AX, AX
 	VPXOR    X13, X13, X13
 	VPCMPEQD X14, X14, X14
 	VPSRLD   $31, X14, X14
@@ -116,9 +118,10 @@ loop:
 	VPXOR    t, d, d               \
 	VPSHUFB  X15, d, d
 
-// func divide64AVX2(planes, rows unsafe.Pointer, n, from, to int)
-TEXT ·divide64AVX2(SB), NOSPLIT, $0-40
+// func divide64AVX(planes, rows unsafe.Pointer, n, to int)
+TEXT ·divide64AVX(SB), NOSPLIT, $0-32
 	ARGS
+	MOVQ    $8, AX
 	LEAQ    (AX)(R8*4), BX
 	VMOVDQU bytes64<>(SB), X15
 	VPXOR   X13, X13, X13
@@ -163,9 +166,10 @@ loop:
 	VPADDQ  last, v, v \
 	VPSHUFD $0xee, v, last
 
-// func join64AVX2(planes, rows unsafe.Pointer, n, from, to int)
-TEXT ·join64AVX2(SB), NOSPLIT, $0-40
+// func join64AVX(planes, rows unsafe.Pointer, n, to int)
+TEXT ·join64AVX(SB), NOSPLIT, $0-32
 	ARGS
+	XORQ     AX, AX
 	LEAQ     (AX)(R8*4), BX
 	VPXOR    X13, X13, X13
 	VPCMPEQD X14, X14, X14
