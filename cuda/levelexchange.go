@@ -151,7 +151,7 @@ func (x *LevelExchange) Wait(ctx context.Context, r solver.HaloRows) error {
 
 // Gather implements solver.Exchange. Each rank writes its block into the windows of all others.
 func (x *LevelExchange) Gather(ctx context.Context, r solver.BlockRows) error {
-	b, ok := r.(*multigrid.Blocks)
+	b, ok := r.(*multigrid.RankBlocks)
 	if len(x.all) == 0 || !ok {
 		return x.host.Gather(ctx, r)
 	}

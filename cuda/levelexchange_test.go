@@ -123,7 +123,7 @@ func (z *zoned) cycle(ctx context.Context, rank int) error {
 		}
 		errs = append(errs, v.Down(ctx, l))
 	}
-	errs = append(errs, x.Exchange.Gather(ctx, x.Blocks(multigrid.RightSide)), v.Agglomerate(ctx))
+	errs = append(errs, x.Exchange.Gather(ctx, x.RankBlocks(multigrid.RightSide)), v.Agglomerate(ctx))
 	for l := z.agglomerated - 1; l >= 0; l-- {
 		if l+1 < z.agglomerated {
 			errs = append(errs, x.FillHalos(ctx, l+1, multigrid.Unknowns))

@@ -100,5 +100,5 @@ func exchangeCycle(ctx context.Context, l multigrid.Layout, stripes [][]solver.S
 	g := multigrid.Grid{Device: d, Layout: l, Stripes: stripes, Rank: rank, Exchange: solver.NewHostExchange(links,
 		solver.HostOptions{Rank: rank, Most: multigrid.HaloDepth * l.Plan.Levels[0].Mesh.RowBytes()})}
 	return errors.Join(g.FillHalos(ctx, 0, multigrid.Unknowns), g.FillHalos(ctx, 1, multigrid.RightSide),
-		g.Exchange.Gather(ctx, g.Blocks(multigrid.RightSide)), g.FillHalos(ctx, 1, multigrid.Unknowns))
+		g.Exchange.Gather(ctx, g.RankBlocks(multigrid.RightSide)), g.FillHalos(ctx, 1, multigrid.Unknowns))
 }

@@ -55,8 +55,8 @@ func (h *Halo) SetHalo(ctx context.Context, side solver.Side, src []byte) error 
 	return h.Device.SetRows(ctx, h.Level, h.Array, h.Beyond(side), src)
 }
 
-// Blocks are an array of a level, of which each rank has computed a block of rows.
-type Blocks struct {
+// RankBlocks are an array of a level, of which each rank has computed a block of rows.
+type RankBlocks struct {
 	Device   Device
 	RowBytes int
 	Level    int
@@ -66,7 +66,7 @@ type Blocks struct {
 }
 
 // BlockBytes implements solver.BlockRows.
-func (b *Blocks) BlockBytes() (bytes []int) {
+func (b *RankBlocks) BlockBytes() (bytes []int) {
 	for _, s := range b.Rows {
 		bytes = append(bytes, s.Rows()*b.RowBytes)
 	}
@@ -74,19 +74,19 @@ func (b *Blocks) BlockBytes() (bytes []int) {
 }
 
 // CopyBlock implements solver.BlockRows.
-func (b *Blocks) CopyBlock(ctx context.Context, dst []byte) error {
+func (b *RankBlocks) CopyBlock(ctx context.Context, dst []byte) error {
 	return b.Device.CopyRows(ctx, b.Level, b.Array, b.Rows[b.Rank], dst)
 }
 
 // SetBlock implements solver.BlockRows.
-func (b *Blocks) SetBlock(ctx context.Context, rank int, src []byte) error {
+func (b *RankBlocks) SetBlock(ctx context.Context, rank int, src []byte) error {
 	return b.Device.SetRows(ctx, b.Level, b.Array, b.Rows[rank], src)
 }
 
-// Blocks returns an array of the first level that every rank holds as a whole.
-func (g *Grid) Blocks(a Array) *Blocks {
+// RankBlocks returns an array of the first level that every rank holds as a whole.
+func (g *Grid) RankBlocks(a Array) *RankBlocks {
 	l := g.Layout
-	return &Blocks{Device: g.Device, RowBytes: l.Plan.RowBytes(l.Agglomerated, a), Level: l.Agglomerated, Array: a,
+	return &RankBlocks{Device: g.Device, RowBytes: l.Plan.RowBytes(l.Agglomerated, a), Level: l.Agglomerated, Array: a,
 		Rows: l.Plan.Below(l.Agglomerated-1, g.Stripes[l.Agglomerated-1]), Rank: g.Rank}
 }
 
@@ -138,7 +138,7 @@ func (g *Grid) completeStencil(ctx context.Context, level int) error {
 			return nil
 		}
 		for _, a := range stencils {
-			if err := g.Exchange.Gather(ctx, g.Blocks(a)); err != nil {
+			if err := g.Exchange.Gather(ctx, g.RankBlocks(a)); err != nil {
 				return err
 			}
 		}

@@ -10,14 +10,14 @@ import (
 // vcycle does V-cycles on a Grid, in halves.
 type vcycle struct {
 	Grid
-	gathered *Blocks // the right-hand side of level Agglomerated; nil without an exchange
+	gathered *RankBlocks // the right-hand side of level Agglomerated; nil without an exchange
 	watch    *solver.Watch
 }
 
 func newVcycle(g Grid, w *solver.Watch) vcycle {
 	c := vcycle{Grid: g, watch: w}
 	if g.Exchange != nil {
-		c.gathered = g.Blocks(RightSide)
+		c.gathered = g.RankBlocks(RightSide)
 	}
 	return c
 }

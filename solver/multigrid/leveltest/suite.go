@@ -293,13 +293,13 @@ func (r *ranks) grid(k int) *multigrid.Grid {
 // gather gives every rank an array of the agglomerated level.
 func (r *ranks) gather(ctx context.Context, a multigrid.Array) error {
 	for from := range r.devices {
-		b := r.grid(from).Blocks(a)
+		b := r.grid(from).RankBlocks(a)
 		block := make([]byte, b.BlockBytes()[from])
 		if err := b.CopyBlock(ctx, block); err != nil {
 			return fmt.Errorf("rank %d: copy rows: %w", from, err)
 		}
 		for to := range r.devices {
-			if err := r.grid(to).Blocks(a).SetBlock(ctx, from, block); err != nil {
+			if err := r.grid(to).RankBlocks(a).SetBlock(ctx, from, block); err != nil {
 				return fmt.Errorf("rank %d: set rows: %w", to, err)
 			}
 		}
