@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"slices"
 	"testing"
 
 	"jacobi/configs"
@@ -76,10 +77,15 @@ func TestAssembly(t *testing.T) {
 
 // The equations of other problems do not follow from the coefficient alone.
 func TestNoAssembly(t *testing.T) {
+	equal := make([][]float64, 29)
+	for i := range equal {
+		equal[i] = slices.Repeat([]float64{1.6}, 39)
+	}
 	for name, c := range map[string]configs.Problem{
 		"without weights":     {},
 		"areas":               {Coefficient: "x>0.4?3:1"},
 		"points":              {Coefficient: "1+ix"},
+		"equal cells":         {Coefficient: cellFile(t, equal...)},
 		"fixed":               {Coefficient: "1+x", Fixed: "hypot(x-0.5,y-0.5)<0.2"},
 		"screening":           {Coefficient: "1+x", Screening: "1"},
 		"heat transfer":       {Coefficient: "1+x", Left: "robin(1,2)"},
