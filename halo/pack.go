@@ -87,11 +87,11 @@ const (
 
 // With CompressAuto a link tries both ways in each round of full exchanges, those with as many bytes as the link
 // allows: the first trialLength of them plain, the next ones packed. From then on it packs if the shortest time for
-// two packed exchanges, with all that a rank does meanwhile, was at most trialGain of that for two plain ones. The time
-// that rows are on their way would not do: sweeps go on meanwhile, and packing takes processors from them. The time is
-// that of two exchanges, as the lead of a rank over its neighbour lengthens one and shortens the next. All links of a
-// rank try the same at the same time, and so do both ends of a link, but for the gathers of multigrid. A later round
-// tries again: fields change, and so does the load of a network.
+// two packed exchanges, with all that a rank does meanwhile, was at most trialGain times that for two plain ones. The
+// travel time of rows alone would mislead: sweeps hide it, and packing takes processor time from them. The lead of a
+// rank over its neighbour lengthens one exchange and shortens the next, and so cancels out of two. All links of a rank
+// try the same at the same time, and so do both ends of a link, but for the gathers of multigrid. A later round tries
+// again: fields change, and so does the load of a network.
 const (
 	trialLength = 5
 	trialRound  = 512

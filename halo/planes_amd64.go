@@ -26,8 +26,8 @@ func joinEights64(rows, planes []byte, n int) int {
 	return eights(planes, rows, 8, 0, n, join64AVX)
 }
 
-// eights calls do for as many whole eights of the n values of a size as there are from a value on. It panics if a slice
-// is too short for all n.
+// eights calls do for values from one on, in whole eights, and returns the first one left over. Values have size bytes.
+// It panics if a slice is shorter than n values.
 func eights(planes, rows []byte, size, from, n int, do func(planes, rows unsafe.Pointer, n, to int)) int {
 	to := n &^ (eight - 1)
 	if !cpu.X86.HasAVX || to <= from {

@@ -78,7 +78,7 @@ type Assembled interface {
 	Assembly() (Assembly, bool)
 }
 
-// Assembly has the numbers by which they follow (docs/numerics.md): with c the harmonic mean 2ab/(a+b) of the
+// Assembly has the numbers that they need besides (docs/numerics.md): with c the harmonic mean 2ab/(a+b) of the
 // coefficients of two points over HX^2 or HY^2, and D the sum of the four c around a point,
 //
 //	Source = RightHandSide/D    Diagonal = D HX HY Unit    EastFace, SouthFace = c HX HY Unit
