@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 
-	"jacobi/internal/base/parallel"
 	"jacobi/internal/compute/results"
 	"jacobi/solver"
 )
@@ -68,35 +67,36 @@ func New(p Problem, stripe solver.Stripe, blocks bool) *Tally {
 func (t *Tally) Part() Part { return t.part }
 
 // Look implements results.RowUser.
-func (t *Tally) Look(b results.Batch) (add func() error, err error) {
+func (t *Tally) Look(b results.Batch) (steps results.Steps, err error) {
 	own := b.Own && t.stripe.Lo <= b.IY && b.IY < t.stripe.Hi                  // not a wall
 	lines, terms := make([]line, len(b.Rows)+1), make([]rowTerms, len(b.Rows)) // the row above comes first
-	err = parallel.Each(len(lines), func(i int) (err error) {
+	for i := range lines {
 		u := b.Above[1]
 		if i > 0 {
 			u = b.Rows[i-1]
 		}
-		if t.blocks && u != nil {
-			lines[i], err = t.lineOf(b.IY+i-1, u)
+		if !t.blocks || u == nil {
+			continue
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+		if lines[i], err = t.lineOf(b.IY+i-1, u); err != nil {
+			return steps, err
+		}
 	}
-	err = parallel.Each(len(terms), func(i int) (err error) {
-		terms[i].largest = largestOf(b.Rows[i])
-		if t.blocks {
-			err = t.fill(&terms[i], lines[i], lines[i+1], own)
+	for i := range terms {
+		if terms[i].largest = largestOf(b.Rows[i]); !t.blocks {
+			continue
 		}
-		return err
-	})
-	return func() error {
+		if err := t.fill(&terms[i], lines[i], lines[i+1], own); err != nil {
+			return steps, err
+		}
+	}
+	steps.Add = func() error {
 		for i := range terms {
 			t.addTerms(b.IY+i, terms[i])
 		}
 		return nil
-	}, err
+	}
+	return steps, nil
 }
 
 // largestOf returns the largest absolute value of a row; NaN if one is NaN.

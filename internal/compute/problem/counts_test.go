@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"jacobi/configs"
 	"jacobi/internal/compute/results"
@@ -67,7 +69,7 @@ func TestFiguresShareRows(t *testing.T) {
 	}
 	pieces := 0
 	p.OnWork(func() { pieces++ })
-	figuresOf(t, p)
+	figuresOf(t, p, oneByOne)
 	stripe := p.Mesh().Interior()
 	if want := ny + stripe.Rows(); pieces != want {
 		t.Errorf("%d pieces were worked out, want %d: %d rows of the coefficient and %d of the source", pieces, want,
@@ -108,10 +110,53 @@ func TestRowsOfARun(t *testing.T) {
 			}
 		}
 	}
-	figuresOf(t, p)
+	figuresOf(t, p, oneByOne)
 	if want := 3 * (ny + p.Mesh().Interior().Rows()); pieces != want {
 		t.Errorf("%d pieces were worked out, want %d: three times %d rows of the coefficient and %d of the source",
 			pieces, want, ny, p.Mesh().Interior().Rows())
+	}
+}
+
+// TestRowsOnAllCores has phases that work on all rows wait, at the first piece of a core, until all cores have one.
+func TestRowsOnAllCores(t *testing.T) {
+	const ny, cores = 257, 4
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+	for name, phase := range map[string]func(p *Problem) error{
+		"the largest values of the initial field": func(p *Problem) error {
+			_, _, err := p.MaxGuess(t.Context(), 0, ny)
+			return err
+		},
+		"the survey": func(p *Problem) error { _, err := p.Survey(t.Context(), 0, ny); return err },
+		"the figures": func(p *Problem) error {
+			figuresOf(t, p, func(u results.RowUser, _ int) results.RowUser { return u })
+			return nil
+		},
+	} {
+		cfg := configs.Default()
+		cfg.Grid.NX, cfg.Grid.NY = 33, ny
+		cfg.Problem = configs.Problem{Coefficient: "1+x*y", Source: "x", Initial: "y*y", Fixed: "x*y>0.9"}
+		p, err := New(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var begun atomic.Int64
+		all, late := make(chan struct{}), make(chan struct{})
+		end := time.AfterFunc(20*time.Second, func() { close(late) })
+		p.OnWork(func() {
+			if begun.Add(1) == cores {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-late:
+			}
+		})
+		if err := phase(p); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !end.Stop() {
+			t.Errorf("%s: not all of %d cores had a piece of a row at once", name, cores)
+		}
 	}
 }
 
@@ -137,17 +182,19 @@ func TestEdgesOnce(t *testing.T) {
 		}
 		edges += len(list)
 	}
-	if edges != p.density.cuts.count || edges == 0 {
-		t.Errorf("%d squares in the rows of the mesh, %d in all", edges, p.density.cuts.count)
+	if all := p.density.cuts.count.Load(); int64(edges) != all || edges == 0 {
+		t.Errorf("%d squares in the rows of the mesh, %d in all", edges, all)
 	}
-	full := edgeCache[edged]{count: mostEdges - n + 1}
+	full := newEdgeCache[edged](n)
+	full.count.Store(mostEdges - n + 1)
 	if _, err := full.of(1, 5, 7, n, none); err == nil || err.Error() != "columns [5, 7)" {
 		t.Errorf("a full cache worked out %v, want columns [5, 7)", err)
 	}
 }
 
-// figuresOf works out the figures of a field of 0, with the residual beside them.
-func figuresOf(t *testing.T, p *Problem) {
+// figuresOf works out the figures of a field of 0, with the residual beside them. with returns who gets the rows, of
+// which the first is given.
+func figuresOf(t *testing.T, p *Problem, with func(user results.RowUser, first int) results.RowUser) {
 	t.Helper()
 	stripe := p.Mesh().Interior()
 	tally := results.New(p, stripe)
@@ -162,11 +209,16 @@ func figuresOf(t *testing.T, p *Problem) {
 	if p.Mesh().Walls.Top == solver.Dirichlet {
 		first-- // the row of the wall
 	}
-	rows := results.NewRows(p, stripe, &inTurn{user: tally, seen: sync.NewCond(&sync.Mutex{}), next: first})
+	rows := results.NewRows(p, stripe, with(tally, first))
 	err := rows.AddRows(stripe.Lo, make([]byte, stripe.Rows()*p.Mesh().RowBytes()))
 	if err := errors.Join(err, rows.End(nil)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// oneByOne has a user look at one batch after the other.
+func oneByOne(user results.RowUser, first int) results.RowUser {
+	return &inTurn{user: user, seen: sync.NewCond(&sync.Mutex{}), next: first}
 }
 
 // inTurn has a user look at one batch after the other: batches that overlap may work out the rows between them twice.
@@ -177,7 +229,7 @@ type inTurn struct {
 }
 
 // Look implements results.RowUser.
-func (u *inTurn) Look(b results.Batch) (func() error, error) {
+func (u *inTurn) Look(b results.Batch) (results.Steps, error) {
 	u.seen.L.Lock()
 	defer u.seen.L.Unlock()
 	for u.next != b.IY {

@@ -1,7 +1,7 @@
 package problem
 
 import (
-	"sync"
+	"sync/atomic"
 
 	"jacobi/internal/compute/results"
 	"jacobi/internal/compute/rowmath"
@@ -183,11 +183,15 @@ func (p *Problem) squares(iy, ix int, x bool) (before, after float64) {
 // mostEdges bounds the places with edges that a cache remembers. They are worked out by several phases of a run.
 const mostEdges = 1 << 20
 
-// edgeCache are what edges make of faces or squares, by row.
+// edgeCache are what edges make of faces or squares, by row. Cores take no lock.
 type edgeCache[T any] struct {
-	mu    sync.Mutex
-	rows  map[int][]T
-	count int
+	rows  []atomic.Pointer[[]T]
+	count atomic.Int64
+}
+
+// newEdgeCache returns one of a number of rows.
+func newEdgeCache[T any](rows int) *edgeCache[T] {
+	return &edgeCache[T]{rows: make([]atomic.Pointer[[]T], rows)}
 }
 
 // edged is the value of the face or the square at a column.
@@ -205,25 +209,15 @@ type crossing struct {
 
 // of returns those of a row. work finds what is in columns [lo, hi), and in all n columns while there is room for that.
 func (e *edgeCache[T]) of(row, lo, hi, n int, work func(lo, hi int) ([]T, error)) ([]T, error) {
-	e.mu.Lock()
-	list, ok := e.rows[row]
-	room := e.count+n <= mostEdges
-	e.mu.Unlock()
-	switch {
-	case ok:
-		return list, nil
-	case !room:
+	if list := e.rows[row].Load(); list != nil {
+		return *list, nil
+	}
+	if e.count.Load()+int64(n) > mostEdges {
 		return work(lo, hi)
 	}
 	list, err := work(0, n)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, ok := e.rows[row]; err == nil && !ok {
-		if e.rows == nil {
-			e.rows = map[int][]T{}
-		}
-		e.rows[row] = list
-		e.count += len(list)
+	if err == nil && e.rows[row].CompareAndSwap(nil, &list) {
+		e.count.Add(int64(len(list)))
 	}
 	return list, err
 }

@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"math"
+	"runtime"
 
 	"jacobi/configs"
 	"jacobi/internal/compute/rowmath"
@@ -18,8 +19,8 @@ type materials struct {
 	contrast               float64 // of the operator
 	voids                  bool    // free points have faces without a coefficient
 	idle                   idleRows
-	edges                  edgeCache[edged]
-	crossings              edgeCache[crossing]
+	edges                  *edgeCache[edged] // of the rows of faces
+	crossings              *edgeCache[crossing]
 	porous                 bool   // see Porous
 	widthless              bool   // fixed areas may be lines without width
 	density, absorption    share  // of the source and the screening
@@ -56,6 +57,8 @@ func (p *Problem) weigh(g configs.Grid) (err error) {
 	p.widthless = p.fixed.node.drawn == nil && equality.MatchString(p.fixed.text)
 	p.density, p.absorption = p.shareOf(p.source), p.shareOf(p.screening)
 	p.shareSides()
+	p.idle.places = make([]idlePlace, runtime.GOMAXPROCS(0))
+	p.edges, p.crossings = newEdgeCache[edged](2*p.mesh.NY), newEdgeCache[crossing](2*p.mesh.NY)
 	if p.weighted {
 		p.findRepeats()
 		return nil

@@ -1,9 +1,9 @@
 package problem
 
 import (
-	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // rows works out rows of a problem for one goroutine, which mostly walks downwards. It keeps those that it has worked
@@ -20,16 +20,21 @@ type rows struct {
 	row       int // of equations; -1 for none
 }
 
-// idleRows are those of a problem that nobody uses, the one that was given back last at the end.
+// idleRows are those of a problem that nobody uses. Cores take and give them without a lock.
 type idleRows struct {
-	mu   sync.Mutex
-	list []*rows
-	made int
+	places []idlePlace // as many as cores
+	made   atomic.Int64
 
 	grounds  sharing[material]
 	outsides sharing[[]bool]
 	frees    sharing[[]bool]
 	faced    sharing[faces]
+}
+
+// idlePlace has rows that nobody uses, and the row for which they were taken last.
+type idlePlace struct {
+	rows atomic.Pointer[rows] // nil for none
+	last atomic.Int64         // a hint
 }
 
 // stride is how many rows further a goroutine mostly goes on.
@@ -38,35 +43,53 @@ const stride = 3
 // take returns rows for work on row iy: those that were used beside it last, if there are any. The caller gives them
 // back.
 func (p *Problem) take(iy int) *rows {
-	idle := &p.idle
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
-	at := len(idle.list) - 1
-	for at >= 0 && max(iy-idle.list[at].last, idle.list[at].last-iy) > stride {
-		at--
+	r := p.idle.pick(func(last int) bool { return max(iy-last, last-iy) <= stride })
+	if r == nil && p.idle.made.Load() >= int64(len(p.idle.places)) {
+		r = p.idle.pick(func(int) bool { return true })
 	}
-	if at < 0 && (len(idle.list) == 0 || idle.made < runtime.GOMAXPROCS(0)) {
-		idle.made++
-		return &rows{Problem: p, last: iy, row: -1}
+	if r == nil {
+		p.idle.made.Add(1)
+		r = &rows{Problem: p, row: -1}
 	}
-	at = max(at, 0)
-	r := idle.list[at]
-	idle.list = slices.Delete(idle.list, at, at+1)
 	r.last = iy
 	return r
 }
 
+// pick takes the rows of a place whose last row is wanted; nil without one.
+func (i *idleRows) pick(wanted func(last int) bool) *rows {
+	for k := range i.places {
+		at := &i.places[k]
+		if r := at.rows.Load(); r != nil && wanted(int(at.last.Load())) && at.rows.CompareAndSwap(r, nil) {
+			return r
+		}
+	}
+	return nil
+}
+
 // give gives rows back.
 func (p *Problem) give(r *rows) {
-	p.idle.mu.Lock()
-	defer p.idle.mu.Unlock()
-	p.idle.list = append(p.idle.list, r)
+	for k := range p.idle.places {
+		at := &p.idle.places[k]
+		if at.rows.Load() != nil {
+			continue
+		}
+		if at.last.Store(int64(r.last)); at.rows.CompareAndSwap(nil, r) {
+			return
+		}
+	}
+	p.idle.made.Add(-1) // more goroutines than cores have taken rows
+	r.ground.clear(&p.idle.grounds)
+	r.outsides.clear(&p.idle.outsides)
+	r.frees.clear(&p.idle.frees)
+	r.faced.clear(&p.idle.faced)
 }
 
 // forget has equations worked out anew. Nobody uses rows meanwhile.
 func (i *idleRows) forget() {
-	for _, r := range i.list {
-		r.row = -1
+	for k := range i.places {
+		if r := i.places[k].rows.Load(); r != nil {
+			r.row = -1
+		}
 	}
 }
 
@@ -87,6 +110,16 @@ func (c *recent[T]) has(iy int) bool {
 		}
 	}
 	return false
+}
+
+// clear gives up all rows.
+func (c *recent[T]) clear(all *sharing[T]) {
+	for _, r := range c.rows {
+		if r.used > 0 {
+			all.give(r.iy, r.of)
+		}
+	}
+	*c = recent[T]{}
 }
 
 // at returns what work has made of row iy, here or in another goroutine. It stays until three other rows were asked
@@ -119,13 +152,23 @@ func (c *recent[T]) at(iy int, all *sharing[T], work func(iy int, to *T) error) 
 }
 
 // sharing has the rows, or blocks of an array, that goroutines use, so that one is worked out once for all who want it.
-// Memory that nobody uses is used again.
+// Memory that nobody uses is used again. Rows are spread over shards, so that few cores wait for the same lock. Those
+// that are kept are all in one shard, which knows which of them was used last.
 type sharing[T any] struct {
-	keep int // rows that stay while nobody uses them
+	keep   int // rows that stay while nobody uses them
+	shards [shards]shard[T]
+	free   sync.Pool // of *shared[T]; a core gets what it gave last, which is in its cache
+}
+
+// shards is the number of shards of shared rows: neighbouring rows have different ones, and those of cores that walk
+// downwards in step, mostly.
+const shards = 16
+
+// shard is some of the shared rows.
+type shard[T any] struct {
 	mu   sync.Mutex
 	rows map[int]*shared[T]
 	idle []int // of rows, those that nobody uses, the oldest first
-	free []*shared[T]
 }
 
 // shared is what work has made of a row. Who needs it meanwhile waits.
@@ -147,36 +190,46 @@ func (s *sharing[T]) use(iy int, work func(iy int, to *T) error, do func(T)) err
 	return r.err
 }
 
+// shard returns that of a row.
+func (s *sharing[T]) shard(iy int) *shard[T] {
+	if s.keep > 0 {
+		return &s.shards[0]
+	}
+	return &s.shards[uint(iy^iy/shards^iy/(shards*shards))%shards]
+}
+
 func (s *sharing[T]) take(iy int) *shared[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.rows[iy]
-	if n := len(s.free); r == nil && n > 0 {
-		r, s.free = s.free[n-1], s.free[:n-1]
+	own := s.shard(iy)
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	r := own.rows[iy]
+	if r == nil {
+		if r, _ = s.free.Get().(*shared[T]); r == nil {
+			r = new(shared[T])
+		}
 		r.once, r.err = sync.Once{}, nil
-	} else if r == nil {
-		r = &shared[T]{}
 	}
-	if s.rows == nil {
-		s.rows = map[int]*shared[T]{}
+	if own.rows == nil {
+		own.rows = map[int]*shared[T]{}
 	}
-	s.rows[iy] = r
+	own.rows[iy] = r
 	if r.users++; r.users == 1 && s.keep > 0 {
-		s.idle = slices.DeleteFunc(s.idle, func(i int) bool { return i == iy })
+		own.idle = slices.DeleteFunc(own.idle, func(i int) bool { return i == iy })
 	}
 	return r
 }
 
 func (s *sharing[T]) give(iy int, r *shared[T]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	own := s.shard(iy)
+	own.mu.Lock()
+	defer own.mu.Unlock()
 	if r.users--; r.users > 0 {
 		return
 	}
-	if s.idle = append(s.idle, iy); len(s.idle) > s.keep {
-		s.free = append(s.free, s.rows[s.idle[0]])
-		delete(s.rows, s.idle[0])
-		s.idle = append(s.idle[:0], s.idle[1:]...)
+	if own.idle = append(own.idle, iy); len(own.idle) > s.keep {
+		s.free.Put(own.rows[own.idle[0]])
+		delete(own.rows, own.idle[0])
+		own.idle = append(own.idle[:0], own.idle[1:]...)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"jacobi/configs"
 )
 
 // Each goroutine gets the error of its own row, while others use the memory of rows that failed.
@@ -23,4 +25,27 @@ func TestErrorsOfSharedRows(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// Rows that find no place when they are given back are given up, and leave no shared row behind.
+func TestRowsWithoutAPlace(t *testing.T) {
+	p := open(t, config(33, 33, "float64", configs.Problem{Coefficient: "1+x*y"}))
+	var taken []*rows
+	for i := range len(p.idle.places) + 2 {
+		r := p.take(i)
+		if _, err := r.material(5); err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, r)
+	}
+	shared := p.idle.grounds.shard(5).rows[5]
+	if want := len(taken); shared.users != want {
+		t.Errorf("%d users of a row, want %d", shared.users, want)
+	}
+	for _, r := range taken {
+		p.give(r)
+	}
+	if want := len(p.idle.places); shared.users != want || p.idle.made.Load() != int64(want) {
+		t.Errorf("%d users of a row, and %d rows made, want %d", shared.users, p.idle.made.Load(), want)
+	}
 }

@@ -18,7 +18,7 @@ func (p *Problem) shareOf(q part) (s share) {
 	if q.zero() {
 		return share{node: constant(0), values: true}
 	}
-	s.node, s.values, s.cuts = constant(1), q.covers(), new(edgeCache[edged])
+	s.node, s.values, s.cuts = constant(1), q.covers(), newEdgeCache[edged](p.mesh.NY)
 	if s.values {
 		s.node = q.node
 	}

@@ -125,8 +125,15 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 		if err := t.problem.RightHandSide(iy, lo, f); err != nil {
 			return 0, 0, err
 		}
-		for i, v := range l.values[lo:][:len(f)] {
-			ix, made, area := lo+i, f[i], inside
+		for i := 0; i < len(f); i++ {
+			end := min(len(f), t.mesh.NX-1-lo)
+			if l.fixed == nil && l.ground != nil && turn == nil && lo+i > 0 && i < end {
+				source, absorbed = l.addFree(source, absorbed, lo+i, f[i:end], inside)
+				if i = end; i == len(f) {
+					break
+				}
+			}
+			ix, made, area, v := lo+i, f[i], inside, l.values[lo+i]
 			if l.fixed != nil && l.fixed[ix] || outside != nil && outside[ix] {
 				continue
 			}
@@ -144,6 +151,20 @@ func (t *Tally) free(l line) (source, absorbed float64, err error) {
 		}
 	}
 	return source, absorbed, nil
+}
+
+// addFree adds what points from column lo on, each of the given area, make and absorb to the sums of free. It does the
+// operations of free in the same order.
+func (l line) addFree(source, absorbed float64, lo int, f []float64, area float64) (float64, float64) {
+	values, screening, outside := l.values[lo:][:len(f)], l.screening[lo:][:len(f)], l.outside[lo:][:len(f)]
+	for i, made := range f {
+		if outside[i] {
+			continue
+		}
+		source += float64(made * area)
+		absorbed -= float64(float64(screening[i]*values[i]) * area)
+	}
+	return source, absorbed
 }
 
 // area returns the area of the square of a point, in the mesh.

@@ -94,14 +94,6 @@ func (l *labels) joinAll() {
 	}
 }
 
-// find is root for several goroutines, which may call it as long as nobody adds or joins labels.
-func (l *labels) find(label int) int {
-	for l.parent[label] != label {
-		label = l.parent[label]
-	}
-	return label
-}
-
 // of returns the region of a label.
 func (l *labels) of(label int) *region { return l.regions[l.root(label)] }
 

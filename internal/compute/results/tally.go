@@ -7,10 +7,8 @@ package results
 import (
 	"errors"
 	"math"
-	"runtime"
 	"sync"
 
-	"jacobi/internal/base/parallel"
 	"jacobi/solver"
 )
 
@@ -134,18 +132,17 @@ type room struct {
 }
 
 // pair is two rows that follow each other, and what passes to the walls and regions between them and in the lower one,
-// added up over several pairs of a core. The labels of both rows are known.
+// added up over the pairs of a batch. The labels of both rows are known.
 type pair struct {
 	*Tally
 	old, now line
 	part     Part
-	regions  map[int]*Sum // fluxes by labels of roots
+	regions  map[int]*Sum // fluxes by labels
 	segments [2]segment   // of the two rows, by their parity
 }
 
 // region returns the flux of the region of a label.
 func (t *pair) region(label int) *Sum {
-	label = t.labels.find(label)
 	if t.regions[label] == nil {
 		if t.regions == nil {
 			t.regions = map[int]*Sum{}
@@ -219,75 +216,91 @@ func (t *Tally) Part() Part {
 }
 
 // Look implements RowUser.
-func (t *Tally) Look(b Batch) (add func() error, err error) {
+func (t *Tally) Look(b Batch) (steps Steps, err error) {
 	sums, lines := make([]rowSums, len(b.Rows)), t.newLines(len(b.Rows))
-	err = parallel.Each(len(lines), func(i int) (err error) {
+	for i := range lines {
 		l := &lines[i]
 		l.iy, l.values = b.IY+i, b.Rows[i]
-		if err = t.fill(l.ground, l.iy); err != nil {
-			return err
+		if err := t.fill(l.ground, l.iy); err != nil {
+			return steps, err
 		}
 		if t.fixed != nil && !t.wallRow(l.iy) {
 			l.fixed, l.label = l.room.fixed, l.room.label
-			if err = t.fixedRow(l.iy, l.fixed); err != nil {
-				return err
+			if err := t.fixedRow(l.iy, l.fixed); err != nil {
+				return steps, err
 			}
 			t.mark(l)
 		}
 		t.findPins(l)
 		sums[i] = t.sumsOf(b.row(i-1), l.values, l.iy, l.ground)
 		if b.Own {
-			sums[i].source, sums[i].absorbed, err = t.free(*l)
+			if sums[i].source, sums[i].absorbed, err = t.free(*l); err != nil {
+				return steps, err
+			}
 		}
-		if t.beside == nil || err != nil {
-			return err
+		if t.beside == nil {
+			continue
 		}
-		return t.beside(l.iy, [2][]float64{b.row(i - 2), b.row(i - 1)}, l.values)
-	})
-	return func() error { return t.add(lines, sums, b.Own) }, err
+		if err := t.beside(l.iy, [2][]float64{b.row(i - 2), b.row(i - 1)}, l.values); err != nil {
+			return steps, err
+		}
+	}
+	w := &work{Tally: t, lines: lines, sums: sums, own: b.Own, pair: pair{Tally: t}}
+	return Steps{w.add, w.rest, w.end}, nil
 }
 
-// add adds the next lines.
-func (t *Tally) add(next []line, sums []rowSums, own bool) error {
-	n, before, lines := len(next), t.old, append([]line{t.now}, next...)
-	for i := range n {
-		t.old, t.now = t.now, lines[i+1]
-		if err := t.addLine(sums[i], own); err != nil {
+// work is a batch of rows that were looked at.
+type work struct {
+	*Tally
+	lines []line // the row above them comes first, once they are added
+	sums  []rowSums
+	own   bool
+	older line // the row above that
+	pair  pair
+}
+
+// add adds the lines to those above: it finds the regions of their points.
+func (w *work) add() error {
+	w.older, w.lines = w.old, append([]line{w.now}, w.lines...)
+	for i, s := range w.sums {
+		w.old, w.now = w.now, w.lines[i+1]
+		if err := w.addLine(s, w.own); err != nil {
 			return err
 		}
-		lines[i+1] = t.now
+		w.lines[i+1] = w.now
 	}
-	pairs := make([]pair, 1) // without fixed points, only those beside walls need work
-	if t.fixed != nil {
-		_ = parallel.Each(n, func(i int) error { t.writeLabels(&lines[i+1]); return nil })
-		pairs = make([]pair, min(n, runtime.GOMAXPROCS(0)))
+	w.writeLabels(&w.now) // the next batch reads them
+	return nil
+}
+
+// rest works out what passes between the lines.
+func (w *work) rest() error {
+	n := len(w.sums)
+	for i := 1; i < n; i++ {
+		w.writeLabels(&w.lines[i])
 	}
-	err := parallel.Each(len(pairs), func(k int) (err error) {
-		p := &pairs[k]
-		p.Tally = t
-		for i := n * k / len(pairs); i < n*(k+1)/len(pairs) && err == nil; i++ {
-			p.old, p.now = lines[i], lines[i+1]
-			err = p.add(own)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i := range pairs {
-		t.merge(&pairs[i])
-	}
-	t.spare.mu.Lock()
-	defer t.spare.mu.Unlock()
-	for _, l := range append([]line{before}, lines[:n-1]...) { // but for the newest two
-		if l.values != nil {
-			t.spare.lines = append(t.spare.lines, line{ground: l.ground, room: l.room})
+	for i := range n {
+		w.pair.old, w.pair.now = w.lines[i], w.lines[i+1]
+		if err := w.pair.add(w.own); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// merge adds what pairs of rows have found.
+// end adds that, and gives up the lines but for the newest two.
+func (w *work) end() {
+	w.merge(&w.pair)
+	w.spare.mu.Lock()
+	defer w.spare.mu.Unlock()
+	for _, l := range append([]line{w.older}, w.lines[:len(w.sums)-1]...) {
+		if l.values != nil {
+			w.spare.lines = append(w.spare.lines, line{ground: l.ground, room: l.room})
+		}
+	}
+}
+
+// merge adds what pairs of rows have found. Exact sums have no order.
 func (t *Tally) merge(p *pair) {
 	t.part.passed(&p.part)
 	for label, flux := range p.regions {
