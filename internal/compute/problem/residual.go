@@ -5,7 +5,6 @@ import (
 
 	"jacobi/internal/compute/cpu/kernel"
 	"jacobi/internal/compute/rowmath"
-	"jacobi/solver"
 )
 
 // Residual has sums of the residual b - A u over points. A is the matrix of the equations in units of the source; b has
@@ -42,19 +41,21 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 	}
 	last, nx := p.mesh.NX-1, p.mesh.NX
 	open := p.fixed.none() && !p.porous && !p.turn.on && !walls
-	var updates, whole [chunk]float64
+	unit := math.Ldexp(1, -p.unit)
+	inUnits := func(ix int) float64 { return p.inEquation(float64(p.inMesh(iy, ix))/4, unit) }
+	inside := inUnits(min(2, last))
+	var residuals [chunk]float64
 	for col := 0; col < nx; col += chunk {
 		n := min(chunk, nx-col)
-		p.equations(st, solver.Diagonal, iy, col, math.Ldexp(1, -p.unit), whole[:n])
 		if lo, hi := max(col, 2), min(col+n, last-1); lo < hi { // the neighbours lie beside them
-			inside := rowmath.Points{D: st.diagonal[lo:], B: st.b[lo:], Hold: st.hold[lo:], Along: st.alongX[lo-1:],
+			points := rowmath.Points{D: st.diagonal[lo:], B: st.b[lo:], Hold: st.hold[lo:], Along: st.alongX[lo-1:],
 				Above: st.above.alongY[lo:], Below: st.alongY[lo:], U: here[lo-1:], North: rows[0][lo:],
 				South: rows[2][lo:]}
-			inside.Updates(updates[lo-col : hi-col])
+			points.Residuals(residuals[lo-col : hi-col])
 		}
 		for i := 0; i < n; i++ {
 			if end := min(n, last-1-col); open && i < end && col+i >= 2 {
-				r.add(st, col+i, updates[i:end], whole[i:end])
+				r.add(st, col+i, residuals[i:end], inside)
 				if i = end; i == n {
 					break
 				}
@@ -62,11 +63,11 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 			if !st.free[col+i] {
 				continue
 			}
-			ix, update := col+i, updates[i]
+			ix, residual, scale := col+i, residuals[i], inside
 			d, fixed, hold := st.diagonal[ix], st.b[ix], st.hold[ix]
 			outer := ix < 2 || ix >= last-1
 			if outer {
-				update = fixed - float64(hold*here[ix])
+				residual, scale = float64(d*(fixed-float64(hold*here[ix]))), inUnits(ix)
 			}
 			if outer || !(st.free[ix-1] && st.free[ix+1] && frees[0][ix] && frees[2][ix]) {
 				west, east := p.columnsBeside(ix)
@@ -76,40 +77,42 @@ func (p *Problem) Residual(iy int, above, here, below []float64) (r Residual, er
 				}{{st.alongX[max(ix-1, 0)], here[west], st.free[west]},
 					{st.alongX[min(ix, last-1)], here[east], st.free[east]},
 					{st.above.alongY[ix], rows[0][ix], frees[0][ix]}, {st.alongY[ix], rows[2][ix], frees[2][ix]}} {
-					weight := rowmath.Ratio(n.g, d)
 					if outer {
-						update += float64(weight * (n.u - here[ix]))
+						residual += float64(n.g * (n.u - here[ix]))
 					}
 					if !n.free {
+						weight := rowmath.Ratio(n.g, d)
 						fixed += float64(weight * n.u)
 						hold += weight
 					}
 				}
 			}
+			r.Sum += float64(residual * scale)
+			r.Hold += float64(float64(d*hold) * scale)
 			if p.turn.on {
-				d /= p.turn.radius(p.middle(iy, ix, 0, 0))
+				radius := p.turn.radius(p.middle(iy, ix, 0, 0))
+				d, residual = d/radius, residual/radius
 			}
-			residual, b := float64(d*update), float64(d*fixed)
+			b := float64(d * fixed)
 			r.Squares += float64(residual * residual)
 			r.Right += float64(b * b)
-			r.Sum += float64(whole[i] * update)
-			r.Hold += float64(whole[i] * hold)
 		}
 	}
 	return r, nil
 }
 
-// add adds what updates of points from column lo on tell, which are free like all points beside them. It does the
-// operations of Residual in the same order.
-func (r *Residual) add(st *stencil, lo int, updates, whole []float64) {
-	n, sums := len(updates), *r
-	diagonal, right, holds, whole := st.diagonal[lo:][:n], st.b[lo:][:n], st.hold[lo:][:n], whole[:n]
-	for i, update := range updates {
-		residual, b := float64(diagonal[i]*update), float64(diagonal[i]*right[i])
+// add adds what residuals of points from column lo on tell, which are free like all points beside them. scale is that
+// of the equations as they are multiplied. It does the operations of Residual in the same order.
+func (r *Residual) add(st *stencil, lo int, residuals []float64, scale float64) {
+	n, sums := len(residuals), *r
+	diagonal, right, holds := st.diagonal[lo:][:n], st.b[lo:][:n], st.hold[lo:][:n]
+	for i, residual := range residuals {
+		d := diagonal[i]
+		b := float64(d * right[i])
 		sums.Squares += float64(residual * residual)
 		sums.Right += float64(b * b)
-		sums.Sum += float64(whole[i] * update)
-		sums.Hold += float64(whole[i] * holds[i])
+		sums.Sum += float64(residual * scale)
+		sums.Hold += float64(float64(d*holds[i]) * scale)
 	}
 	*r = sums
 }

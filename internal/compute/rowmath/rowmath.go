@@ -144,20 +144,20 @@ type Points struct {
 	North, South []float64
 }
 
-// Updates sets dst to what a sweep adds to the values. A weight times a value would be rounded more than a weight times
-// a difference.
-func (p *Points) Updates(dst []float64) {
-	for i := updates(dst, p); i < len(dst); i++ {
-		dst[i] = p.update(i)
+// Residuals sets dst to d times b less hold times the value, plus g times the differences from neighbours. No weight is
+// rounded, and couplings of two points cancel out.
+func (p *Points) Residuals(dst []float64) {
+	for i := residuals(dst, p); i < len(dst); i++ {
+		dst[i] = p.residual(i)
 	}
 }
 
-func (p *Points) update(i int) float64 {
+func (p *Points) residual(i int) float64 {
 	u := p.U[i+1]
-	update := p.B[i] - float64(p.Hold[i]*u)
+	r := float64(p.D[i] * (p.B[i] - float64(p.Hold[i]*u)))
 	for _, n := range [...]struct{ g, u float64 }{{p.Along[i], p.U[i]}, {p.Along[i+1], p.U[i+2]},
 		{p.Above[i], p.North[i]}, {p.Below[i], p.South[i]}} {
-		update += float64(Ratio(n.g, p.D[i]) * (n.u - u))
+		r += float64(n.g * (n.u - u))
 	}
-	return update
+	return r
 }

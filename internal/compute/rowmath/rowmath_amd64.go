@@ -28,13 +28,13 @@ func centres(dst, along, above, below []float64) int {
 	return fours(len(dst), func(n int) { centresAVX2(at(dst), at(along), at(above), at(below), n) })
 }
 
-func updates(dst []float64, p *Points) int {
+func residuals(dst []float64, p *Points) int {
 	n := len(dst)
 	_, _, _, _, _ = p.D[:n], p.B[:n], p.Hold[:n], p.Along[:n+1], p.U[:n+2]
 	_, _, _, _ = p.Above[:n], p.Below[:n], p.North[:n], p.South[:n]
 	return fours(n, func(n int) {
-		updatesAVX2(at(dst), at(p.D), at(p.B), at(p.Hold), at(p.Along), at(p.Above), at(p.Below), at(p.U), at(p.North),
-			at(p.South), n)
+		residualsAVX2(at(dst), at(p.D), at(p.B), at(p.Hold), at(p.Along), at(p.Above), at(p.Below), at(p.U),
+			at(p.North), at(p.South), n)
 	})
 }
 
@@ -89,7 +89,7 @@ func scaleAVX2(dst, a unsafe.Pointer, n int, factors unsafe.Pointer)
 func centresAVX2(dst, along, above, below unsafe.Pointer, n int)
 
 //go:noescape
-func updatesAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
+func residualsAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
 
 //go:noescape
 func quotientsAVX2(dst, a unsafe.Pointer, n int, d float64)

@@ -98,19 +98,15 @@ loop:
 	VZEROUPPER
 	RET
 
-// TERM adds to Y4 the weight g/d times the difference from the value of a neighbour: d is Y1, u Y2, and Y3 has the lanes
-// where d is not 0.
+// TERM adds to Y4 what leads to a neighbour, g times the difference from its value. u is Y2.
 #define TERM(g, neighbour) \
-	VMOVUPD g, Y5            \
-	VDIVPD  Y1, Y5, Y5       \
-	VANDPD  Y3, Y5, Y5       \
 	VMOVUPD neighbour, Y6    \
 	VSUBPD  Y2, Y6, Y6       \
-	VMULPD  Y6, Y5, Y5       \
-	VADDPD  Y5, Y4, Y4
+	VMULPD  g, Y6, Y6        \
+	VADDPD  Y6, Y4, Y4
 
-// func updatesAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
-TEXT ·updatesAVX2(SB), NOSPLIT, $0-88
+// func residualsAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
+TEXT ·residualsAVX2(SB), NOSPLIT, $0-88
 	MOVQ   dst+0(FP), DI
 	MOVQ   d+8(FP), SI
 	MOVQ   b+16(FP), DX
@@ -123,15 +119,13 @@ TEXT ·updatesAVX2(SB), NOSPLIT, $0-88
 	MOVQ   south+72(FP), R13
 	MOVQ   n+80(FP), CX
 	XORQ   AX, AX
-	VXORPD Y0, Y0, Y0
 
 loop:
-	VMOVUPD (SI)(AX*8), Y1
 	VMOVUPD 8(R11)(AX*8), Y2
-	VCMPPD  $4, Y0, Y1, Y3
 	VMULPD  (BX)(AX*8), Y2, Y5
 	VMOVUPD (DX)(AX*8), Y4
 	VSUBPD  Y5, Y4, Y4
+	VMULPD  (SI)(AX*8), Y4, Y4
 	TERM((R8)(AX*8), (R11)(AX*8))
 	TERM(8(R8)(AX*8), 16(R11)(AX*8))
 	TERM((R9)(AX*8), (R12)(AX*8))

@@ -6,7 +6,7 @@ func ratios(_, _, _ []float64) int     { return 0 }
 func means(_, _, _ []float64) int      { return 0 }
 func scale(_, _, _ []float64) int      { return 0 }
 func centres(_, _, _, _ []float64) int { return 0 }
-func updates([]float64, *Points) int   { return 0 }
+func residuals([]float64, *Points) int { return 0 }
 
 func quotients(_, _ []float64, _ float64) int         { return 0 }
 func shift(_, _ []float64, _ float64) int             { return 0 }

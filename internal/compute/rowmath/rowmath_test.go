@@ -39,7 +39,7 @@ func TestRows(t *testing.T) {
 			{"halves", func() { Quotients(dst, a, 2) }, func(i int) float64 { return a[i] / 2 }},
 			{"shift", func() { Shift(dst, a, 0.3) }, func(i int) float64 { return a[i] + 0.3 }},
 			{"count", func() { Count(dst, 1<<40+n, 0.7) }, func(i int) float64 { return float64(1<<40+n+i) / 0.7 }},
-			{"updates", func() { p.Updates(dst) }, p.update},
+			{"residuals", func() { p.Residuals(dst) }, p.residual},
 		} {
 			c.row()
 			for i, v := range dst {
