@@ -60,6 +60,9 @@ func Scale(dst, a []float64, factors ...float64) {
 }
 
 // Quotients sets dst to a over d. A product with the inverse of a power of two is rounded alike, and takes less time.
+// So does a product with another inverse whose error fused operations correct twice: first to less than one unit in the
+// last place, and then to the quotient as division rounds it (Markstein, IBM Journal of Research and Development 34,
+// 1990).
 func Quotients(dst, a []float64, d float64) {
 	if fraction, _ := math.Frexp(d); fraction == 0.5 {
 		Scale(dst, a, 1/d)

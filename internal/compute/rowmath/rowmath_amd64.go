@@ -1,6 +1,7 @@
 package rowmath
 
 import (
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -39,7 +40,12 @@ func residuals(dst []float64, p *Points) int {
 }
 
 func quotients(dst, a []float64, d float64) int {
-	return fours(len(dst), func(n int) { quotientsAVX2(at(dst), at(a), n, d) })
+	const least, most = 0x1p-400, 0x1p400 // in which nothing underflows, and nothing overflows
+	from := least
+	if v := math.Abs(d); !cpu.X86.HasFMA || !(v >= least && v <= most) {
+		from = math.Inf(1) // all are divided
+	}
+	return fours(len(dst), func(n int) { quotientsAVX2(at(dst), at(a), n, d, 1/d, from, most) })
 }
 
 func shift(dst, a []float64, b float64) int {
@@ -92,7 +98,7 @@ func centresAVX2(dst, along, above, below unsafe.Pointer, n int)
 func residualsAVX2(dst, d, b, hold, along, above, below, u, north, south unsafe.Pointer, n int)
 
 //go:noescape
-func quotientsAVX2(dst, a unsafe.Pointer, n int, d float64)
+func quotientsAVX2(dst, a unsafe.Pointer, n int, d, inverse, least, most float64)
 
 //go:noescape
 func shiftAVX2(dst, a unsafe.Pointer, n int, b float64)

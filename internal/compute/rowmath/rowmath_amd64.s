@@ -137,23 +137,50 @@ loop:
 	VZEROUPPER
 	RET
 
-// func quotientsAVX2(dst, a unsafe.Pointer, n int, d float64)
-TEXT ·quotientsAVX2(SB), NOSPLIT, $0-32
+// func quotientsAVX2(dst, a unsafe.Pointer, n int, d, inverse, least, most float64)
+// The quotient is a times the inverse of d, to which what is left of a is added twice, times the inverse. Numbers whose
+// absolute values are not from least to most are divided.
+TEXT ·quotientsAVX2(SB), NOSPLIT, $0-56
 	MOVQ         dst+0(FP), DI
 	MOVQ         a+8(FP), SI
 	MOVQ         n+16(FP), CX
 	VBROADCASTSD d+24(FP), Y0
+	VBROADCASTSD inverse+32(FP), Y7
+	VBROADCASTSD least+40(FP), Y8
+	VBROADCASTSD most+48(FP), Y9
+	VPCMPEQD     Y10, Y10, Y10
+	VPSRLQ       $1, Y10, Y10
 	XORQ         AX, AX
 
 loop:
-	VMOVUPD (SI)(AX*8), Y1
-	VDIVPD  Y0, Y1, Y1
-	VMOVUPD Y1, (DI)(AX*8)
-	ADDQ    $4, AX
-	CMPQ    AX, CX
-	JB      loop
+	VMOVUPD   (SI)(AX*8), Y1
+	VANDPD    Y10, Y1, Y2
+	VCMPPD    $13, Y8, Y2, Y3 // at least
+	VCMPPD    $2, Y9, Y2, Y2  // at most
+	VANDPD    Y2, Y3, Y3
+	VMOVMSKPD Y3, DX
+	CMPL      DX, $15
+	JNE       divide
+
+	VMULPD       Y7, Y1, Y2
+	VMOVAPD      Y1, Y3
+	VFNMADD231PD Y0, Y2, Y3
+	VFMADD231PD  Y7, Y3, Y2
+	VFNMADD231PD Y0, Y2, Y1
+	VFMADD231PD  Y7, Y1, Y2
+	VMOVUPD      Y2, (DI)(AX*8)
+
+next:
+	ADDQ $4, AX
+	CMPQ AX, CX
+	JB   loop
 	VZEROUPPER
 	RET
+
+divide:
+	VDIVPD  Y0, Y1, Y1
+	VMOVUPD Y1, (DI)(AX*8)
+	JMP     next
 
 // func shiftAVX2(dst, a unsafe.Pointer, n int, b float64)
 TEXT ·shiftAVX2(SB), NOSPLIT, $0-32

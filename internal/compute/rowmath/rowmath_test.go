@@ -84,15 +84,43 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Products with the inverse of a power of two are quotients to the bit, also where these are subnormal or infinite.
+// Products with the inverse are quotients to the bit, also where these are subnormal or infinite.
 func TestQuotients(t *testing.T) {
-	values := []float64{0, 1, 0.1, 1.0 / 3, math.Pi, 5e-324, 0x1.fffffffffffffp-1022, 1e-300, 1e300, math.MaxFloat64}
+	values := []float64{0, 1, 0.1, 1.0 / 3, math.Pi, 5e-324, 0x1.fffffffffffffp-1022, 1e-300, 1e300, math.MaxFloat64,
+		math.Copysign(0, -1), math.Inf(1), -1.0 / 3, 1e-120, 1e120, 0x1.fffffffffffffp0, 0x1.0000000000001p0}
 	got := make([]float64, len(values))
-	for _, d := range []float64{1, 0x1p-22, 0x1p40, 3, 0.1, 1.0 / (300 * 300)} {
+	for _, d := range []float64{1, 0x1p-22, 0x1p40, 3, 0.1, 1.0 / (300 * 300), 1e-130, 1e200, math.MaxFloat64, -3} {
+		Quotients(got, values, d)
+		for i, v := range values {
+			if want := v / d; math.Float64bits(got[i]) != math.Float64bits(want) {
+				t.Errorf("%v over %v: %v, want %v", v, d, got[i], want)
+			}
+		}
+	}
+}
+
+// Quotients are those of division also where they lie near the middle between two numbers: v is the one nearest to such
+// a middle times d.
+func TestQuotientsNearMiddles(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	mantissa := func() float64 { return 1 + float64(r.Uint64N(1<<52))*0x1p-52 }
+	values, got := make([]float64, 1000), make([]float64, 1000)
+	for range 1000 {
+		d := mantissa()
+		if r.IntN(4) == 0 { // whose inverse is rounded most
+			d = 2 - float64(1+r.IntN(1000))*0x1p-52
+		}
+		for i := range values {
+			if q := mantissa(); i%2 == 0 {
+				values[i] = math.FMA(q, d, float64(d*0x1p-53))
+			} else {
+				values[i] = mantissa()
+			}
+		}
 		Quotients(got, values, d)
 		for i, v := range values {
 			if want := v / d; got[i] != want {
-				t.Errorf("%v over %v: %v, want %v", v, d, got[i], want)
+				t.Fatalf("%v over %v: %v, want %v", v, d, got[i], want)
 			}
 		}
 	}
