@@ -1,5 +1,6 @@
 // Package rowmath has the arithmetic of rows of equations: loops over several rows of numbers, which processors with
-// AVX2 do four numbers at a time. Each operation is rounded by itself, so every processor computes the same bits.
+// AVX2 do four numbers at a time. Each result is that of operations rounded one by one, so every processor computes the
+// same bits.
 package rowmath
 
 import "math"
