@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -317,8 +318,24 @@ func (r chunkRows) CopyRows(_ context.Context, s solver.Stripe, dst []byte) erro
 // halfChunk is a mesh with chunks of two rows: the given number of whole chunks of interior rows, and one of half the
 // size.
 func halfChunk(whole int) (solver.Mesh, solver.Stripe) {
-	m := solver.Mesh{NX: chunkBytes / 8, NY: 2*whole + 3, DType: solver.Float32}
+	m := solver.Mesh{NX: leastChunk / 8, NY: 2*whole + 3, DType: solver.Float32}
 	return m, m.Interior()
+}
+
+// Chunks grow with the rows and with the cores.
+func TestRowsOfChunk(t *testing.T) {
+	m := solver.Mesh{NX: 1 << 10, DType: solver.Float64} // 128 rows have a mebibyte
+	for _, c := range []struct{ cores, rows, want int }{
+		{1, 100, 100}, {1, 1 << 10, 256}, {1, 6 << 10, 384}, {1, 1 << 20, 512}, {12, 1 << 20, 768}, {64, 1 << 20, 1024},
+	} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.cores))
+		if got := rowsOfChunk(m, c.rows); got != c.want {
+			t.Errorf("%d cores, %d rows: %d in a chunk, want %d", c.cores, c.rows, got, c.want)
+		}
+	}
+	if got := rowsOfChunk(solver.Mesh{NX: 1 << 24, DType: solver.Float64}, 5); got != 1 {
+		t.Errorf("%d long rows in a chunk, want 1", got)
+	}
 }
 
 // Chunks are copied ahead of the uses, as far as there are buffers. Each use gets every row whole, in order and once,

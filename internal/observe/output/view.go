@@ -6,18 +6,25 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"jacobi/solver"
 )
 
-// chunkBytes bounds a buffer in which rows are copied from a field to its outputs; there are at most chunksAhead. A
-// chunk is at least one row.
+// A chunk is a buffer in which rows are copied from a field to its outputs. There are at most chunksAhead.
 const (
-	chunkBytes  = 4 << 20
+	leastChunk  = 2 << 20
 	chunksAhead = 4
 )
+
+// rowsOfChunk returns how many of a number of rows a chunk has: a sixteenth of them, but leastChunk at least, and at
+// most 512 KiB for each core within 4 and 8 MiB.
+func rowsOfChunk(m solver.Mesh, rows int) int {
+	most := min(max(4<<20, runtime.GOMAXPROCS(0)<<19), 8<<20)
+	return min(max(1, min(max(leastChunk, rows*m.RowBytes()/16), most)/m.RowBytes()), rows)
+}
 
 // Use is something that is done with dense rows of the mesh, which begin at row lo: whole, in order, once each. It must
 // not keep or change them.
@@ -156,7 +163,7 @@ func eachChunk(ctx context.Context, m solver.Mesh, s solver.Stripe, rows solver.
 	if len(uses) == 0 {
 		return nil
 	}
-	height := min(max(1, chunkBytes/m.RowBytes()), s.Rows())
+	height := rowsOfChunk(m, s.Rows())
 	free, errs, queues := make(chan *chunk, chunksAhead), make([]error, len(uses)), make([]chan *chunk, len(uses))
 	var failed atomic.Bool
 	var using sync.WaitGroup
