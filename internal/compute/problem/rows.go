@@ -160,8 +160,8 @@ type sharing[T any] struct {
 	free   sync.Pool // of *shared[T]; a core gets what it gave last, which is in its cache
 }
 
-// shards is the number of shards of shared rows: neighbouring rows have different ones, and those of cores that walk
-// downwards in step, mostly.
+// shards is the number of shards of shared rows. Neighbouring rows have different ones, mostly, and so have those of
+// cores that walk downwards in step.
 const shards = 16
 
 // shard is some of the shared rows.

@@ -25,7 +25,8 @@ type Steps struct {
 	End  func()
 }
 
-// Batch is rows of the mesh that follow each other. They stay as they are until the next batch has ended.
+// Batch is rows of the mesh that follow each other. They stay as they are until the batch has ended, the last two until
+// the next one has.
 type Batch struct {
 	IY    int // the first row
 	Rows  [][]float64

@@ -60,10 +60,9 @@ func Scale(dst, a []float64, factors ...float64) {
 	}
 }
 
-// Quotients sets dst to a over d. A product with the inverse of a power of two is rounded alike, and takes less time.
-// So does a product with another inverse whose error fused operations correct twice: first to less than one unit in the
-// last place, and then to the quotient as division rounds it (Markstein, IBM Journal of Research and Development 34,
-// 1990).
+// Quotients sets dst to a over d. Division takes longer than a product with the inverse. That of a power of two is
+// rounded alike. With another inverse two fused operations, for the remainder and its quotient, give the bits of
+// division (Brisebarre, Muller and Raina, IEEE Transactions on Computers 53, 2004).
 func Quotients(dst, a []float64, d float64) {
 	if fraction, _ := math.Frexp(d); fraction == 0.5 {
 		Scale(dst, a, 1/d)
@@ -148,8 +147,8 @@ type Points struct {
 	North, South []float64
 }
 
-// Residuals sets dst to d times b less hold times the value, plus g times the differences from neighbours. No weight is
-// rounded, and couplings of two points cancel out.
+// Residuals sets dst to d times the difference of b and hold times the value, plus g times the differences from
+// neighbours. No weight of a neighbour is rounded, and couplings of two points cancel out.
 func (p *Points) Residuals(dst []float64) {
 	for i := residuals(dst, p); i < len(dst); i++ {
 		dst[i] = p.residual(i)

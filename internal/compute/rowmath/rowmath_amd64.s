@@ -98,7 +98,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// TERM adds to Y4 what leads to a neighbour, g times the difference from its value. u is Y2.
+// TERM adds g times the difference between the value of a neighbour and u, which is Y2, to Y4.
 #define TERM(g, neighbour) \
 	VMOVUPD neighbour, Y6    \
 	VSUBPD  Y2, Y6, Y6       \
@@ -138,8 +138,8 @@ loop:
 	RET
 
 // func quotientsAVX2(dst, a unsafe.Pointer, n int, d, inverse, least, most float64)
-// The quotient is a times the inverse of d, to which what is left of a is added twice, times the inverse. Numbers whose
-// absolute values are not from least to most are divided.
+// The quotient q is a times the inverse of d, to which the remainder a - q d times the inverse is added. Four numbers of
+// which the absolute value of one is not from least to most are divided.
 TEXT ·quotientsAVX2(SB), NOSPLIT, $0-56
 	MOVQ         dst+0(FP), DI
 	MOVQ         a+8(FP), SI
@@ -163,9 +163,6 @@ loop:
 	JNE       divide
 
 	VMULPD       Y7, Y1, Y2
-	VMOVAPD      Y1, Y3
-	VFNMADD231PD Y0, Y2, Y3
-	VFMADD231PD  Y7, Y3, Y2
 	VFNMADD231PD Y0, Y2, Y1
 	VFMADD231PD  Y7, Y1, Y2
 	VMOVUPD      Y2, (DI)(AX*8)

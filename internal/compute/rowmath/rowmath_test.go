@@ -2,6 +2,7 @@ package rowmath
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 )
@@ -84,44 +85,52 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Products with the inverse are quotients to the bit, also where these are subnormal or infinite.
+// Quotients have the bits of division for all numbers, four of which one group is made of.
 func TestQuotients(t *testing.T) {
-	values := []float64{0, 1, 0.1, 1.0 / 3, math.Pi, 5e-324, 0x1.fffffffffffffp-1022, 1e-300, 1e300, math.MaxFloat64,
-		math.Copysign(0, -1), math.Inf(1), -1.0 / 3, 1e-120, 1e120, 0x1.fffffffffffffp0, 0x1.0000000000001p0}
-	got := make([]float64, len(values))
-	for _, d := range []float64{1, 0x1p-22, 0x1p40, 3, 0.1, 1.0 / (300 * 300), 1e-130, 1e200, math.MaxFloat64, -3} {
-		Quotients(got, values, d)
-		for i, v := range values {
-			if want := v / d; math.Float64bits(got[i]) != math.Float64bits(want) {
-				t.Errorf("%v over %v: %v, want %v", v, d, got[i], want)
+	numbers := []float64{1, 0.1, -1.0 / 3, math.Pi, 1e-120, 1e120, 0x1.fffffffffffffp0, 0x1.0000000000001p0, 0,
+		math.Copysign(0, -1), 5e-324, 0x1.fffffffffffffp-1022, 1e-300, 1e300, math.MaxFloat64, math.Inf(1), math.NaN()}
+	got := make([]float64, 4)
+	for _, d := range []float64{1, 0x1p-22, 0x1p40, 3, 0.1, 1.0 / (300 * 300), -3, 0x1.8p-400, 0x1.8p-401, 0x1.8p399,
+		0x1.8p400, 1e-130, 1e200, math.MaxFloat64} {
+		for i, v := range numbers {
+			for _, others := range []float64{1.1, v} {
+				Quotients(got, []float64{v, others, others, 1.7}, d)
+				if want := v / d; math.Float64bits(got[0]) != math.Float64bits(want) {
+					t.Errorf("%v (number %d) over %v: %v, want %v", v, i, d, got[0], want)
+				}
 			}
 		}
 	}
 }
 
-// Quotients are those of division also where they lie near the middle between two numbers: v is the one nearest to such
-// a middle times d.
-func TestQuotientsNearMiddles(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	mantissa := func() float64 { return 1 + float64(r.Uint64N(1<<52))*0x1p-52 }
-	values, got := make([]float64, 1000), make([]float64, 1000)
-	for range 1000 {
-		d := mantissa()
-		if r.IntN(4) == 0 { // whose inverse is rounded most
-			d = 2 - float64(1+r.IntN(1000))*0x1p-52
+// Quotients have the bits of division also where the exact ones lie next to the middle between two numbers: x of 54
+// bits, which is odd, is such a middle, and a d^-1 2^53 is x - r/d for integers a and d of 53 bits.
+func TestQuotientsNextToMiddles(t *testing.T) {
+	rnd, tried := rand.New(rand.NewPCG(5, 6)), 0
+	for range 100000 {
+		d := 1<<52 | rnd.Uint64N(1<<52) | 1
+		inverse := d // modulo 2^64, of which each step doubles the right bits
+		for range 6 {
+			inverse *= 2 - d*inverse
 		}
-		for i := range values {
-			if q := mantissa(); i%2 == 0 {
-				values[i] = math.FMA(q, d, float64(d*0x1p-53))
-			} else {
-				values[i] = mantissa()
+		for _, r := range []int64{1, -1, 3, -3, 5, -5} {
+			x := (uint64(r)*inverse)%(1<<53) + 1<<53
+			high, low := bits.Mul64(x, d)
+			low, borrow := bits.Sub64(low, uint64(r), 0)
+			high -= borrow + uint64(r>>63) // the sign of r
+			a := high<<11 | low>>53
+			if a >= 1<<53 && a%2 == 1 {
+				continue // a has 54 bits
 			}
-		}
-		Quotients(got, values, d)
-		for i, v := range values {
-			if want := v / d; got[i] != want {
-				t.Fatalf("%v over %v: %v, want %v", v, d, got[i], want)
+			got := make([]float64, 4)
+			Quotients(got, []float64{float64(a), float64(a), float64(a), float64(a)}, float64(d))
+			if want := float64(a) / float64(d); got[0] != want {
+				t.Fatalf("%d over %d: %b, want %b", a, d, got[0], want)
 			}
+			tried++
 		}
+	}
+	if tried < 100000 {
+		t.Errorf("%d quotients were tried", tried)
 	}
 }

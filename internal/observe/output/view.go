@@ -15,12 +15,12 @@ import (
 
 // A chunk is a buffer in which rows are copied from a field to its outputs. There are at most chunksAhead.
 const (
-	leastChunk  = 2 << 20
+	leastChunk  = 2 << 20 // bytes
 	chunksAhead = 4
 )
 
-// rowsOfChunk returns how many of a number of rows a chunk has: a sixteenth of them, but leastChunk at least, and at
-// most 512 KiB for each core within 4 and 8 MiB.
+// rowsOfChunk returns how many of a number of rows a chunk has: a sixteenth of them, but no fewer than leastChunk holds
+// and no more than 512 KiB for each core. That is taken for 4 MiB if it is less, and for 8 MiB if it is more.
 func rowsOfChunk(m solver.Mesh, rows int) int {
 	most := min(max(4<<20, runtime.GOMAXPROCS(0)<<19), 8<<20)
 	return min(max(1, min(max(leastChunk, rows*m.RowBytes()/16), most)/m.RowBytes()), rows)
