@@ -100,9 +100,9 @@ func TestRuns(t *testing.T) {
 				}
 				tr.signals <- syscall.SIGINT
 			}, code: 130, said: []string{first}, stopped: true, killed: true},
-		"the time limit": {ranks: []string{"obeys", "obeys"},
-			prepare: func(tr *trial) { tr.job.Timeout, tr.job.Limit = 3*soon, "0.3s" }, code: ExitTimeout,
-			said: []string{"time limit of 0.3s reached" + stopping}, stopped: true, report: true},
+		"the time limit": {ranks: []string{"obeys", "obeys"}, // which listen by then
+			prepare: func(tr *trial) { tr.job.Timeout, tr.job.Limit = 5*time.Second, "5s" }, code: ExitTimeout,
+			said: []string{"time limit of 5s reached" + stopping}, stopped: true, report: true},
 		"ranks that outlive the time limit": {ranks: []string{"deaf"},
 			prepare: func(tr *trial) { tr.job.Timeout, tr.job.Limit, tr.job.StopGrace = 5*time.Second, "5s", soon },
 			code:    ExitTimeout, stopped: true, killed: true,
