@@ -157,7 +157,7 @@ func (c *recent[T]) at(iy int, all *sharing[T], work func(iy int, to *T) error) 
 type sharing[T any] struct {
 	keep   int // rows that stay while nobody uses them
 	shards [shards]shard[T]
-	free   sync.Pool // of *shared[T]; a core gets what it gave last, which is in its cache
+	free   sync.Pool // of *shared[T]; a core mostly gets what it gave last, which is in its cache
 }
 
 // shards is the number of shards of shared rows. Neighbouring rows have different ones, mostly, and so have those of

@@ -19,8 +19,8 @@ const (
 	chunksAhead = 4
 )
 
-// rowsOfChunk returns how many of a number of rows a chunk has: a sixteenth of them, but no fewer than leastChunk holds
-// and no more than 512 KiB for each core. That is taken for 4 MiB if it is less, and for 8 MiB if it is more.
+// rowsOfChunk returns how many of the rows a chunk has: a sixteenth of them, but leastChunk at least and 512 KiB for
+// each core at most. That bound is 4 MiB on few cores and 8 MiB on many. A chunk has one row at least.
 func rowsOfChunk(m solver.Mesh, rows int) int {
 	most := min(max(4<<20, runtime.GOMAXPROCS(0)<<19), 8<<20)
 	return min(max(1, min(max(leastChunk, rows*m.RowBytes()/16), most)/m.RowBytes()), rows)
